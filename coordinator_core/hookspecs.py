@@ -1,0 +1,121 @@
+"""What a plugin may contribute: one hook a kind, each returns records. The built-ins use the same hooks.
+
+A plugin is any module or object with some of these functions, marked with `hookimpl` and named in the
+entry-point group ``rebalance_lab``:
+
+    from coordinator_core.hookspecs import AssignorSpec, hookimpl
+
+    @hookimpl
+    def assignors():
+        return [AssignorSpec("mine", MyAssignor)]
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pluggy
+
+from coordinator_core.assignor import Assignor
+
+PROJECT = "rebalance_lab"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True, slots=True)
+class AssignorSpec:
+    """A named assignor. ``factory`` makes a fresh object for each consumer; ``doc`` is one line."""
+
+    name: str
+    factory: Callable[[], Assignor]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How a group rebalances: an assignor, and what the modifiers made of the rest.
+
+    ``name`` is as written (``range+static``); ``static``: members have a group.instance.id;
+    ``options``: whatever further modifiers left for those who read it.
+    """
+
+    name: str
+    assignor: str
+    static: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_changes(self, **changes: Any) -> "Strategy":
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class ModifierSpec:
+    """``+name`` or ``+name=value`` behind an assignor: ``apply(strategy, value)`` gives the changed strategy.
+
+    ``apply`` raises ValueError, with what was expected, for a value it cannot use.
+    """
+
+    name: str
+    apply: Callable[[Strategy, str | None], Strategy]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """One figure of a run. ``compute`` takes a `scoring.history.History`; ``better``: 'lower' or 'higher'."""
+
+    name: str
+    unit: str
+    compute: Callable[[Any], float]
+    better: str = "lower"
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """A generator of scenarios: ``generate(seed, row)`` returns a scenario document."""
+
+    name: str
+    generate: Callable[[int, int], Mapping[str, Any]]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioEventSpec:
+    """A kind of scenario event: the key it is written under, its arguments, and what it does to a run.
+
+    ``parse(value, extra, where)`` checks the document and returns the arguments (InputError when wrong);
+    ``apply(run, arguments)`` carries it out on a `simulation.run.Run`.
+    """
+
+    name: str
+    parse: Callable[[Any, Mapping[str, Any], str], Any]
+    apply: Callable[[Any, Any], None]
+    doc: str = ""
+
+
+class Hooks:
+    """The hooks. Every one may be left out; results of all plugins are put together."""
+
+    @hookspec
+    def assignors(self) -> Iterable[AssignorSpec]:  # type: ignore[empty-body]
+        """Assignors, by name."""
+
+    @hookspec
+    def modifiers(self) -> Iterable[ModifierSpec]:  # type: ignore[empty-body]
+        """Modifiers of strategies: the parts behind a plus sign."""
+
+    @hookspec
+    def metrics(self) -> Iterable[MetricSpec]:  # type: ignore[empty-body]
+        """Figures that a comparison shows."""
+
+    @hookspec
+    def workloads(self) -> Iterable[WorkloadSpec]:  # type: ignore[empty-body]
+        """Generators of scenarios."""
+
+    @hookspec
+    def scenario_events(self) -> Iterable[ScenarioEventSpec]:  # type: ignore[empty-body]
+        """Kinds of events that a scenario may contain."""

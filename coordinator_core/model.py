@@ -1,0 +1,372 @@
+"""What a group is: topics, members, what they own, and what they are given.
+
+Partitions have a dense number (topic offset + partition number) in a `TopicIndex`. `Partitions` and
+`GroupAssignment` can be backed by arrays of such numbers, so that a million partitions never become a
+million Python objects on the way from one rebalance to the next; both read like plain collections.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.errors import InputError
+
+Int32Array = NDArray[np.int32]
+
+NO_OWNER = -1
+NO_GENERATION = -1
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; sorts by topic, then number, and equals the plain pair."""
+
+    topic: str
+    partition: int
+
+
+class RebalanceProtocol(Enum):
+    """How members give up partitions (KIP-429): all before joining, or only what moves, after."""
+
+    EAGER = "eager"
+    COOPERATIVE = "cooperative"
+
+
+def java_order(names: Iterable[str]) -> list[str]:
+    """Sort as Java's `String.compareTo` does: by UTF-16 code units, not by code points."""
+    listed = list(names)
+    if all(map(str.isascii, listed)):
+        return sorted(listed)
+    return sorted(listed, key=java_key)
+
+
+def java_key(name: str) -> bytes:
+    """A key that orders single names as Java does."""
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+class TopicIndex:
+    """A dense numbering of the partitions of some topics, which are kept in Java's order.
+
+    ``topics``   tuple of T names;
+    ``offsets``  int32[T + 1]; the partitions of topic t are numbered offsets[t] .. offsets[t + 1] - 1.
+    """
+
+    __slots__ = ("_position", "_remapped", "offsets", "size", "topics")
+
+    def __init__(self, partition_counts: Mapping[str, int]) -> None:
+        self.topics = tuple(java_order(partition_counts))
+        counts = np.array([partition_counts[t] for t in self.topics], dtype=np.int64)
+        total = int(counts.sum())
+        if total > np.iinfo(np.int32).max:
+            raise InputError("topics", f"{total:,} partitions in all", "at most 2,147,483,647")
+        self.offsets: Int32Array = np.zeros(len(self.topics) + 1, dtype=np.int32)
+        np.cumsum(counts, out=self.offsets[1:])
+        self.offsets.flags.writeable = False
+        self.size = total
+        self._position: dict[str, int] = {t: i for i, t in enumerate(self.topics)}
+        self._remapped: tuple[TopicIndex, Int32Array] | None = None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def position(self, topic: str) -> int | None:
+        """The number of a topic in `topics`, or None."""
+        return self._position.get(topic)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has here; 0 when it is unknown."""
+        at = self._position.get(topic)
+        return 0 if at is None else int(self.offsets[at + 1] - self.offsets[at])
+
+    def number(self, topic: str, partition: int) -> int | None:
+        """The dense number of a partition, or None when there is no such partition."""
+        at = self._position.get(topic)
+        if at is None or not 0 <= partition < self.offsets[at + 1] - self.offsets[at]:
+            return None
+        return int(self.offsets[at]) + partition
+
+    def topic_of(self, dense: Int32Array) -> NDArray[np.intp]:
+        """The topic's position of each dense number (same shape)."""
+        return np.searchsorted(self.offsets, dense, side="right") - 1
+
+    def partitions(self, dense: Int32Array) -> Iterator[TopicPartition]:
+        """The partitions behind dense numbers, in the order given."""
+        at = self.topic_of(dense)
+        numbers = dense - self.offsets[at]
+        topics = self.topics
+        for t, n in zip(at.tolist(), numbers.tolist(), strict=True):
+            yield TopicPartition(topics[t], n)
+
+    def renumber(self, other: "TopicIndex", dense: Int32Array) -> Int32Array:
+        """Dense numbers of `other` as numbers of this index; what does not exist here is left out."""
+        if other is self:
+            return dense
+        renumbered: Int32Array = self._table_from(other)[dense]
+        return renumbered[renumbered != NO_OWNER]
+
+    def _table_from(self, other: "TopicIndex") -> Int32Array:
+        """int32[other.size]: this index's number of each partition of `other`, or -1 (last one kept)."""
+        if self._remapped is not None and self._remapped[0] is other:
+            return self._remapped[1]
+        table = np.full(other.size, NO_OWNER, dtype=np.int32)
+        for t, topic in enumerate(other.topics):
+            here = self._position.get(topic)
+            if here is None:
+                continue
+            start, there = int(self.offsets[here]), int(other.offsets[t])
+            count = min(int(self.offsets[here + 1]) - start, int(other.offsets[t + 1]) - there)
+            table[there : there + count] = np.arange(start, start + count, dtype=np.int32)
+        self._remapped = (other, table)
+        return table
+
+
+class Partitions(AbstractSet[TopicPartition]):
+    """An immutable, ordered set of partitions, stored as arrays.
+
+    Two forms, one meaning: numbers per topic (the shape on the wire), or dense numbers of an index. It
+    iterates in the order it was made with, as `TopicPartition`s; equality and ``- & | <=`` are a set's.
+    """
+
+    __slots__ = ("_by_topic", "_dense", "_index", "_members")
+
+    def __init__(self, by_topic: Mapping[str, Sequence[int] | Int32Array] | None = None) -> None:
+        self._by_topic: dict[str, Int32Array] | None = {
+            topic: np.asarray(numbers, dtype=np.int32) for topic, numbers in (by_topic or {}).items()
+        }
+        self._index: TopicIndex | None = None
+        self._dense: Int32Array | None = None
+        self._members: frozenset[TopicPartition] | None = None
+
+    @classmethod
+    def dense(cls, index: TopicIndex, numbers: Int32Array) -> "Partitions":
+        """From dense numbers of an index (int32[n], each at most once; not copied)."""
+        made = cls.__new__(cls)
+        made._by_topic, made._index, made._dense, made._members = None, index, numbers, None
+        return made
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, int]]) -> "Partitions":
+        """From (topic, partition) pairs; topics in order of first appearance, doubles once."""
+        grouped: dict[str, dict[int, None]] = {}
+        for topic, number in pairs:
+            grouped.setdefault(topic, {})[number] = None
+        return cls({topic: list(numbers) for topic, numbers in grouped.items()})
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return cls.of(it)
+
+    def by_topic(self) -> Mapping[str, Int32Array]:
+        """Topic -> int32 partition numbers, topics in order of appearance. Not to be written to."""
+        if self._by_topic is None:
+            self._by_topic = self._grouped()
+        return self._by_topic
+
+    def _grouped(self) -> dict[str, Int32Array]:
+        assert self._index is not None
+        assert self._dense is not None
+        if not len(self._dense):
+            return {}
+        at = self._index.topic_of(self._dense)
+        numbers = self._dense - self._index.offsets[at]
+        starts = np.flatnonzero(np.diff(at, prepend=-1))
+        pieces: dict[str, list[Int32Array]] = {}
+        for t, piece in zip(at[starts].tolist(), np.split(numbers, starts[1:]), strict=True):
+            pieces.setdefault(self._index.topics[t], []).append(piece)
+        return {t: p[0] if len(p) == 1 else np.concatenate(p) for t, p in pieces.items()}
+
+    def dense_in(self, index: TopicIndex) -> Int32Array:
+        """int32[<= n]: the numbers in an index; partitions the index does not know are left out."""
+        if self._index is not None and self._dense is not None:
+            return index.renumber(self._index, self._dense)
+        pieces = []
+        for topic, numbers in self.by_topic().items():
+            at = index.position(topic)
+            if at is None:
+                continue
+            start, end = int(index.offsets[at]), int(index.offsets[at + 1])
+            known = numbers[(numbers >= 0) & (numbers < end - start)]
+            pieces.append(known + np.int32(start))
+        return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int32)
+
+    def __len__(self) -> int:
+        if self._dense is not None:
+            return len(self._dense)
+        return sum(map(len, self.by_topic().values()))
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        if self._index is not None and self._dense is not None:
+            yield from self._index.partitions(self._dense)
+            return
+        for topic, numbers in self.by_topic().items():
+            for number in numbers.tolist():
+                yield TopicPartition(topic, number)
+
+    def __contains__(self, item: object) -> bool:
+        if self._members is None:
+            self._members = frozenset(self)
+        return item in self._members
+
+    def __hash__(self) -> int:
+        return self._hash()
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{t}:{','.join(map(str, n.tolist()))}" for t, n in self.by_topic().items())
+        return f"Partitions({listed})"
+
+
+NO_PARTITIONS = Partitions()
+
+
+class TopicInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic: how many partitions; per partition, the racks of its replicas and its weight (records/s)."""
+
+    partitions: int
+    racks: tuple[tuple[str, ...], ...] | None = None
+    weights: tuple[float, ...] | None = None
+
+
+class Cluster:
+    """The topics there are. Immutable."""
+
+    def __init__(self, topics: Mapping[str, TopicInfo | int]) -> None:
+        self.topics: Mapping[str, TopicInfo] = {
+            name: info if isinstance(info, TopicInfo) else TopicInfo(info) for name, info in topics.items()
+        }
+
+    @cached_property
+    def index(self) -> TopicIndex:
+        """The dense numbering of every partition of the cluster."""
+        return TopicIndex({name: info.partitions for name, info in self.topics.items()})
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has; 0 when nobody described it."""
+        info = self.topics.get(topic)
+        return 0 if info is None else info.partitions
+
+
+class Subscription(msgspec.Struct, frozen=True, eq=False):
+    """What a member says when it joins (ConsumerProtocolSubscription v3).
+
+    ``generation`` is the one in which it got what it owns, -1 for none. ``capacity`` is in the unit of
+    the topics' weights.
+    """
+
+    topics: tuple[str, ...]
+    owned: Partitions = NO_PARTITIONS
+    generation: int = NO_GENERATION
+    rack: str | None = None
+    instance_id: str | None = None
+    user_data: bytes | None = None
+    capacity: float | None = None
+
+
+class GroupSubscription(Mapping[str, Subscription]):
+    """Member id -> subscription. Immutable; iterates in the order it was made with."""
+
+    def __init__(self, members: Mapping[str, Subscription]) -> None:
+        self._members = dict(members)
+
+    def __getitem__(self, member_id: str) -> Subscription:
+        return self._members[member_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def sorted_members(self) -> list[str]:
+        """Static members first, by instance id; then the others by member id (PITFALLS C-66)."""
+        instance = {m: s.instance_id for m, s in self._members.items() if s.instance_id is not None}
+        if not instance:
+            return java_order(self._members)
+        static = sorted(instance, key=lambda m: (java_key(instance[m] or ""), java_key(m)))
+        return static + java_order(m for m in self._members if m not in instance)
+
+    def subscribers(self, topic: str) -> list[str]:
+        """The members that subscribe to the topic, in the order of `sorted_members`."""
+        return [m for m in self.sorted_members() if topic in self._members[m].topics]
+
+
+class GroupAssignment(Mapping[str, Partitions]):
+    """Member id -> what it gets; every member has an entry. Immutable.
+
+    Backed either by a mapping or by an owner array (int32[index.size], -1 none) over `members`, from
+    which each member's partitions are read when asked for.
+    """
+
+    def __init__(
+        self, assigned: Mapping[str, Partitions], *, user_data: Mapping[str, bytes] | None = None
+    ) -> None:
+        self._assigned: dict[str, Partitions] | None = dict(assigned)
+        self._members: tuple[str, ...] = tuple(assigned)
+        self.user_data: Mapping[str, bytes] = user_data or {}
+        self._index: TopicIndex | None = None
+        self._owner: Int32Array | None = None
+        self._order: Int32Array | None = None
+
+    @classmethod
+    def from_owners(
+        cls,
+        index: TopicIndex,
+        members: Sequence[str],
+        owner: Int32Array,
+        *,
+        order: Int32Array | None = None,
+        user_data: Mapping[str, bytes] | None = None,
+    ) -> "GroupAssignment":
+        """From an owner array: owner[p] is a position in `members`, or -1.
+
+        ``order``: int32 permutation of the dense numbers, the order in which a member's partitions are
+        listed; ascending when absent.
+        """
+        made = cls.__new__(cls)
+        made._assigned, made._members, made.user_data = None, tuple(members), user_data or {}
+        made._index, made._owner, made._order = index, owner, order
+        return made
+
+    def owners(self, index: TopicIndex, members: Sequence[str]) -> Int32Array:
+        """int32[index.size]: position in `members` of each partition's owner, -1 for none."""
+        if self._owner is not None and self._index is index and self._members == tuple(members):
+            return self._owner
+        owner = np.full(index.size, NO_OWNER, dtype=np.int32)
+        for m, member in enumerate(members):
+            if member in self:
+                owner[self[member].dense_in(index)] = m
+        return owner
+
+    def _read(self) -> dict[str, Partitions]:
+        if self._assigned is None:
+            assert self._index is not None
+            assert self._owner is not None
+            owner = self._owner if self._order is None else self._owner[self._order]
+            keys = owner.astype(np.int16) if len(self._members) <= np.iinfo(np.int16).max else owner
+            listed = np.argsort(keys, kind="stable").astype(np.int32)
+            if self._order is not None:
+                listed = self._order[listed]
+            counts = np.bincount(owner + 1, minlength=len(self._members) + 1)
+            ends = np.cumsum(counts)
+            self._assigned = {
+                member: Partitions.dense(self._index, listed[ends[m] : ends[m + 1]])
+                for m, member in enumerate(self._members)
+            }
+        return self._assigned
+
+    def __getitem__(self, member_id: str) -> Partitions:
+        return self._read()[member_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __repr__(self) -> str:
+        return f"GroupAssignment({self._read()!r})"

@@ -1,0 +1,143 @@
+"""The bytes inside JoinGroup and SyncGroup: ConsumerProtocolSubscription v0-v3, ...Assignment v0-v3.
+
+Encoding is deterministic (topics in the order given, owned partitions sorted by topic), because a member
+whose bytes differ is a member that changed (PITFALLS C-21). Decoding takes versions newer than it knows
+by the newest schema it knows (C-68).
+"""
+
+import struct
+from collections.abc import Mapping
+
+import numpy as np
+
+from coordinator_core.errors import ProtocolError
+from coordinator_core.model import (
+    NO_GENERATION,
+    NO_PARTITIONS,
+    Int32Array,
+    Partitions,
+    Subscription,
+    java_order,
+)
+
+SUBSCRIPTION_VERSION = 3
+ASSIGNMENT_VERSION = 3
+
+_I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
+
+
+def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTION_VERSION) -> bytes:
+    """ConsumerProtocolSubscription in the given version (0-3). Capacity and instance id do not travel."""
+    parts = [_I16.pack(version), _I32.pack(len(subscription.topics))]
+    parts += [_string(topic) for topic in subscription.topics]
+    parts.append(_nullable_bytes(subscription.user_data))
+    if version >= 1:
+        owned = subscription.owned.by_topic()
+        parts.append(_topic_partitions({t: np.sort(owned[t]) for t in java_order(owned)}))
+    if version >= 2:
+        parts.append(_I32.pack(subscription.generation))
+    if version >= 3:
+        parts.append(_I16.pack(-1) if subscription.rack is None else _string(subscription.rack))
+    return b"".join(parts)
+
+
+def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Subscription:
+    """The inverse; the instance id, which travels in JoinGroup, is put in from outside."""
+    reader = _Reader(data, "subscription")
+    version = reader.i16()
+    topics = tuple(reader.string() for _ in range(reader.count()))
+    user_data = reader.nullable_bytes()
+    owned, generation, rack = NO_PARTITIONS, NO_GENERATION, None
+    if version >= 1:
+        owned = Partitions(reader.topic_partitions())
+    if version >= 2:
+        generation = reader.i32()
+    if version >= 3:
+        rack = reader.nullable_string()
+    return Subscription(topics, owned, generation, rack, instance_id, user_data)
+
+
+def encode_assignment(
+    partitions: Partitions, user_data: bytes | None = None, *, version: int = ASSIGNMENT_VERSION
+) -> bytes:
+    """ConsumerProtocolAssignment; versions 0-3 share one layout."""
+    return _I16.pack(version) + _topic_partitions(partitions.by_topic()) + _nullable_bytes(user_data)
+
+
+def decode_assignment(data: bytes) -> tuple[Partitions, bytes | None]:
+    """The partitions and the user data of an assignment.
+
+    Raises ProtocolError when there is less than a version in it (C-53: the leader's assignor is at fault).
+    """
+    reader = _Reader(data, "assignment")
+    reader.i16()
+    partitions = Partitions(reader.topic_partitions())
+    return partitions, reader.nullable_bytes()
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return _I16.pack(len(encoded)) + encoded
+
+
+def _nullable_bytes(data: bytes | None) -> bytes:
+    return _I32.pack(-1) if data is None else _I32.pack(len(data)) + data
+
+
+def _topic_partitions(by_topic: Mapping[str, Int32Array]) -> bytes:
+    parts = [_I32.pack(len(by_topic))]
+    for topic, numbers in by_topic.items():
+        parts += [_string(topic), _I32.pack(len(numbers)), numbers.astype(">i4").tobytes()]
+    return b"".join(parts)
+
+
+class _Reader:
+    """Reads big-endian fields off a buffer; every short read is a ProtocolError that says where."""
+
+    __slots__ = ("_at", "_data", "_what")
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data, self._what, self._at = data, what, 0
+
+    def _take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        if size < 0 or len(piece) < size:
+            raise ProtocolError(
+                self._what,
+                f"{len(self._data)} bytes, ends at byte {self._at} where {size} more are announced",
+            )
+        self._at += size
+        return piece
+
+    def i16(self) -> int:
+        value: int = _I16.unpack(self._take(2))[0]
+        return value
+
+    def i32(self) -> int:
+        value: int = _I32.unpack(self._take(4))[0]
+        return value
+
+    def count(self) -> int:
+        """The length of an array; a null array (-1) is read as empty."""
+        return max(0, self.i32())
+
+    def string(self) -> str:
+        try:
+            return self._take(self.i16()).decode()
+        except UnicodeDecodeError as wrong:
+            raise ProtocolError(self._what, f"a name is not UTF-8: {wrong}") from None
+
+    def nullable_string(self) -> str | None:
+        size = self.i16()
+        return None if size < 0 else self._take(size).decode()
+
+    def nullable_bytes(self) -> bytes | None:
+        size = self.i32()
+        return None if size < 0 else self._take(size)
+
+    def topic_partitions(self) -> dict[str, Int32Array]:
+        return {self.string(): self._numbers() for _ in range(self.count())}
+
+    def _numbers(self) -> Int32Array:
+        return np.frombuffer(self._take(4 * self.count()), dtype=">i4").astype(np.int32)

@@ -1,0 +1,352 @@
+"""The requests and responses that coordinator and client exchange.
+
+Field names are Kafka's schema names in snake case. ``version`` is the version of the API a request was
+sent in, where behaviour depends on it: JoinGroup v4 asks for known member ids, v9 knows
+`skip_assignment`. Structs check nothing when built; borders decode into them and check there.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.error_codes import ErrorCode
+
+NO_MEMBER = ""
+NO_OFFSET = -1
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Common settings of all messages."""
+
+
+class FindCoordinatorRequest(_Message, frozen=True):
+    key: str
+
+
+class FindCoordinatorResponse(_Message, frozen=True):
+    error: ErrorCode
+    node: int = -1
+
+
+class JoinGroupProtocol(msgspec.Struct, frozen=True):
+    """One assignor a member can use, with the subscription it encoded for it."""
+
+    name: str
+    metadata: bytes
+
+
+class JoinGroupRequest(_Message, frozen=True):
+    group_id: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    member_id: str = NO_MEMBER
+    group_instance_id: str | None = None
+    protocol_type: str = "consumer"
+    protocols: tuple[JoinGroupProtocol, ...] = ()
+    reason: str = ""
+    version: int = 9
+
+
+class JoinGroupMember(msgspec.Struct, frozen=True):
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+class JoinGroupResponse(_Message, frozen=True):
+    error: ErrorCode
+    generation_id: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    member_id: str = NO_MEMBER
+    members: tuple[JoinGroupMember, ...] = ()
+
+
+class SyncGroupAssignment(msgspec.Struct, frozen=True):
+    member_id: str
+    assignment: bytes
+
+
+class SyncGroupRequest(_Message, frozen=True):
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: tuple[SyncGroupAssignment, ...] = ()
+
+
+class SyncGroupResponse(_Message, frozen=True):
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+class HeartbeatRequest(_Message, frozen=True):
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+class HeartbeatResponse(_Message, frozen=True):
+    error: ErrorCode
+
+
+class MemberIdentity(msgspec.Struct, frozen=True):
+    """Who leaves: by member id, or (administrators) by instance id with an empty member id."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    reason: str = ""
+
+
+class LeaveGroupRequest(_Message, frozen=True):
+    group_id: str
+    members: tuple[MemberIdentity, ...]
+
+
+class LeaveGroupMemberResponse(msgspec.Struct, frozen=True):
+    member_id: str
+    group_instance_id: str | None
+    error: ErrorCode
+
+
+class LeaveGroupResponse(_Message, frozen=True):
+    error: ErrorCode
+    members: tuple[LeaveGroupMemberResponse, ...] = ()
+
+
+class OffsetToCommit(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class OffsetCommitRequest(_Message, frozen=True):
+    group_id: str
+    generation_id: int = -1
+    member_id: str = NO_MEMBER
+    group_instance_id: str | None = None
+    offsets: tuple[OffsetToCommit, ...] = ()
+
+
+class PartitionError(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    error: ErrorCode
+
+
+class OffsetCommitResponse(_Message, frozen=True):
+    partitions: tuple[PartitionError, ...] = ()
+
+
+class OffsetFetchRequest(_Message, frozen=True):
+    """``partitions`` None asks for every offset of the group."""
+
+    group_id: str
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+class FetchedOffset(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    error: ErrorCode = ErrorCode.NONE
+
+
+class OffsetFetchResponse(_Message, frozen=True):
+    error: ErrorCode
+    offsets: tuple[FetchedOffset, ...] = ()
+
+
+class DescribeGroupsRequest(_Message, frozen=True):
+    group_ids: tuple[str, ...]
+
+
+class DescribedMember(msgspec.Struct, frozen=True):
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class DescribedGroup(_Message, frozen=True):
+    error: ErrorCode
+    group_id: str
+    state: str = ""
+    protocol_type: str = ""
+    protocol_name: str = ""
+    members: tuple[DescribedMember, ...] = ()
+
+
+class DescribeGroupsResponse(_Message, frozen=True):
+    groups: tuple[DescribedGroup, ...]
+
+
+class ListGroupsRequest(_Message, frozen=True):
+    """``states`` filters by name; empty for all."""
+
+    states: tuple[str, ...] = ()
+
+
+class ListedGroup(msgspec.Struct, frozen=True):
+    group_id: str
+    protocol_type: str
+    state: str
+
+
+class ListGroupsResponse(_Message, frozen=True):
+    error: ErrorCode
+    groups: tuple[ListedGroup, ...] = ()
+
+
+class DeleteGroupsRequest(_Message, frozen=True):
+    group_ids: tuple[str, ...]
+
+
+class DeletedGroup(msgspec.Struct, frozen=True):
+    group_id: str
+    error: ErrorCode
+
+
+class DeleteGroupsResponse(_Message, frozen=True):
+    groups: tuple[DeletedGroup, ...]
+
+
+class OffsetDeleteRequest(_Message, frozen=True):
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class OffsetDeleteResponse(_Message, frozen=True):
+    error: ErrorCode
+    partitions: tuple[PartitionError, ...] = ()
+
+
+class MetadataRequest(_Message, frozen=True):
+    """``topics`` None asks for all."""
+
+    topics: tuple[str, ...] | None = None
+
+
+class PartitionMetadata(msgspec.Struct, frozen=True):
+    leader: int
+    leader_epoch: int = -1
+    racks: tuple[str, ...] = ()
+    error: ErrorCode = ErrorCode.NONE
+
+
+class TopicMetadata(msgspec.Struct, frozen=True):
+    name: str
+    partitions: tuple[PartitionMetadata, ...]
+    error: ErrorCode = ErrorCode.NONE
+
+
+class MetadataResponse(_Message, frozen=True):
+    topics: tuple[TopicMetadata, ...]
+    nodes: tuple[int, ...] = ()
+
+
+class ListOffsetsRequest(_Message, frozen=True):
+    """``timestamp`` -1 is the end (latest), -2 the beginning (earliest)."""
+
+    partitions: tuple[TopicPartition, ...]
+    timestamp: int
+
+
+class ListedOffset(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    error: ErrorCode = ErrorCode.NONE
+
+
+class ListOffsetsResponse(_Message, frozen=True):
+    offsets: tuple[ListedOffset, ...]
+
+
+class FetchPartition(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+
+
+class FetchRequest(_Message, frozen=True):
+    """An incremental request of a fetch session (KIP-227): what was added or changed, and forgotten.
+
+    ``session_id`` 0 with ``session_epoch`` 0 asks for a new session; epoch -1 closes one.
+    """
+
+    session_id: int = 0
+    session_epoch: int = 0
+    partitions: tuple[FetchPartition, ...] = ()
+    forgotten: tuple[TopicPartition, ...] = ()
+    max_wait_ms: int = 500
+
+
+class FetchedPartition(msgspec.Struct, frozen=True):
+    """Records of one partition from ``offset`` on; a record's offset is offset + its place here."""
+
+    topic: str
+    partition: int
+    offset: int
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    records: tuple[bytes, ...] = ()
+    error: ErrorCode = ErrorCode.NONE
+
+
+class FetchResponse(_Message, frozen=True):
+    error: ErrorCode
+    session_id: int = 0
+    partitions: tuple[FetchedPartition, ...] = ()
+
+
+Request: TypeAlias = (
+    FindCoordinatorRequest
+    | JoinGroupRequest
+    | SyncGroupRequest
+    | HeartbeatRequest
+    | LeaveGroupRequest
+    | OffsetCommitRequest
+    | OffsetFetchRequest
+    | DescribeGroupsRequest
+    | ListGroupsRequest
+    | DeleteGroupsRequest
+    | OffsetDeleteRequest
+    | MetadataRequest
+    | ListOffsetsRequest
+    | FetchRequest
+)
+
+Response: TypeAlias = (
+    FindCoordinatorResponse
+    | JoinGroupResponse
+    | SyncGroupResponse
+    | HeartbeatResponse
+    | LeaveGroupResponse
+    | OffsetCommitResponse
+    | OffsetFetchResponse
+    | DescribeGroupsResponse
+    | ListGroupsResponse
+    | DeleteGroupsResponse
+    | OffsetDeleteResponse
+    | MetadataResponse
+    | ListOffsetsResponse
+    | FetchResponse
+)
