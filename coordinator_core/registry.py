@@ -1,0 +1,243 @@
+"""How plugins are found, checked and named.
+
+Entry points of the group ``rebalance_lab`` are loaded one by one, this distribution's own first and the
+others sorted by distribution and name, so that one that fails takes nothing else down and the order does
+not depend on the file system. A name that is taken belongs to who came first; the second is refused.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import pluggy
+
+from coordinator_core.assignor import Assignor
+from coordinator_core.errors import InputError, PluginError
+from coordinator_core.hookspecs import (
+    PROJECT,
+    AssignorSpec,
+    Hooks,
+    MetricSpec,
+    ModifierSpec,
+    ScenarioEventSpec,
+    Strategy,
+    WorkloadSpec,
+)
+
+DISTRIBUTION = "rebalance-lab"
+
+_RECORD_TYPES: dict[str, type] = {
+    "assignors": AssignorSpec,
+    "modifiers": ModifierSpec,
+    "metrics": MetricSpec,
+    "workloads": WorkloadSpec,
+    "scenario_events": ScenarioEventSpec,
+}
+_NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPlugin:
+    """A plugin that works: where it is from, and the names it contributes by kind."""
+
+    name: str
+    distribution: str
+    version: str
+    module: str
+    contributes: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPlugin:
+    """A plugin that does not, and why."""
+
+    name: str
+    distribution: str
+    version: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    name: str
+    distribution: str
+    version: str
+    module: str
+
+
+@dataclass
+class Registry:
+    """Everything that plugins contributed, by kind and name.
+
+    A plugin is taken whole or not at all: one bad record, and none of its records count.
+    """
+
+    plugins: tuple[LoadedPlugin, ...] = ()
+    failures: tuple[FailedPlugin, ...] = ()
+    _records: dict[str, dict[str, Any]] = field(default_factory=lambda: {kind: {} for kind in _RECORD_TYPES})
+    _owners: dict[tuple[str, str], _Origin] = field(default_factory=dict)
+    _manager: pluggy.PluginManager = field(default_factory=lambda: _new_manager())
+
+    def register(
+        self, plugin: object, *, name: str = "local", distribution: str = "-", version: str = "-"
+    ) -> None:
+        """Take in a plugin object: a module, or anything with functions marked by `hookimpl`.
+
+        Raises PluginError, and takes nothing in, when a hook is unknown or fails or a record is unusable.
+        """
+        origin = _Origin(name, distribution, version, getattr(plugin, "__name__", type(plugin).__name__))
+        self._check_hooks(plugin, origin)
+        try:
+            self._manager.register(plugin, name=f"{distribution}:{name}")
+        except (ValueError, pluggy.PluginValidationError) as wrong:
+            raise PluginError(name, "registration", str(wrong)) from wrong
+        try:
+            found = {kind: self._collect(kind, plugin, origin) for kind in _RECORD_TYPES}
+        except PluginError:
+            self._manager.unregister(plugin)
+            raise
+        for kind, records in found.items():
+            for record in records:
+                self._records[kind][record.name] = record
+                self._owners[kind, record.name] = origin
+        contributes = {kind: tuple(r.name for r in records) for kind, records in found.items() if records}
+        self.plugins += (LoadedPlugin(name, distribution, version, origin.module, contributes),)
+
+    def _check_hooks(self, plugin: object, origin: _Origin) -> None:
+        marked = [n for n in dir(plugin) if self._manager.parse_hookimpl_opts(plugin, n) is not None]
+        unknown = [n for n in marked if n not in _RECORD_TYPES]
+        if unknown:
+            raise PluginError(origin.name, unknown[0], f"no such hook; there are {', '.join(_RECORD_TYPES)}")
+        if not marked:
+            raise PluginError(origin.name, "registration", "no function in it is marked with hookimpl")
+
+    def _collect(self, kind: str, plugin: object, origin: _Origin) -> list[Any]:
+        caller = getattr(self._manager.hook, kind)
+        records: list[Any] = []
+        for implementation in caller.get_hookimpls():
+            if implementation.plugin is not plugin:
+                continue
+            try:
+                records += list(implementation.function())
+            except Exception as wrong:
+                raise PluginError(origin.name, kind, f"{type(wrong).__name__}: {wrong}") from wrong
+        seen: set[str] = set()
+        for record in records:
+            self._check_record(kind, record, seen, origin)
+            seen.add(record.name)
+        return records
+
+    def _check_record(self, kind: str, record: Any, seen: set[str], origin: _Origin) -> None:
+        expected: Any = _RECORD_TYPES[kind]
+        if not isinstance(record, expected):
+            raise PluginError(origin.name, kind, f"found {record!r}, expected {expected.__name__} records")
+        if not isinstance(record.name, str) or not _NAME.fullmatch(record.name):
+            raise PluginError(
+                origin.name, kind, f"the name {record.name!r} is not lower-case words joined by - or _"
+            )
+        taken = self._owners.get((kind, record.name))
+        if record.name in seen:
+            raise PluginError(origin.name, kind, f"contributes {record.name!r} twice")
+        if taken is not None:
+            raise PluginError(
+                origin.name,
+                kind,
+                f"{record.name!r} of {origin.distribution} is already contributed by {taken.distribution}"
+                f" (plugin {taken.name!r})",
+            )
+
+    def load(self, points: Iterable[EntryPoint]) -> None:
+        """Load entry points; one that fails is put down in `failures`."""
+        for point in sorted(points, key=_entry_point_order):
+            distribution, version = _origin_of(point)
+            try:
+                self.register(point.load(), name=point.name, distribution=distribution, version=version)
+            except PluginError as wrong:
+                problem = f"{wrong.hook}: {wrong.problem}"
+                self.failures += (FailedPlugin(point.name, distribution, version, problem),)
+            except Exception as wrong:  # whatever a stranger's module raises while it is imported
+                problem = f"cannot be imported from {point.value!r}: {type(wrong).__name__}: {wrong}"
+                self.failures += (FailedPlugin(point.name, distribution, version, problem),)
+
+    def assignors(self) -> Mapping[str, AssignorSpec]:
+        """Assignors by name."""
+        return self._records["assignors"]
+
+    def modifiers(self) -> Mapping[str, ModifierSpec]:
+        """Strategy modifiers by name."""
+        return self._records["modifiers"]
+
+    def metrics(self) -> Mapping[str, MetricSpec]:
+        """Metrics by name, the built-ins first and in the order of the contract."""
+        return self._records["metrics"]
+
+    def workloads(self) -> Mapping[str, WorkloadSpec]:
+        """Workload generators by name."""
+        return self._records["workloads"]
+
+    def scenario_events(self) -> Mapping[str, ScenarioEventSpec]:
+        """Kinds of scenario events, by the key they are written under."""
+        return self._records["scenario_events"]
+
+    def assignor(self, name: str) -> Assignor:
+        """A fresh assignor. Raises InputError, listing what there is, or PluginError if it cannot be made."""
+        spec = self.assignors().get(name)
+        if spec is None:
+            raise _unknown("assignor", name, self.assignors())
+        try:
+            return spec.factory()
+        except Exception as wrong:
+            owner = self._owners["assignors", name]
+            raise PluginError(owner.name, f"assignor {name!r}", f"{type(wrong).__name__}: {wrong}") from wrong
+
+    def strategy(self, text: str) -> Strategy:
+        """Parse ``assignor[+modifier[=value]]...``. Raises InputError for what there is not."""
+        assignor, *modifiers = text.split("+")
+        if assignor not in self.assignors():
+            raise _unknown("strategy", assignor, self.assignors())
+        strategy = Strategy(name=text, assignor=assignor)
+        for part in modifiers:
+            name, equals, value = part.partition("=")
+            spec = self.modifiers().get(name)
+            if spec is None:
+                raise _unknown(f"modifier of strategy {text!r}", name, self.modifiers())
+            try:
+                strategy = spec.apply(strategy, value if equals else None)
+            except ValueError as wrong:
+                raise InputError(f"strategy {text!r}", repr(part), str(wrong)) from None
+        return strategy
+
+
+def _new_manager() -> pluggy.PluginManager:
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(Hooks)
+    return manager
+
+
+def _origin_of(point: EntryPoint) -> tuple[str, str]:
+    dist = point.dist
+    return ("-", "-") if dist is None else (dist.name, dist.version)
+
+
+def _entry_point_order(point: EntryPoint) -> tuple[bool, str, str]:
+    distribution, _ = _origin_of(point)
+    return distribution != DISTRIBUTION, distribution, point.name
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> InputError:
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    return InputError(what, repr(name), f"one of {', '.join(names)}{hint}")
+
+
+@cache
+def default_registry() -> Registry:
+    """The registry of everything installed; loaded once a process."""
+    registry = Registry()
+    registry.load(entry_points(group=PROJECT))
+    return registry

@@ -1,0 +1,36 @@
+"""The errors say what was found and expected, and survive the way from a worker process."""
+
+import pickle
+
+import pytest
+
+from coordinator_core.errors import (
+    AssignmentError,
+    InputError,
+    PluginError,
+    ProtocolError,
+    RebalanceLabError,
+)
+
+EXAMPLES = [
+    InputError("deploy.yaml: events[3].leave", "'c-9'", "a member that has joined"),
+    AssignmentError("mine", ["t0-1 is assigned twice", "unknown member 'x'"]),
+    PluginError("mine", "assignors", "ZeroDivisionError: division by zero"),
+    ProtocolError("assignment", "1 byte"),
+]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
+def test_an_error_survives_pickling(error):
+    back = pickle.loads(pickle.dumps(error))
+    assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
+
+
+def test_every_error_kind_has_an_example_here():
+    assert {type(e) for e in EXAMPLES} == set(RebalanceLabError.__subclasses__())
+
+
+def test_an_input_error_says_where_what_was_found_and_what_was_expected():
+    assert str(EXAMPLES[0]) == (
+        "deploy.yaml: events[3].leave: found 'c-9', expected a member that has joined"
+    )

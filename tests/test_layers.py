@@ -1,0 +1,102 @@
+"""Who may import whom (the house in the README): an import that goes the other way is a design error."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "coordinator_core"
+
+BASE = {"errors", "model"}
+ASSIGNOR_SIDE = BASE | {"problem", "flow", "bounds", "assignor"}
+PROTOCOL_SIDE = BASE | {"protocol", "events"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "model": {"errors"},
+    "problem": BASE,
+    "flow": BASE | {"problem"},
+    "assignor": ASSIGNOR_SIDE - {"assignor"},
+    "hookspecs": ASSIGNOR_SIDE,
+    "registry": ASSIGNOR_SIDE | {"hookspecs"},
+    "assignors": ASSIGNOR_SIDE | {"hookspecs"},
+    "events": BASE,
+    "protocol": BASE,
+    "coordinator": PROTOCOL_SIDE,
+    "client": PROTOCOL_SIDE | {"assignor"},
+    "simulation": ASSIGNOR_SIDE | PROTOCOL_SIDE | {"hookspecs", "registry", "coordinator", "client"},
+}
+MAY_IMPORT["scoring"] = MAY_IMPORT["simulation"] | {"simulation"}
+MAY_IMPORT["cli"] = MAY_IMPORT["scoring"] | {"scoring"}
+
+
+def room_of(path: Path) -> str:
+    relative = path.relative_to(ROOT)
+    if relative.parts[0] == "assignors":
+        return "assignors"
+    return relative.parts[1].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "assignors":
+                rooms.add("assignors")
+            elif parts[0] == "coordinator_core":
+                rooms.add(parts[1])
+            elif parts[0].startswith("rebalance_"):
+                rooms.add(parts[0])
+    return rooms
+
+
+FILES = [p for top in (CORE, ROOT / "assignors") for p in sorted(top.rglob("*.py"))]
+FILES = [p for p in FILES if p != CORE / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_the_way_of_the_house(path):
+    room = room_of(path)
+    allowed = MAY_IMPORT[room] | {room}
+    assert imported_rooms(path) <= allowed
+
+
+def test_every_room_stands_in_the_table():
+    assert {room_of(p) for p in FILES} == set(MAY_IMPORT)
+
+
+PURE = [
+    "assignors",
+    *(f"coordinator_core/{room}" for room in ("coordinator", "client", "simulation", "protocol")),
+]
+WORLDLY = {"asyncio", "datetime", "multiprocessing", "os", "secrets", "selectors", "socket", "subprocess"}
+WORLDLY |= {"threading", "time", "uuid"}
+
+
+@pytest.mark.parametrize("place", PURE)
+def test_no_clock_thread_socket_or_entropy_below_the_command_line(place):
+    for path in sorted((ROOT / place).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            worldly = {n.split(".")[0] for n in names} & WORLDLY
+            assert not worldly, f"{path.relative_to(ROOT)} imports {worldly}"
+
+
+def test_coordinator_and_client_do_not_know_each_other():
+    for room, other in (("coordinator", "client"), ("client", "coordinator")):
+        for path in sorted((CORE / room).rglob("*.py")):
+            assert other not in imported_rooms(path), path
+
+
+def test_no_file_of_the_program_is_longer_than_six_hundred_lines():
+    long = {str(p.relative_to(ROOT)): n for p in FILES if (n := len(p.read_text().splitlines())) > 600}
+    assert not long
