@@ -6,6 +6,7 @@ from enum import IntEnum
 class ErrorCode(IntEnum):
     """The numbers on the wire, under Kafka's names."""
 
+    UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
     UNKNOWN_TOPIC_OR_PARTITION = 3

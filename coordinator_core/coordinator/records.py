@@ -1,0 +1,133 @@
+"""What the log of the offsets topic holds (PROTOCOL 8.1), and its bytes.
+
+A record is keyed by group, or by group, topic and partition; the newest record of a key counts; a value
+of None deletes. Each encoded record carries its length and a checksum, so that a torn last one is seen.
+"""
+
+import zlib
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import msgspec
+
+from coordinator_core.model import TopicPartition
+
+
+class StoredMember(msgspec.Struct, frozen=True, array_like=True):
+    """A member as of the last stored assignment."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
+    """A group as of the last stored assignment, or as it became Empty."""
+
+    protocol_type: str
+    protocol_name: str | None
+    generation: int
+    leader: str | None
+    members: tuple[StoredMember, ...]
+    changed_at_ms: int
+
+
+class StoredOffset(msgspec.Struct, frozen=True, array_like=True):
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+
+
+class GroupRecord(msgspec.Struct, frozen=True, tag="g", array_like=True):
+    """Group metadata; None deletes the group."""
+
+    group_id: str
+    value: StoredGroup | None
+
+
+class OffsetRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
+    """An offset commit; None deletes the offset."""
+
+    group_id: str
+    topic: str
+    partition: int
+    value: StoredOffset | None
+
+
+Record: TypeAlias = GroupRecord | OffsetRecord
+RecordKey: TypeAlias = tuple[str] | tuple[str, str, int]
+
+_HEADER_BYTES = 8
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Record)
+
+
+def record_key(record: Record) -> RecordKey:
+    """What the record is about; compaction keeps the newest of each key."""
+    if isinstance(record, GroupRecord):
+        return (record.group_id,)
+    return (record.group_id, record.topic, record.partition)
+
+
+class GroupTable:
+    """The durable state: groups and offsets, changed by applying records and in no other way."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, StoredGroup] = {}
+        self.offsets: dict[str, dict[TopicPartition, StoredOffset]] = {}
+
+    def apply(self, record: Record) -> None:
+        """Apply one record, live or at recovery."""
+        if isinstance(record, GroupRecord):
+            if record.value is None:
+                self.groups.pop(record.group_id, None)
+            else:
+                self.groups[record.group_id] = record.value
+            return
+        key = TopicPartition(record.topic, record.partition)
+        if record.value is not None:
+            self.offsets.setdefault(record.group_id, {})[key] = record.value
+            return
+        offsets = self.offsets.get(record.group_id, {})
+        offsets.pop(key, None)
+        if not offsets:
+            self.offsets.pop(record.group_id, None)
+
+
+def encode_record(record: Record) -> bytes:
+    """Length, checksum, and the record in msgpack."""
+    body = _encoder.encode(record)
+    return len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
+
+
+def decode_records(data: bytes) -> list[Record]:
+    """The records of a log up to its end or to the first that is torn (PROTOCOL 8.2)."""
+    records: list[Record] = []
+    at = 0
+    while at + _HEADER_BYTES <= len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        checksum = int.from_bytes(data[at + 4 : at + _HEADER_BYTES], "big")
+        body = data[at + _HEADER_BYTES : at + _HEADER_BYTES + size]
+        if len(body) < size or zlib.crc32(body) != checksum:
+            break
+        records.append(_decoder.decode(body))
+        at += _HEADER_BYTES + size
+    return records
+
+
+def compact(records: Iterable[Record]) -> list[Record]:
+    """The newest record of each key, tombstones left out, in the order of those newest records."""
+    newest: dict[RecordKey, Record] = {}
+    for record in records:
+        key = record_key(record)
+        newest.pop(key, None)
+        newest[key] = record
+    return [record for record in newest.values() if record.value is not None]
