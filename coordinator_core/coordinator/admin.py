@@ -8,6 +8,7 @@ from coordinator_core.coordinator.records import OffsetRecord
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.states import GroupState
 from coordinator_core.errors import ProtocolError
+from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -63,7 +64,10 @@ def cannot_delete(group: Group | None) -> ErrorCode:
 def delete(step: Step, group: Group) -> None:
     """Write the tombstones; the group is forgotten when they are written."""
     group.pending.clear()
-    offsets = step.shard.table.offsets.get(group.group_id, {})
+    offsets = set(step.shard.table.offsets.get(group.group_id, {}))
+    for record in step.on_their_way(group.group_id):
+        if isinstance(record, OffsetRecord):
+            offsets.add(TopicPartition(record.topic, record.partition))
     records = tuple(OffsetRecord(group.group_id, tp.topic, tp.partition, None) for tp in sorted(offsets))
     delete_group(step, group, records, "deleted")
 

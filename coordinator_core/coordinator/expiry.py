@@ -66,7 +66,7 @@ def _retention_check(step: Step, group: Group) -> None:
         if step.now_ms - max(offsets[tp].committed_at_ms, group.emptied_at_ms) >= retention_ms
     ]
     records: list[Record] = [OffsetRecord(group.group_id, tp.topic, tp.partition, None) for tp in expired]
-    if len(expired) == len(offsets) and not group.pending:
+    if len(expired) == len(offsets) and not group.pending and not step.on_their_way(group.group_id):
         delete_group(step, group, tuple(records), "no member and no offset is left")
         return
     if records:
@@ -88,11 +88,13 @@ class ForgetGroup:
     cause: str
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Forget the group, unless it came back to life while the tombstones were written."""
+        """Forget the group, unless it came back to life, or was written to, since the tombstones."""
         group = step.shard.groups.get(self.group_id)
         if group is None:
             return
-        if error is not ErrorCode.NONE or group.state is not GroupState.EMPTY or group.pending:
+        written_to = bool(step.on_their_way(self.group_id))
+        alive = group.state is not GroupState.EMPTY or group.pending or written_to
+        if error is not ErrorCode.NONE or alive:
             if group.state is GroupState.EMPTY:
                 rebalance.arm_retention(step, group)
             return

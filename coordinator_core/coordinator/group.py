@@ -88,6 +88,7 @@ class Group:
         assert member.instance_id is not None
         self.members = {new_id if m == old_id else m: v for m, v in self.members.items()}
         member.member_id = new_id
+        member.is_new = False
         self.static_members[member.instance_id] = new_id
         if old_id in self.pending_sync:
             del self.pending_sync[old_id]

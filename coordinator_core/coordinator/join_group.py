@@ -51,7 +51,9 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         group = step.shard.groups[request.group_id] = Group(request.group_id)
         group.emptied_at_ms = step.now_ms
         rebalance.arm_retention(step, group)
-    if not _has_room(step, group, request.member_id):
+    if group.state is GroupState.DEAD:
+        _refuse(step, request_id, request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    elif not _has_room(step, group, request.member_id):
         _turn_away(step, group, request_id, request.member_id)
     elif not group.supports(request.protocol_type, request.protocols):
         _refuse(step, request_id, request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -235,14 +237,16 @@ class StoreReplacement:
     version: int
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Answer with the old assignment's generation, or put the old id back."""
+        """Answer with the old assignment's generation, or put the old id back; ignored if a round began."""
         group = step.shard.groups.get(self.group_id)
         member = group.members.get(self.new_id) if group is not None else None
         if group is None or member is None:
             return
+        if group.state is not GroupState.STABLE or group.generation != self.generation:
+            return  # the member is in a round, which stores its new id and answers it
         if error is not ErrorCode.NONE:
             self._restore(step, group, member, error)
-        elif group.state is GroupState.STABLE and group.generation == self.generation:
+        else:
             self._answer(step, group, member)
 
     def _answer(self, step: Step, group: Group, member: Member) -> None:
@@ -262,7 +266,7 @@ class StoreReplacement:
         )
         step.effects.reply(member.joining, response)
         member.joining = None
-        member.is_new = False
+        step.restart_session(group, member.member_id)
 
     def _restore(self, step: Step, group: Group, member: Member, error: ErrorCode) -> None:
         if member.joining is not None:

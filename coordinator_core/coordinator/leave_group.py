@@ -17,6 +17,9 @@ from coordinator_core.protocol.messages import (
 def handle(step: Step, request_id: int, request: LeaveGroupRequest) -> None:
     """Take out whoever can be; each gets its own code, and the whole batch at most one round."""
     group = step.shard.groups.get(request.group_id)
+    if group is not None and group.state is GroupState.DEAD:
+        step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        return
     answers = []
     left = []
     for identity in request.members:

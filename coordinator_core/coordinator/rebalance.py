@@ -80,7 +80,7 @@ def complete_join(step: Step, group: Group) -> None:
         if member.joining is None and member.instance_id is None:
             drop_member(step, group, member, "did not rejoin within the rebalance timeout")
     if group.members and not group.elect_rejoined_leader():
-        step.schedule(TimerKind.JOIN, group, group.rebalance_timeout_ms())
+        step.schedule(TimerKind.JOIN, group, max(group.rebalance_timeout_ms(), 1))  # 0 would never end
         return
     group.generation += 1
     if group.members:
@@ -131,8 +131,8 @@ def _begin_sync_phase(step: Step, group: Group) -> None:
     )
     step.schedule(TimerKind.SYNC, group, group.rebalance_timeout_ms())
     for member in group.members.values():
-        step.restart_session(group, member.member_id)
         member.is_new = False
+        step.restart_session(group, member.member_id)
         if member.joining is not None:
             answer_join(step, group, member)
 
@@ -186,8 +186,9 @@ def reset_assignments(step: Step, group: Group, error: ErrorCode) -> None:
     """Forget the assignments under way and tell those who wait for them; sessions start anew (C-31)."""
     for member in group.members.values():
         member.assignment = b""
-        refuse_sync(step, member, error)
-        step.restart_session(group, member.member_id)
+        if member.syncing is not None:
+            refuse_sync(step, member, error)
+            step.restart_session(group, member.member_id)
 
 
 def on_sync_timer(step: Step, group: Group) -> None:

@@ -67,6 +67,10 @@ class Step:
         self.shard.writes[append_id] = PendingWrite(records, write)
         self.effects.appends.append(Append(append_id, self.shard.partition, records))
 
+    def on_their_way(self, group_id: str) -> list[Record]:
+        """A group's records that are being written."""
+        return [r for w in self.shard.writes.values() for r in w.records if r.group_id == group_id]
+
     def schedule(self, kind: TimerKind, group: Group, delay_ms: int, member_id: str = "") -> None:
         """Set a deadline from now."""
         self.timers.schedule(TimerKey(kind, group.group_id, member_id), self.now_ms + delay_ms)
@@ -76,10 +80,10 @@ class Step:
         self.timers.cancel(TimerKey(kind, group.group_id, member_id))
 
     def restart_session(self, group: Group, member_id: str) -> None:
-        """A sign of life: the member's session starts anew."""
+        """A sign of life: the member's session starts anew. A new one's has not begun (PROTOCOL 3.11)."""
         member = group.members[member_id]
-        delay = member.session_timeout_ms
-        self.timers.schedule(TimerKey(TimerKind.SESSION, group.group_id, member_id), self.now_ms + delay)
+        if not member.is_new:
+            self.schedule(TimerKind.SESSION, group, member.session_timeout_ms, member_id)
 
     def move(self, group: Group, state: GroupState, cause: str) -> None:
         """Change a group's state and say so."""

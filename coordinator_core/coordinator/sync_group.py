@@ -83,8 +83,9 @@ class StoreAssignment:
                 member.assignment = stored_member.assignment
         step.move(group, GroupState.STABLE, "the leader's assignment is stored")
         for member in group.members.values():
-            step.restart_session(group, member.member_id)
-            rebalance.answer_sync(step, group, member)
+            if member.syncing is not None:
+                step.restart_session(group, member.member_id)
+                rebalance.answer_sync(step, group, member)
 
     def abandoned(self, step: Step) -> None:
         """The parked syncs are answered with the group's others."""

@@ -1,0 +1,309 @@
+"""The log of the offsets topic, and a broker that takes a partition over."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_core.coordinator.log import MemoryLog
+from coordinator_core.coordinator.outcome import NOTHING
+from coordinator_core.coordinator.records import (
+    GroupRecord,
+    GroupTable,
+    OffsetRecord,
+    StoredGroup,
+    StoredMember,
+    StoredOffset,
+    compact,
+    decode_records,
+    encode_record,
+)
+from coordinator_core.coordinator.states import GroupState
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+
+names = st.sampled_from(["g", "h", "ü😀"])
+blobs = st.binary(max_size=6)
+members = st.builds(
+    StoredMember,
+    names,
+    st.none() | names,
+    names,
+    names,
+    st.integers(0, 10**9),
+    st.integers(0, 10**9),
+    blobs,
+    blobs,
+)
+groups = st.builds(
+    StoredGroup,
+    names,
+    st.none() | names,
+    st.integers(0, 99),
+    st.none() | names,
+    st.lists(members, max_size=3).map(tuple),
+    st.integers(0, 10**12),
+)
+offsets = st.builds(
+    StoredOffset, st.integers(0, 2**60), st.integers(-1, 9), st.text(max_size=5), st.integers(0, 10**12)
+)
+records = st.one_of(
+    st.builds(GroupRecord, names, st.none() | groups),
+    st.builds(OffsetRecord, names, names, st.integers(0, 2), st.none() | offsets),
+)
+logs = st.lists(records, max_size=15)
+
+
+def replayed(found):
+    table = GroupTable()
+    for record in found:
+        table.apply(record)
+    return table.groups, table.offsets
+
+
+@settings(deadline=None)
+@given(logs)
+def test_a_compacted_log_says_the_same(log):
+    """Given any log, when it is compacted, then one value per key, and a replay gives the same groups and
+    offsets. PROTOCOL 8.1, 8.2."""
+    kept = compact(log)
+    assert replayed(kept) == replayed(log)
+    tables = replayed(log)
+    assert len(kept) == len(tables[0]) + sum(len(each) for each in tables[1].values())
+    assert compact(kept) == kept
+
+
+@settings(deadline=None)
+@given(logs, st.data())
+def test_a_log_compacted_up_to_anywhere_says_the_same(log, data):
+    """Given the older part of a log is compacted, then a replay of both parts says the same. PROTOCOL 8.2."""
+    at = data.draw(st.integers(0, len(log)))
+    live = GroupTable()
+    for record in compact(log[:at]):
+        live.apply(record)
+    for record in log[at:]:
+        live.apply(record)
+    assert (live.groups, live.offsets) == replayed(log)
+
+
+@settings(deadline=None)
+@given(logs, st.data())
+def test_a_log_cut_anywhere_keeps_the_whole_records_before_the_cut(log, data):
+    """Given a log's bytes, when they end anywhere, then every record that is whole is there, and a torn last
+    one is dropped. PROTOCOL 8.2."""
+    encoded = [encode_record(record) for record in log]
+    whole = b"".join(encoded)
+    cut = data.draw(st.integers(0, len(whole)))
+    fits, size = 0, 0
+    while fits < len(encoded) and size + len(encoded[fits]) <= cut:
+        size += len(encoded[fits])
+        fits += 1
+    assert decode_records(whole[:cut]) == log[:fits]
+
+
+@settings(deadline=None)
+@given(st.lists(records, min_size=1, max_size=8), st.data())
+def test_a_damaged_last_record_is_dropped(log, data):
+    """Given a last record with a byte changed, then it is dropped and all before it kept. PROTOCOL 8.2."""
+    *before, last = [encode_record(record) for record in log]
+    at = data.draw(st.integers(0, len(last) - 1))
+    damaged = bytearray(last)
+    damaged[at] ^= 1 << data.draw(st.integers(0, 7))
+    assert decode_records(b"".join(before) + damaged) == log[:-1]
+
+
+def test_a_memory_log_is_bytes():
+    """Given records, when the log is cut in the last one, then the ones before are read. PROTOCOL 8.2."""
+    log = MemoryLog()
+    written = [OffsetRecord("g", "t", n, StoredOffset(n, -1, "", 0)) for n in range(3)]
+    assert log.append(4, written) is ErrorCode.NONE
+    assert log.read(4) == written
+    log.truncate(4, log.size(4) - 1)
+    assert log.read(4) == written[:2]
+    assert (log.read(5), log.size(5)) == ([], 0)
+
+
+def test_a_memory_log_is_compacted_in_place():
+    """Given an offset written twice and one deleted, when the log is compacted, then the newest is left.
+    PROTOCOL 8.1."""
+    log = MemoryLog()
+    value = StoredOffset(1, -1, "", 0)
+    log.append(0, [OffsetRecord("g", "t", 0, value), OffsetRecord("g", "t", 1, value)])
+    log.append(0, [OffsetRecord("g", "t", 1, None), OffsetRecord("g", "t", 0, value)])
+    log.compact(0)
+    assert log.read(0) == [OffsetRecord("g", "t", 0, value)]
+
+
+def test_a_compacted_log_keeps_the_order_of_the_newest_records():
+    """Given a key written first and again last, then it comes last. PROTOCOL 8.1."""
+    value = StoredOffset(1, -1, "", 0)
+    first, second = OffsetRecord("g", "t", 0, value), OffsetRecord("g", "t", 1, value)
+    assert compact([first, second, first]) == [second, first]
+
+
+def test_a_stable_group_is_stored_whole(bench):
+    """Given a group that became Stable, then its record has type, assignor, generation, leader, and each
+    member with ids, client, timeouts, subscription and assignment. PROTOCOL 8.1."""
+    leader, follower = bench.stable_group(instances=("i1",), names=("rr", "range"), metadata=b"topics")
+    stored = bench.table()[0]["g"]
+    assert (stored.protocol_type, stored.protocol_name, stored.generation, stored.leader) == (
+        "consumer",
+        "rr",
+        1,
+        leader,
+    )
+    assert stored.changed_at_ms == bench.now_ms
+    common = ("host", 10_000, 60_000, b"topics")
+    assert stored.members == (
+        StoredMember(leader, "i1", "c0", *common, bench.share(leader)),
+        StoredMember(follower, None, "c1", *common, bench.share(follower)),
+    )
+
+
+def test_a_commit_is_stored_by_group_topic_and_partition(bench):
+    """PROTOCOL 8.1."""
+    bench.now_ms = 77
+    offset = m.OffsetToCommit("t", 3, 9, 2, "note")
+    bench.send(m.OffsetCommitRequest(group_id="g", offsets=(offset,)))
+    assert bench.table()[1] == {"g": {TopicPartition("t", 3): StoredOffset(9, 2, "note", 77)}}
+
+
+def test_a_new_leader_of_the_partition_has_the_group_and_its_offsets(bench, make_bench):
+    """Given a Stable group with offsets, when another broker takes over, then members go on as if nothing had
+    happened: same ids, generation, leader and assignment, same offsets. PROTOCOL 1.3, 8.2."""
+    leader, follower = bench.stable_group(instances=("i1",))
+    bench.commit(follower, 1, 42)
+    other = make_bench(log=bench.log, now_ms=bench.now_ms)
+    assert other.committed() == 42
+    assert other.beat(follower) is other.beat(leader, instance="i1") is ErrorCode.NONE
+    assert other.synced(follower).assignment == bench.share(follower)
+    assert other.joined(follower).generation_id == 1
+    question = m.DescribeGroupsRequest(group_ids=("g",))
+    assert other.ask(question) == bench.ask(question)
+    assert other.group().leader == leader
+    assert other.commit(follower, 1, 43) is ErrorCode.NONE
+    assert other.joined(leader, instance="i1") is None
+    assert other.joined(follower).generation_id == 2
+
+
+def test_sessions_start_anew_with_the_new_leader(bench, make_bench):
+    """Given a take-over at any time, then each member has a whole session from it, and no more. PROTOCOL
+    1.3."""
+    bench.stable_group()
+    other = make_bench(log=bench.log, now_ms=1_000_000)
+    other.sleep(9_999)
+    assert len(other.group().members) == 2
+    other.sleep(1)
+    assert not other.group().members
+
+
+@pytest.mark.parametrize("arrange", ["preparing_group", "completing_group"])
+def test_a_round_under_way_is_forgotten_with_its_coordinator(bench, make_bench, arrange):
+    """Given a round, when another broker takes over, then the last stored generation is Stable there, and the
+    members of the round can start it again. PROTOCOL 1.3, 8.2."""
+    leader, follower = getattr(bench, arrange)()
+    other = make_bench(log=bench.log, now_ms=bench.now_ms)
+    assert (other.state(), other.group().generation) == (GroupState.STABLE, 1)
+    assert other.joined(leader) is None
+    assert other.joined(follower).error is ErrorCode.NONE
+
+
+def test_an_empty_group_is_rebuilt_with_its_age(bench, make_bench):
+    """Given an Empty group with offsets, when a broker takes over six days later, then its seven days go on
+    from when it became Empty. PROTOCOL 1.3, 2.1."""
+    (member,) = bench.stable_group(1)
+    bench.commit(member, 1)
+    bench.leave(member)
+    bench.commit(group="h")
+    day = 86_400_000
+    other = make_bench(log=bench.log, now_ms=bench.now_ms + 6 * day)
+    assert (other.state(), other.group().generation, other.group("h").state) == (
+        GroupState.EMPTY,
+        2,
+        GroupState.EMPTY,
+    )
+    other.sleep(day - 600_000)
+    assert (other.committed(), other.committed(group="h")) == (5, 5)
+    other.sleep(1_200_000)
+    assert other.coordinator.group_ids() == []
+
+
+def test_a_new_leader_counts_on_with_generations(bench, make_bench):
+    """Given an Empty group of generation 2, when a broker takes over and a member joins, then 3. PROTOCOL
+    1.3."""
+    bench.leave(*bench.stable_group(1))
+    other = make_bench(log=bench.log, now_ms=bench.now_ms)
+    other.stable_group(1)
+    assert other.group().generation == 3
+
+
+def test_who_waits_hears_that_the_coordinator_has_moved(bench):
+    """Given parked joins and syncs and commits on their way, when the broker loses the partition, then all
+    get NOT_COORDINATOR, and so does every request from then on. PROTOCOL 1.2, 1.3."""
+    _, follower = bench.completing_group()
+    waiting = [bench.sync(follower), bench.enter(group="h")]
+    bench.holding = True
+    bench.commit(group="k")
+    waiting.append(bench.requests)
+    bench.resign()
+    moved = ErrorCode.NOT_COORDINATOR
+    errors = [bench.replies[each] for each in waiting]
+    assert [errors[0].error, errors[1].error, errors[2].partitions[0].error] == [moved] * 3
+    assert bench.coordinator.next_deadline_ms() is None
+    assert bench.joined().error is bench.synced(follower).error is moved
+    assert bench.beat(follower) is bench.commit() is moved
+    assert bench.ask(m.OffsetFetchRequest(group_id="g")).error is moved
+    assert bench.ask(m.LeaveGroupRequest(group_id="g", members=())).error is moved
+    assert bench.ask(m.OffsetDeleteRequest(group_id="g", partitions=())).error is moved
+    assert bench.ask(m.DescribeGroupsRequest(group_ids=("g",))).groups[0].error is moved
+    assert bench.ask(m.DeleteGroupsRequest(group_ids=("g",))).groups[0].error is moved
+
+
+def test_an_offset_delete_on_its_way_hears_of_the_move_too(bench):
+    """PROTOCOL 1.2."""
+    bench.commit()
+    bench.holding = True
+    request = bench.send(m.OffsetDeleteRequest(group_id="g", partitions=(TopicPartition("t", 0),)))
+    bench.resign()
+    assert bench.replies[request].error is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_write_that_ends_after_the_move_is_nobodys(bench):
+    """Given a write under way, when the partition has moved before it ends, then nothing happens. PROTOCOL
+    1.3."""
+    (leader,) = bench.stable_group(1)
+    bench.join(leader)
+    bench.holding = True
+    bench.sync(leader)
+    (append,) = bench.held
+    bench.resign()
+    assert bench.coordinator.on_appended(append.append_id, ErrorCode.NONE, now_ms=bench.now_ms) is NOTHING
+    assert bench.coordinator.on_resigned(0, now_ms=bench.now_ms) is NOTHING
+
+
+def test_a_loading_coordinator_asks_for_patience(bench):
+    """Given the log is being replayed, then COORDINATOR_LOAD_IN_PROGRESS, but Heartbeat NONE and SyncGroup
+    REBALANCE_IN_PROGRESS. PROTOCOL 1.2."""
+    (member,) = bench.stable_group(1)
+    bench.resign()
+    for partition in range(50):
+        bench.coordinator.on_elected(partition)
+    loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert bench.beat(member) is ErrorCode.NONE
+    assert bench.synced(member).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert bench.joined(member).error is loading
+    assert bench.joined(group="").error is ErrorCode.INVALID_GROUP_ID
+    assert bench.commit(member, 1) is loading
+    assert bench.ask(m.OffsetFetchRequest(group_id="g")).error is loading
+    assert bench.ask(m.LeaveGroupRequest(group_id="g", members=())).error is loading
+    assert bench.ask(m.OffsetDeleteRequest(group_id="g", partitions=())).error is loading
+    assert bench.ask(m.DescribeGroupsRequest(group_ids=("g",))).groups[0].error is loading
+    assert bench.ask(m.DeleteGroupsRequest(group_ids=("g",))).groups[0].error is loading
+    assert bench.ask(m.ListGroupsRequest()).error is loading
+
+
+def test_a_group_loads_with_its_partition_alone(bench):
+    """Given one partition is loading, then the groups of the others answer. PROTOCOL 1.2."""
+    bench.coordinator.on_elected(bench.coordinator._home("h"))
+    assert bench.joined(group="h").error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert bench.joined(group="g").error is ErrorCode.MEMBER_ID_REQUIRED

@@ -1,0 +1,155 @@
+"""OffsetCommit and OffsetFetch."""
+
+import pytest
+
+from coordinator_core.coordinator.states import GroupState
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+
+UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_simple_consumer_commits_to_a_group_without_members(bench):
+    """Given no group or an Empty one, when a commit has no member and a negative generation, then it is
+    taken. PROTOCOL 7.1, C-33."""
+    assert bench.commit(offset=5) is ErrorCode.NONE
+    assert bench.state() is GroupState.EMPTY
+    assert bench.commit(offset=6) is ErrorCode.NONE
+    assert bench.committed() == 6
+
+
+@pytest.mark.parametrize("arrange", ["preparing_group", "completing_group", "stable_group"])
+def test_a_simple_consumer_does_not_commit_to_a_group_with_members(bench, arrange):
+    """PROTOCOL 7.1, C-33."""
+    getattr(bench, arrange)()
+    assert bench.commit() is UNKNOWN
+    assert bench.committed() == -1
+
+
+def test_a_commit_of_a_generation_to_an_unknown_group_is_illegal(bench):
+    """Given no group, when a commit has a generation, then ILLEGAL_GENERATION, as in Kafka. PROTOCOL 7.1."""
+    assert bench.commit("x", 1) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.coordinator.group_ids() == []
+
+
+def test_a_commit_is_checked_as_a_sync_is(bench):
+    """Given a commit that is wrong in every way, when it is put right bit by bit, then fenced, unknown
+    member, illegal generation, NONE. PROTOCOL 7.1, C-36."""
+    _, dynamic = bench.stable_group(2, instances=("i1",))
+    assert bench.commit("x", 9, instance="i1") is ErrorCode.FENCED_INSTANCE_ID
+    assert bench.commit("x", 9, instance="i9") is UNKNOWN
+    assert bench.commit("x", 9) is UNKNOWN
+    assert bench.commit(dynamic, 0) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.commit(dynamic, 2) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.commit(dynamic, -1) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.commit(dynamic, 1) is ErrorCode.NONE
+
+
+def test_a_member_that_left_cannot_commit_to_the_empty_group(bench):
+    """PROTOCOL 7.1."""
+    (member,) = bench.stable_group(1)
+    bench.leave(member)
+    assert bench.commit(member, 1) is UNKNOWN
+    assert bench.commit(member, 2) is UNKNOWN
+
+
+def test_a_consumer_can_commit_before_it_rejoins(bench):
+    """Given PreparingRebalance, when a member commits in the current generation, then it is taken.
+    PROTOCOL 7.1, C-34."""
+    _, follower = bench.preparing_group()
+    assert bench.commit(follower, 1, 8) is ErrorCode.NONE
+    assert bench.committed() == 8
+
+
+def test_a_commit_while_completing_is_told_of_the_round(bench):
+    """Given CompletingRebalance, when a member commits in the new generation, then REBALANCE_IN_PROGRESS; in
+    the old one, ILLEGAL_GENERATION. PROTOCOL 7.1, C-35, C-36."""
+    _, follower = bench.completing_group()
+    assert bench.commit(follower, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert bench.commit(follower, 1) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.committed() == -1
+
+
+def test_a_dead_group_takes_no_commit(bench):
+    bench.commit()
+    bench.group().move_to(GroupState.DEAD)
+    assert bench.commit() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_commit_needs_a_group_id(bench):
+    assert bench.commit(group="") is ErrorCode.INVALID_GROUP_ID
+
+
+def test_a_commit_is_answered_when_it_is_written(bench):
+    """Given the write under way, then no answer and the old offset; once written, both. PROTOCOL 8.1."""
+    bench.commit(offset=5)
+    bench.holding = True
+    assert bench.commit(offset=6) is None
+    assert bench.committed() == 5
+    bench.release()
+    assert bench.replies[bench.requests - 1].partitions[0].error is ErrorCode.NONE
+    assert bench.committed() == 6
+
+
+def test_a_commit_that_cannot_be_written_is_answered_with_the_error(bench):
+    bench.append_error = ErrorCode.NOT_COORDINATOR
+    assert bench.commit() is ErrorCode.NOT_COORDINATOR
+    assert bench.committed() == -1
+
+
+def test_long_metadata_is_refused_for_its_partition_alone(bench):
+    """Given two partitions, of which one has more than 4,096 bytes of metadata, then that one gets
+    OFFSET_METADATA_TOO_LARGE and the other is committed. PROTOCOL 7.2."""
+    offsets = (
+        m.OffsetToCommit("t", 0, 1, metadata="x" * 4_097),
+        m.OffsetToCommit("t", 1, 2, metadata="x" * 4_096),
+        m.OffsetToCommit("t", 2, 3, metadata="é" * 2_049),
+    )
+    answer = bench.ask(m.OffsetCommitRequest(group_id="g", offsets=offsets))
+    large = ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert [each.error for each in answer.partitions] == [large, ErrorCode.NONE, large]
+    fetched = bench.ask(m.OffsetFetchRequest(group_id="g")).offsets
+    assert [(each.partition, each.offset) for each in fetched] == [(1, 2)]
+
+
+def test_a_commit_of_nothing_that_fits_is_answered_at_once(bench):
+    """PROTOCOL 7.2."""
+    bench.holding = True
+    offsets = (m.OffsetToCommit("t", 0, 1, metadata="x" * 4_097),)
+    answer = bench.ask(m.OffsetCommitRequest(group_id="g", offsets=offsets))
+    assert answer.partitions[0].error is ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+def test_an_offset_nobody_committed_is_minus_one_without_an_error(bench):
+    """PROTOCOL 7.2."""
+    wanted = m.OffsetFetchRequest(group_id="g", partitions=(TopicPartition("t", 0),))
+    for _ in range(2):
+        answer = bench.ask(wanted)
+        assert answer.error is ErrorCode.NONE
+        assert [(x.offset, x.metadata, x.error) for x in answer.offsets] == [(-1, "", ErrorCode.NONE)]
+        bench.commit(topic="u")
+
+
+def test_everything_committed_can_be_fetched_at_once(bench):
+    """Given commits with epoch and metadata, when all are asked for, then all come, in order. PROTOCOL
+    7.2."""
+    offsets = (m.OffsetToCommit("u", 3, 7, 4, "note"), m.OffsetToCommit("t", 1, 5))
+    bench.send(m.OffsetCommitRequest(group_id="g", offsets=offsets))
+    assert bench.ask(m.OffsetFetchRequest(group_id="g")).offsets == (
+        m.FetchedOffset("t", 1, 5),
+        m.FetchedOffset("u", 3, 7, 4, "note"),
+    )
+
+
+def test_groups_have_their_own_offsets(bench):
+    bench.commit(group="g", offset=1)
+    bench.commit(group="h", offset=2)
+    assert (bench.committed(group="g"), bench.committed(group="h")) == (1, 2)
+
+
+def test_an_explicit_commit_may_go_back(bench):
+    """PROTOCOL 7.1."""
+    bench.commit(offset=9)
+    bench.commit(offset=3)
+    assert bench.committed() == 3

@@ -1,0 +1,85 @@
+"""Deadlines: at most one per key, in order of time, then kind, group and member; against a naive model."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_core.coordinator.timers import TimerKey, TimerKind, Timers
+
+KEYS = [TimerKey(kind, group, member) for kind in TimerKind for group in "gh" for member in ("", "m")]
+keys = st.sampled_from(KEYS)
+moments = st.integers(0, 20)
+actions = st.one_of(
+    st.tuples(st.just("schedule"), keys, moments),
+    st.tuples(st.just("cancel"), keys),
+    st.tuples(st.just("cancel_group"), st.sampled_from("gh")),
+    st.tuples(st.just("pop_due"), moments),
+)
+
+
+class NaiveTimers:
+    """A dict, searched every time."""
+
+    def __init__(self):
+        self.deadlines = {}
+
+    def schedule(self, key, at_ms):
+        self.deadlines[key] = at_ms
+
+    def cancel(self, key):
+        self.deadlines.pop(key, None)
+
+    def cancel_group(self, group):
+        self.deadlines = {k: at for k, at in self.deadlines.items() if k.group_id != group}
+
+    def next_ms(self):
+        return min(self.deadlines.values(), default=None)
+
+    def pop_due(self, now_ms):
+        due = [(at, key) for key, at in self.deadlines.items() if at <= now_ms]
+        if not due:
+            return None
+        _, key = min(due)
+        del self.deadlines[key]
+        return key
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(actions, max_size=60))
+def test_timers_do_what_a_dict_would(played):
+    real, naive = Timers(), NaiveTimers()
+    for name, *args in played:
+        assert getattr(real, name)(*args) == getattr(naive, name)(*args)
+        assert real.next_ms() == naive.next_ms()
+    while (key := naive.pop_due(99)) is not None:
+        assert real.pop_due(99) == key
+    assert real.pop_due(99) is None
+
+
+def test_equal_deadlines_fire_by_kind_group_and_member():
+    """Given one moment, when all fire, then in the order of their keys, however they were set. C-18."""
+    timers = Timers()
+    for key in reversed(KEYS):
+        timers.schedule(key, 5)
+    assert [timers.pop_due(5) for _ in KEYS] == sorted(KEYS)
+
+
+def test_a_deadline_that_was_moved_fires_once():
+    timers, key = Timers(), KEYS[0]
+    for at_ms in (10, 5, 20, 15):
+        timers.schedule(key, at_ms)
+    assert timers.pop_due(14) is None
+    assert timers.pop_due(15) == key
+    assert timers.pop_due(99) is None
+
+
+def test_moving_a_deadline_later_does_not_grow_the_heap():
+    timers, key = Timers(), KEYS[0]
+    for at_ms in range(1_000):
+        timers.schedule(key, at_ms)
+    assert len(timers._heap) == 1
+
+
+def test_a_coordinator_without_groups_waits_for_nothing(bench):
+    assert bench.coordinator.next_deadline_ms() is None
+    bench.enter()
+    assert bench.coordinator.next_deadline_ms() == 3_000
