@@ -1,20 +1,32 @@
 """The Assignor interface, and the one door through which assignors are run.
 
 An author writes `assign` over plain mappings; the built-ins write `solve` over arrays. Names are those of
-Kafka's ConsumerPartitionAssignor.
+Kafka's ConsumerPartitionAssignor. Whatever an assignor returns is validated in `compute_assignment`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+
+from coordinator_core.errors import AssignmentError, RebalanceLabError
 from coordinator_core.model import (
+    NO_OWNER,
+    NO_PARTITIONS,
     Cluster,
     GroupAssignment,
     GroupSubscription,
+    Int32Array,
+    Partitions,
     RebalanceProtocol,
+    TopicPartition,
 )
+from coordinator_core.problem import Problem, build_problem
 
 PlainAssignment: TypeAlias = Mapping[str, Iterable[tuple[str, int]]]
+
+MOST_VIOLATIONS = 10
+"""So many are told of an assignment that is wrong all over."""
 
 
 @runtime_checkable
@@ -33,6 +45,155 @@ class Assignor(Protocol):
         ...
 
 
-def supported_protocols(assignor: Assignor) -> Sequence[RebalanceProtocol]:
+@runtime_checkable
+class ArrayAssignor(Protocol):
+    """An assignor over arrays: `solve` is called instead of `assign`.
+
+    Optional besides what `Assignor` has: ``prepare(group) -> GroupSubscription``, called before the
+    problem is built, for assignors that carry ownership in their user data.
+    """
+
+    name: str
+
+    def solve(self, problem: Problem) -> GroupAssignment:
+        """The assignment of a problem; most easily `GroupAssignment.from_owners`."""
+        ...
+
+
+def supported_protocols(assignor: Assignor | ArrayAssignor) -> Sequence[RebalanceProtocol]:
     """The protocols the assignor can run under; eager when it does not say."""
     return getattr(assignor, "supported_protocols", (RebalanceProtocol.EAGER,))
+
+
+def subscription_user_data(assignor: Assignor | ArrayAssignor, topics: tuple[str, ...]) -> bytes | None:
+    """What the assignor wants to send along with a member's subscription."""
+    encode = getattr(assignor, "subscription_user_data", None)
+    data: bytes | None = None if encode is None else encode(topics)
+    return data
+
+
+def tell_assignment(assignor: Assignor | ArrayAssignor, partitions: Partitions, generation: int) -> None:
+    """Tell the assignor of a member what the member got, if it wants to know."""
+    listen = getattr(assignor, "on_assignment", None)
+    if listen is not None:
+        listen(partitions, generation)
+
+
+def compute_assignment(
+    assignor: Assignor | ArrayAssignor, cluster: Cluster, group: GroupSubscription
+) -> GroupAssignment:
+    """Run an assignor and check what it returns; members it left out get nothing.
+
+    A partition that nobody got is allowed: a cooperative assignor holds back what moves.
+    Raises AssignmentError when the assignor fails, or gives a partition twice, to a stranger, to a member
+    that does not subscribe to its topic, or one that does not exist.
+    """
+    try:
+        if isinstance(assignor, ArrayAssignor):
+            prepare = getattr(assignor, "prepare", None)
+            problem = build_problem(cluster, group if prepare is None else prepare(group))
+            return _checked(assignor.name, problem, assignor.solve(problem))
+        result = assignor.assign(cluster, group)
+    except RebalanceLabError:
+        raise
+    except Exception as wrong:
+        raise AssignmentError(assignor.name, [f"raised {type(wrong).__name__}: {wrong}"]) from wrong
+    if isinstance(result, GroupAssignment):
+        return _checked(assignor.name, build_problem(cluster, group), result)
+    return _checked_mapping(assignor.name, cluster, group, result)
+
+
+def unassigned(cluster: Cluster, group: GroupSubscription, assignment: GroupAssignment) -> Partitions:
+    """The partitions of subscribed topics that nobody got."""
+    problem = build_problem(cluster, group)
+    owner = assignment.owners(problem.index, problem.members)
+    return Partitions.dense(problem.index, problem.subscribed[owner[problem.subscribed] == NO_OWNER])
+
+
+def _checked(name: str, problem: Problem, assignment: GroupAssignment) -> GroupAssignment:
+    """The array way: an owner array over the problem's own index and members needs two vector checks."""
+    owner = assignment.owner_array(problem.index, problem.members)
+    if owner is None:
+        return _checked_mapping(name, problem.cluster, problem.group, assignment)
+    wrong_members = (owner < NO_OWNER) | (owner >= len(problem.members))
+    if wrong_members.any():
+        at = np.flatnonzero(wrong_members).astype(np.int32)
+        raise AssignmentError(
+            name,
+            [
+                f"{_named(tp)} went to member number {owner[p]} of {len(problem.members)}"
+                for tp, p in zip(problem.index.partitions(at[:MOST_VIOLATIONS]), at, strict=False)
+            ],
+        )
+    _check_subscribed(name, problem, owner)
+    return assignment
+
+
+def _check_subscribed(name: str, problem: Problem, owner: Int32Array) -> None:
+    if problem.alike:
+        return
+    held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
+    strange = held[~problem.eligible(owner[held], held)][:MOST_VIOLATIONS]
+    if len(strange):
+        raise AssignmentError(
+            name,
+            [
+                f"{_named(tp)} went to {problem.members[owner[p]]!r}, which does not subscribe to it"
+                for tp, p in zip(problem.index.partitions(strange), strange, strict=True)
+            ],
+        )
+
+
+def _checked_mapping(name: str, cluster: Cluster, group: GroupSubscription, result: Any) -> GroupAssignment:
+    if not isinstance(result, Mapping):
+        raise AssignmentError(name, [f"returned {type(result).__name__}, not a mapping of members"])
+    violations: list[str] = []
+    owners: dict[TopicPartition, str] = {}
+    for member, partitions in result.items():
+        if member not in group:
+            violations.append(f"there is no member {member!r}")
+            continue
+        topics = frozenset(group[member].topics)
+        for tp in _pairs(member, partitions, violations):
+            violation = _violation(cluster, topics, owners, member, tp)
+            if violation:
+                violations.append(violation)
+            owners[tp] = member
+        if len(violations) > MOST_VIOLATIONS:
+            break
+    if violations:
+        more = ["and more"] if len(violations) > MOST_VIOLATIONS else []
+        raise AssignmentError(name, violations[:MOST_VIOLATIONS] + more)
+    user_data = getattr(result, "user_data", None)
+    return GroupAssignment(
+        {m: Partitions.of(result[m]) if m in result else NO_PARTITIONS for m in group}, user_data=user_data
+    )
+
+
+def _pairs(member: str, partitions: Any, violations: list[str]) -> Iterable[TopicPartition]:
+    try:
+        return [TopicPartition(topic, partition) for topic, partition in partitions]
+    except (TypeError, ValueError):
+        violations.append(f"what {member!r} gets is no list of (topic, partition) pairs")
+        return []
+
+
+def _violation(
+    cluster: Cluster,
+    topics: frozenset[str],
+    owners: Mapping[TopicPartition, str],
+    member: str,
+    tp: TopicPartition,
+) -> str:
+    count = cluster.partition_count(tp.topic) if isinstance(tp.topic, str) else 0
+    if not isinstance(tp.partition, (int, np.integer)) or not 0 <= tp.partition < count:
+        return f"{_named(tp)} does not exist"
+    if tp.topic not in topics:
+        return f"{_named(tp)} went to {member!r}, which does not subscribe to it"
+    if tp in owners:
+        return f"{_named(tp)} went to both {owners[tp]!r} and {member!r}"
+    return ""
+
+
+def _named(tp: TopicPartition) -> str:
+    return f"{tp.topic}-{tp.partition}"

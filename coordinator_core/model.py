@@ -5,10 +5,11 @@ Partitions have a dense number (topic offset + partition number) in a `TopicInde
 million Python objects on the way from one rebalance to the next; both read like plain collections.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -57,11 +58,14 @@ class TopicIndex:
     ``offsets``  int32[T + 1]; the partitions of topic t are numbered offsets[t] .. offsets[t + 1] - 1.
     """
 
-    __slots__ = ("_position", "_remapped", "offsets", "size", "topics")
+    __slots__ = ("_position", "_remapped", "_topic_of_every", "offsets", "size", "topics")
 
     def __init__(self, partition_counts: Mapping[str, int]) -> None:
         self.topics = tuple(java_order(partition_counts))
         counts = np.array([partition_counts[t] for t in self.topics], dtype=np.int64)
+        if len(counts) and counts.min() < 0:
+            worst = self.topics[int(counts.argmin())]
+            raise InputError(f"topics.{worst}.partitions", f"{counts.min()}", "0 or more")
         total = int(counts.sum())
         if total > np.iinfo(np.int32).max:
             raise InputError("topics", f"{total:,} partitions in all", "at most 2,147,483,647")
@@ -71,9 +75,15 @@ class TopicIndex:
         self.size = total
         self._position: dict[str, int] = {t: i for i, t in enumerate(self.topics)}
         self._remapped: tuple[TopicIndex, Int32Array] | None = None
+        self._topic_of_every: Int32Array | None = None
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def topic_positions(self) -> Mapping[str, int]:
+        """Topic -> its number in `topics`."""
+        return self._position
 
     def position(self, topic: str) -> int | None:
         """The number of a topic in `topics`, or None."""
@@ -103,14 +113,32 @@ class TopicIndex:
         for t, n in zip(at.tolist(), numbers.tolist(), strict=True):
             yield TopicPartition(topics[t], n)
 
+    @property
+    def topic_of_every(self) -> Int32Array:
+        """int32[size]: the topic's position of every dense number."""
+        if self._topic_of_every is None:
+            positions = np.arange(len(self.topics), dtype=np.int32)
+            self._topic_of_every = np.repeat(positions, np.diff(self.offsets))
+            self._topic_of_every.flags.writeable = False
+        return self._topic_of_every
+
+    def same_numbering(self, other: "TopicIndex") -> bool:
+        """Whether every dense number means the same partition in both."""
+        return other is self or (
+            self.size == other.size
+            and self.topics == other.topics
+            and bool(np.array_equal(self.offsets, other.offsets))
+        )
+
     def renumber(self, other: "TopicIndex", dense: Int32Array) -> Int32Array:
         """Dense numbers of `other` as numbers of this index; what does not exist here is left out."""
-        if other is self:
+        if self.same_numbering(other):
             return dense
-        renumbered: Int32Array = self._table_from(other)[dense]
-        return renumbered[renumbered != NO_OWNER]
+        renumbered: Int32Array = self.table_from(other)[dense]
+        known: Int32Array = renumbered[renumbered != NO_OWNER]
+        return known
 
-    def _table_from(self, other: "TopicIndex") -> Int32Array:
+    def table_from(self, other: "TopicIndex") -> Int32Array:
         """int32[other.size]: this index's number of each partition of `other`, or -1 (last one kept)."""
         if self._remapped is not None and self._remapped[0] is other:
             return self._remapped[1]
@@ -195,6 +223,23 @@ class Partitions(AbstractSet[TopicPartition]):
             pieces.append(known + np.int32(start))
         return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int32)
 
+    @staticmethod
+    def claims(index: TopicIndex, owned: Sequence["Partitions"]) -> tuple[Int32Array, Int32Array]:
+        """Who claims what: dense numbers int32[n] and, beside each, the position in `owned` (int32[n]).
+
+        Partitions the index does not know are left out. Sets that share one index, as those of one
+        assignment do, are renumbered together.
+        """
+        shared = next((o._index for o in owned if o._index is not None), None)
+        if shared is None or not all(o._index is shared or not len(o) for o in owned):
+            return _gathered([o.dense_in(index) if o is not NO_PARTITIONS else NOTHING for o in owned])
+        numbers, holders = _gathered([NOTHING if o._dense is None else o._dense for o in owned])
+        if index.same_numbering(shared):
+            return numbers, holders
+        numbers = index.table_from(shared)[numbers]
+        known = numbers != NO_OWNER
+        return numbers[known], holders[known]
+
     def __len__(self) -> int:
         if self._dense is not None:
             return len(self._dense)
@@ -222,6 +267,14 @@ class Partitions(AbstractSet[TopicPartition]):
 
 
 NO_PARTITIONS = Partitions()
+NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
+
+
+def _gathered(pieces: Sequence[Int32Array]) -> tuple[Int32Array, Int32Array]:
+    if not pieces:
+        return NOTHING, NOTHING
+    counts = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+    return np.concatenate(pieces), np.repeat(np.arange(len(pieces), dtype=np.int32), counts)
 
 
 class TopicInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -267,6 +320,9 @@ class Subscription(msgspec.Struct, frozen=True, eq=False):
     capacity: float | None = None
 
 
+_INSTANCE_ID = attrgetter("instance_id")
+
+
 class GroupSubscription(Mapping[str, Subscription]):
     """Member id -> subscription. Immutable; iterates in the order it was made with."""
 
@@ -282,13 +338,28 @@ class GroupSubscription(Mapping[str, Subscription]):
     def __len__(self) -> int:
         return len(self._members)
 
+    def values(self) -> ValuesView[Subscription]:
+        """The subscriptions, in order."""
+        return self._members.values()
+
+    def items(self) -> ItemsView[str, Subscription]:
+        """Members with their subscriptions, in order."""
+        return self._members.items()
+
     def sorted_members(self) -> list[str]:
-        """Static members first, by instance id; then the others by member id (PITFALLS C-66)."""
-        instance = {m: s.instance_id for m, s in self._members.items() if s.instance_id is not None}
-        if not instance:
+        """Static members first, by instance id; then the others by member id (PITFALLS C-66).
+
+        Members that share an instance id come in the order of their member ids.
+        """
+        if not any(map(_INSTANCE_ID, self._members.values())):
             return java_order(self._members)
-        static = sorted(instance, key=lambda m: (java_key(instance[m] or ""), java_key(m)))
+        instance = {m: s.instance_id for m, s in self._members.items() if s.instance_id is not None}
+        static = sorted(instance, key=lambda m: (java_key(instance[m]), java_key(m)))
         return static + java_order(m for m in self._members if m not in instance)
+
+    def in_order(self, members: Iterable[str]) -> list[Subscription]:
+        """The subscriptions of the members named, in the order named."""
+        return list(map(self._members.__getitem__, members))
 
     def subscribers(self, topic: str) -> list[str]:
         """The members that subscribe to the topic, in the order of `sorted_members`."""
@@ -299,7 +370,7 @@ class GroupAssignment(Mapping[str, Partitions]):
     """Member id -> what it gets; every member has an entry. Immutable.
 
     Backed either by a mapping or by an owner array (int32[index.size], -1 none) over `members`, from
-    which each member's partitions are read when asked for.
+    which each member's partitions are read when first asked for.
     """
 
     def __init__(
@@ -311,6 +382,7 @@ class GroupAssignment(Mapping[str, Partitions]):
         self._index: TopicIndex | None = None
         self._owner: Int32Array | None = None
         self._order: Int32Array | None = None
+        self._listing: tuple[Int32Array, NDArray[np.int64]] | None = None
 
     @classmethod
     def from_owners(
@@ -320,22 +392,36 @@ class GroupAssignment(Mapping[str, Partitions]):
         owner: Int32Array,
         *,
         order: Int32Array | None = None,
+        listing: tuple[Int32Array, NDArray[np.int64]] | None = None,
         user_data: Mapping[str, bytes] | None = None,
     ) -> "GroupAssignment":
         """From an owner array: owner[p] is a position in `members`, or -1.
 
         ``order``: int32 permutation of the dense numbers, the order in which a member's partitions are
-        listed; ascending when absent.
+        listed; ascending when absent. ``listing``: what would be read from those two, where it is known
+        already: the dense numbers of all members one after the other (int32[n]), and where each member's
+        begin (int64[M + 1]).
         """
         made = cls.__new__(cls)
         made._assigned, made._members, made.user_data = None, tuple(members), user_data or {}
-        made._index, made._owner, made._order = index, owner, order
+        made._index, made._owner, made._order, made._listing = index, owner, order, listing
         return made
+
+    def owner_array(self, index: TopicIndex, members: Sequence[str]) -> Int32Array | None:
+        """The owner array this was made from, if it was, over the same index and members."""
+        same = (
+            self._owner is not None
+            and self._index is not None
+            and index.same_numbering(self._index)
+            and self._members == tuple(members)
+        )
+        return self._owner if same else None
 
     def owners(self, index: TopicIndex, members: Sequence[str]) -> Int32Array:
         """int32[index.size]: position in `members` of each partition's owner, -1 for none."""
-        if self._owner is not None and self._index is index and self._members == tuple(members):
-            return self._owner
+        kept = self.owner_array(index, members)
+        if kept is not None:
+            return kept
         owner = np.full(index.size, NO_OWNER, dtype=np.int32)
         for m, member in enumerate(members):
             if member in self:
@@ -345,19 +431,22 @@ class GroupAssignment(Mapping[str, Partitions]):
     def _read(self) -> dict[str, Partitions]:
         if self._assigned is None:
             assert self._index is not None
-            assert self._owner is not None
-            owner = self._owner if self._order is None else self._owner[self._order]
-            keys = owner.astype(np.int16) if len(self._members) <= np.iinfo(np.int16).max else owner
-            listed = np.argsort(keys, kind="stable").astype(np.int32)
-            if self._order is not None:
-                listed = self._order[listed]
-            counts = np.bincount(owner + 1, minlength=len(self._members) + 1)
-            ends = np.cumsum(counts)
-            self._assigned = {
-                member: Partitions.dense(self._index, listed[ends[m] : ends[m + 1]])
-                for m, member in enumerate(self._members)
-            }
+            listed, starts = self._listing or self._listed()
+            bounds = starts.tolist()
+            pieces = map(listed.__getitem__, map(slice, bounds, bounds[1:]))
+            of_index = partial(Partitions.dense, self._index)
+            self._assigned = dict(zip(self._members, map(of_index, pieces), strict=False))
         return self._assigned
+
+    def _listed(self) -> tuple[Int32Array, NDArray[np.int64]]:
+        assert self._owner is not None
+        owner = self._owner if self._order is None else self._owner[self._order]
+        count = len(self._members)
+        keys = owner.astype(np.int16) if count <= np.iinfo(np.int16).max else owner
+        listed = np.argsort(keys, kind="stable").astype(np.int32)
+        if self._order is not None:
+            listed = self._order[listed]
+        return listed, np.cumsum(np.bincount(owner + 1, minlength=count + 1))
 
     def __getitem__(self, member_id: str) -> Partitions:
         return self._read()[member_id]

@@ -1,0 +1,176 @@
+"""Range: each topic's partitions in consecutive runs over its sorted members.
+
+Equal to Apache Kafka's RangeAssignor, the order of each member's list included. With racks (since 3.5,
+KIP-881) partitions first go to members in a rack of a replica, within each member's quota, and topics with
+equal partition counts and subscribers stay co-partitioned.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from assignors.circles import TopicMembers, place_in_topic
+from assignors.java_hash import hash_order
+from coordinator_core.flow.dealing import IntArray
+from coordinator_core.model import (
+    NO_OWNER,
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Int32Array,
+    RebalanceProtocol,
+)
+from coordinator_core.problem import BoolArray, Problem, Racks, build_problem
+
+
+class RangeAssignor:
+    """Kafka's default until 3.0, and first in its list since."""
+
+    name = "range"
+    version = 0
+    supported_protocols = (RebalanceProtocol.EAGER,)
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        """The assignment of a group."""
+        return self.solve(build_problem(cluster, group))
+
+    def solve(self, problem: Problem) -> GroupAssignment:
+        """The same, over arrays."""
+        topic_members = TopicMembers(problem)
+        racks = problem.racks
+        aware = [] if racks is None else _topics_with_racks(problem, topic_members, racks)
+        owner = _runs(problem, topic_members)
+        if not aware or racks is None:
+            order = _listing_order(problem)
+            return GroupAssignment.from_owners(problem.index, problem.members, owner, order=order)
+        for topics in _co_partitioned(problem, topic_members):
+            if len(topics) > 1 or topics[0] in aware:
+                _match_racks(problem, topic_members.of(topics[0]), racks, topics, owner)
+        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+
+
+def _runs(problem: Problem, topic_members: TopicMembers) -> Int32Array:
+    """The owner of every partition without regard to racks: int32[P]."""
+    topic, place = place_in_topic(problem)
+    counts = np.diff(problem.index.offsets)
+    quota, extra = np.divmod(counts, np.maximum(topic_members.count, 1))
+    in_long_runs = (extra * (quota + 1))[topic]
+    member = np.where(
+        place < in_long_runs,
+        place // (quota[topic] + 1),
+        extra[topic] + (place - in_long_runs) // np.maximum(quota[topic], 1),
+    )
+    return topic_members.pick(topic, member)
+
+
+def _listing_order(problem: Problem) -> Int32Array | None:
+    """The dense numbers topic by topic, topics as Kafka's hash maps order them."""
+    index = problem.index
+    topics = [index.topics[t] for t in np.flatnonzero(problem.topic_subscribed).tolist()]
+    if len(topics) <= 1:
+        return None
+    wanted = dict.fromkeys(topics)
+    lists = {id(s.topics): s.topics for s in problem.group.in_order(hash_order(problem.group))}
+    subscribed = dict.fromkeys(t for topics in lists.values() for t in topics)
+    inserted = [t for t in hash_order(subscribed) if t in wanted]
+    rank = {topic: i for i, topic in enumerate(hash_order(inserted))}
+    ranks = np.array([rank.get(t, len(rank)) for t in index.topics])
+    by_rank = np.argsort(ranks, kind="stable")
+    sizes = np.diff(index.offsets)[by_rank]
+    begins = index.offsets[:-1][by_rank]
+    ends = np.cumsum(sizes)
+    order: Int32Array = np.arange(index.size, dtype=np.int32)
+    order += np.repeat(begins - (ends - sizes), sizes).astype(np.int32)
+    return order
+
+
+def _topics_with_racks(problem: Problem, topic_members: TopicMembers, racks: Racks) -> frozenset[int]:
+    """The topics for which racks make a difference, as Kafka judges it (PITFALLS C-72)."""
+    aware = []
+    for t in np.flatnonzero(problem.topic_subscribed).tolist():
+        members = racks.member[topic_members.of(t)]
+        there = np.zeros(len(racks.names), dtype=np.bool_)
+        there[members[members >= 0]] = True
+        start, end = problem.index.offsets[t : t + 2]
+        sets = racks.sets[np.unique(racks.partition_set[start:end])]
+        replicas = sets.any(axis=0)
+        if (there & replicas).any() and not (sets == replicas).all():
+            aware.append(t)
+    return frozenset(aware)
+
+
+def _co_partitioned(problem: Problem, topic_members: TopicMembers) -> list[list[int]]:
+    """Topics with the same members and the same number of partitions, together."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    counts = np.diff(problem.index.offsets).tolist()
+    for t in np.flatnonzero(problem.topic_subscribed).tolist():
+        if counts[t]:
+            groups.setdefault((int(topic_members.signature[t]), counts[t]), []).append(t)
+    return list(groups.values())
+
+
+class _Quotas:
+    """How many partitions of a topic each of its members may still take."""
+
+    def __init__(self, partitions: int, members: int) -> None:
+        self.quota, self.extra = divmod(partitions, members)
+        self.taken = [0] * members
+
+    def room(self, member: int) -> int:
+        return max(0, self.quota + (self.extra > 0) - self.taken[member])
+
+    def take(self, member: int, count: int) -> None:
+        self.taken[member] += count
+        if self.taken[member] > self.quota:
+            self.extra -= 1
+
+
+def _match_racks(
+    problem: Problem, members: Int32Array, racks: Racks, topics: Sequence[int], owner: Int32Array
+) -> None:
+    """Owners of co-partitioned topics: matching racks first, then runs over what is left."""
+    count = problem.index.partition_count(problem.index.topics[topics[0]])
+    starts = problem.index.offsets[list(topics)]
+    sets = racks.partition_set[starts[:, None] + np.arange(count)]  # int32[topics, count]
+    near = np.concatenate((racks.sets, np.ones((len(racks.sets), 1), dtype=np.bool_)), axis=1)
+    matches = near[sets][:, :, racks.member[members]].all(axis=0)  # bool[count, members]
+    quotas = _Quotas(count, len(members))
+    chosen = np.full(count, NO_OWNER, dtype=np.int64)
+    if len(topics) > 1:
+        _match_together(matches, quotas, chosen)
+    else:
+        _fill(matches, quotas, chosen)
+    _fill(np.ones_like(matches), quotas, chosen)
+    owner[starts[:, None] + np.arange(count)] = members[chosen]
+
+
+def _match_together(
+    matches: BoolArray,
+    quotas: _Quotas,
+    chosen: IntArray,
+) -> None:
+    """Partition by partition, to the first member that matches all topics and has room."""
+    room = np.array([quotas.room(m) > 0 for m in range(matches.shape[1])])
+    for p in range(len(matches)):
+        fits = np.flatnonzero(matches[p] & room)
+        if len(fits):
+            member = int(fits[0])
+            chosen[p] = member
+            quotas.take(member, 1)
+            if quotas.extra > 0:
+                room[member] = quotas.room(member) > 0
+            else:
+                room = np.array(quotas.taken) < quotas.quota
+
+
+def _fill(
+    matches: BoolArray,
+    quotas: _Quotas,
+    chosen: IntArray,
+) -> None:
+    """Member by member, as many matching partitions as it has room for."""
+    for member in range(matches.shape[1]):
+        fitting = np.flatnonzero((chosen == NO_OWNER) & matches[:, member])[: quotas.room(member)]
+        if len(fitting):
+            chosen[fitting] = member
+            quotas.take(member, len(fitting))

@@ -1,0 +1,46 @@
+"""RoundRobin: all partitions, sorted by topic and number, dealt to the sorted members in a circle.
+
+Equal to Apache Kafka's RoundRobinAssignor, the order of each member's list included.
+"""
+
+import numpy as np
+
+from assignors.circles import TopicMembers, place_in_topic
+from coordinator_core.flow.dealing import IntArray
+from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+from coordinator_core.problem import Problem, build_problem
+
+
+class RoundRobinAssignor:
+    """Even loads where all subscribe alike; deals everything anew at every change."""
+
+    name = "roundrobin"
+    version = 0
+    supported_protocols = (RebalanceProtocol.EAGER,)
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        """The assignment of a group."""
+        return self.solve(build_problem(cluster, group))
+
+    def solve(self, problem: Problem) -> GroupAssignment:
+        """The same, over arrays."""
+        topic_members = TopicMembers(problem)
+        first = _first_places(problem, topic_members)
+        topic, place = place_in_topic(problem)
+        circle = np.maximum(topic_members.count, 1)
+        owner = topic_members.pick(topic, (first[topic] + place) % circle[topic])
+        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+
+
+def _first_places(problem: Problem, topic_members: TopicMembers) -> IntArray:
+    """int64[T]: where in its own circle of members each topic's dealing begins."""
+    counts = np.diff(problem.index.offsets).tolist()
+    first = np.zeros(len(counts), dtype=np.int64)
+    next_member = 0
+    for t in np.flatnonzero(problem.topic_subscribed).tolist():
+        if not counts[t]:
+            continue
+        members = topic_members.of(t)
+        first[t] = np.searchsorted(members, next_member) % len(members)
+        next_member = int(members[(first[t] + counts[t] - 1) % len(members)]) + 1
+    return first

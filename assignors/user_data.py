@@ -1,0 +1,54 @@
+"""What the sticky assignors send along with a subscription, in the bytes of Apache Kafka's own.
+
+Eager members own nothing when they join, so Sticky carries what they had: StickyAssignorUserData v1, an
+array of topics with their partitions, then the generation. CooperativeSticky carries the generation alone.
+Bytes of another assignor or version are no error: they say nothing (PITFALLS C-68).
+"""
+
+import struct
+
+import numpy as np
+
+from coordinator_core.model import Int32Array, Partitions, java_order
+
+_LENGTH = struct.Struct(">h")
+_NUMBER = struct.Struct(">i")
+
+
+def encode_ownership(owned: Partitions, generation: int) -> bytes:
+    """StickyAssignorUserData v1; equal ownership gives equal bytes."""
+    by_topic = owned.by_topic()
+    parts = [_NUMBER.pack(len(by_topic))]
+    for topic in java_order(by_topic):
+        name, numbers = topic.encode(), np.sort(by_topic[topic])
+        parts += [_LENGTH.pack(len(name)), name, _NUMBER.pack(len(numbers)), numbers.astype(">i4").tobytes()]
+    return b"".join([*parts, _NUMBER.pack(generation)])
+
+
+def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
+    """What a member owned and in which generation, or None for bytes that are something else."""
+    owned: dict[str, Int32Array] = {}
+    try:
+        (topics,), at = _NUMBER.unpack_from(data), _NUMBER.size
+        for _ in range(topics):
+            (length,) = _LENGTH.unpack_from(data, at)
+            at += _LENGTH.size
+            topic = data[at : at + length].decode()
+            (count,) = _NUMBER.unpack_from(data, at + length)
+            at += length + _NUMBER.size
+            owned[topic] = np.frombuffer(data, dtype=">i4", count=count, offset=at).astype(np.int32)
+            at += 4 * count
+        (generation,) = _NUMBER.unpack_from(data, at)
+    except (struct.error, ValueError):
+        return None
+    return (Partitions(owned), generation) if at + _NUMBER.size == len(data) else None
+
+
+def encode_generation(generation: int) -> bytes:
+    """CooperativeStickyAssignorUserData v0."""
+    return _NUMBER.pack(generation)
+
+
+def decode_generation(data: bytes) -> int | None:
+    """The generation, or None for bytes that are something else."""
+    return _NUMBER.unpack(data)[0] if len(data) == _NUMBER.size else None

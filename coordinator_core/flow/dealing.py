@@ -1,0 +1,42 @@
+"""Dealing partitions in a circle, so that each topic is spread over many members."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.model import Int32Array
+
+IntArray = NDArray[np.int64]
+
+
+def starts_of(counts: NDArray[np.integer | np.bool_]) -> IntArray:
+    """int64[n + 1]: where segments of the given lengths begin when they are laid end to end."""
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def ranks_within(counts: NDArray[np.integer]) -> IntArray:
+    """int64[sum(counts)]: 0, 1, 2 ... anew in each segment."""
+    starts = starts_of(counts)
+    return np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
+
+
+def deal(
+    receivers: Int32Array, counts: NDArray[np.integer], circle: NDArray[np.integer] | None = None
+) -> Int32Array:
+    """Who gets the first, the second ... card, dealt in circles until everybody has his count.
+
+    ``receivers`` int32[n], in the order of the circle; ``counts`` int[n]; ``circle`` int[n], ascending:
+    the circle that each sits in, one circle for all when absent. Returns int32[sum(counts)], circle by
+    circle.
+    """
+    turn = ranks_within(counts)
+    dealt = np.repeat(receivers, counts)
+    if not len(dealt):
+        return dealt
+    last_turn = int(turn.max())
+    if circle is not None:
+        turn += np.repeat(circle.astype(np.int64) * (last_turn + 1), counts)
+        last_turn = int(turn[-1]) if last_turn == 0 else int(turn.max())
+    keys = turn.astype(np.int16) if last_turn <= np.iinfo(np.int16).max else turn
+    return dealt[np.argsort(keys, kind="stable")]
