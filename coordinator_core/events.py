@@ -37,7 +37,12 @@ class RunEnded(_Event, frozen=True):
 
 
 class Changed(_Event, frozen=True):
-    """A change from outside: an event of the scenario took place. Starts the clock of time_to_stable."""
+    """A change from outside: an event of the scenario took place. Starts the clock of time_to_stable.
+
+    ``kind`` is the scenario's, ``target`` who or what it was done to. What follows from another event names
+    it as ``cause``: each ``leave`` and ``restart`` of a rolling_restart, the ``resume`` after a pause, the
+    ``heal`` after a cut.
+    """
 
     kind: str
     target: str
@@ -68,6 +73,18 @@ class MemberPaused(_Event, frozen=True):
 
 
 class MemberResumed(_Event, frozen=True):
+    client: str
+
+
+class MemberCutOff(_Event, frozen=True):
+    """The network between a consumer and all brokers is cut: no requests, and no records to work on."""
+
+    client: str
+
+
+class MemberReconnected(_Event, frozen=True):
+    """The cut is over."""
+
     client: str
 
 
@@ -233,6 +250,8 @@ Event: TypeAlias = (
     | MemberStopped
     | MemberPaused
     | MemberResumed
+    | MemberCutOff
+    | MemberReconnected
     | SubscriptionChanged
     | PartitionsAdded
     | RatesChanged

@@ -278,6 +278,32 @@ class ListOffsetsResponse(_Message, frozen=True):
     offsets: tuple[ListedOffset, ...]
 
 
+class EpochToCheck(msgspec.Struct, frozen=True):
+    """A position's leader epoch, to be held against the log (KIP-320)."""
+
+    topic: str
+    partition: int
+    leader_epoch: int
+
+
+class OffsetForLeaderEpochRequest(_Message, frozen=True):
+    partitions: tuple[EpochToCheck, ...]
+
+
+class EpochEnd(msgspec.Struct, frozen=True):
+    """Where records of an epoch end; -1 when the log does not know."""
+
+    topic: str
+    partition: int
+    end_offset: int
+    leader_epoch: int = -1
+    error: ErrorCode = ErrorCode.NONE
+
+
+class OffsetForLeaderEpochResponse(_Message, frozen=True):
+    ends: tuple[EpochEnd, ...]
+
+
 class FetchPartition(msgspec.Struct, frozen=True):
     topic: str
     partition: int
@@ -331,6 +357,7 @@ Request: TypeAlias = (
     | OffsetDeleteRequest
     | MetadataRequest
     | ListOffsetsRequest
+    | OffsetForLeaderEpochRequest
     | FetchRequest
 )
 
@@ -348,5 +375,6 @@ Response: TypeAlias = (
     | OffsetDeleteResponse
     | MetadataResponse
     | ListOffsetsResponse
+    | OffsetForLeaderEpochResponse
     | FetchResponse
 )

@@ -1,0 +1,47 @@
+"""Finding the group's coordinator, and noticing that it is gone (PROTOCOL 1, 9.9)."""
+
+from collections.abc import Callable
+
+from coordinator_core.client.core import ConsumerError, Core
+from coordinator_core.client.error_actions import FIND, Action, action
+from coordinator_core.client.requests import Answer, Failure
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+
+class CoordinatorFinder:
+    """``node`` is the coordinator, None while it is unknown."""
+
+    def __init__(self, core: Core, found: Callable[[int], None]) -> None:
+        self._core, self._found = core, found
+        self.node: int | None = None
+        self._in_flight = False
+        self._retry_ms = 0
+
+    def find(self, *, now_ms: int) -> None:
+        """Ask any broker, unless the coordinator is known or asked for already."""
+        if self.node is not None or self._in_flight or now_ms < self._retry_ms:
+            return
+        self._in_flight = True
+        request = FindCoordinatorRequest(key=self._core.config.group_id)
+        self._core.send(self._core.metadata.any_node(), request, self._answered, now_ms=now_ms)
+
+    def lose(self, *, now_ms: int) -> None:
+        """It is not there any more: whatever was asked of it fails (PROTOCOL 9.9)."""
+        node, self.node = self.node, None
+        if node is not None:
+            self._core.requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When to ask again."""
+        return self._retry_ms if self.node is None and not self._in_flight else None
+
+    def _answered(self, answer: Answer, now_ms: int) -> None:
+        self._in_flight = False
+        if isinstance(answer, FindCoordinatorResponse) and answer.error is ErrorCode.NONE:
+            self.node = answer.node
+            self._found(now_ms)
+            return
+        self._retry_ms = now_ms + self._core.config.retry_backoff_ms
+        if isinstance(answer, FindCoordinatorResponse) and action(FIND, answer.error) is Action.FATAL:
+            self._core.fail(ConsumerError(f"FindCoordinator: {answer.error.name}"))

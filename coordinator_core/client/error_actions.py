@@ -1,0 +1,65 @@
+"""What a consumer does about each error, by request: PITFALLS C-46 as one table."""
+
+from enum import Enum, auto
+
+from coordinator_core.protocol.error_codes import ErrorCode as E
+
+
+class Action(Enum):
+    """The ways on from an error."""
+
+    BACK_OFF = auto()
+    """Try again after retry.backoff.ms."""
+    ADOPT_ID = auto()
+    """Take the member id over and join again at once."""
+    REJOIN = auto()
+    """Join again, keeping generation and partitions."""
+    RESET_GENERATION = auto()
+    """Forget the generation, keep the member id, join again."""
+    RESET_MEMBER = auto()
+    """Forget generation and member id, join again."""
+    REDISCOVER = auto()
+    """Look for the coordinator anew, then try again."""
+    FATAL = auto()
+    """The consumer ends with this error."""
+
+
+_ANY_GROUP_REQUEST = {
+    E.COORDINATOR_NOT_AVAILABLE: Action.REDISCOVER,
+    E.NOT_COORDINATOR: Action.REDISCOVER,
+    E.REQUEST_TIMED_OUT: Action.REDISCOVER,
+    E.COORDINATOR_LOAD_IN_PROGRESS: Action.BACK_OFF,
+    E.UNKNOWN_SERVER_ERROR: Action.BACK_OFF,
+    E.UNKNOWN_MEMBER_ID: Action.RESET_MEMBER,
+    E.ILLEGAL_GENERATION: Action.RESET_GENERATION,
+    E.REBALANCE_IN_PROGRESS: Action.REJOIN,
+    E.FENCED_INSTANCE_ID: Action.FATAL,
+    E.GROUP_AUTHORIZATION_FAILED: Action.FATAL,
+    E.INVALID_GROUP_ID: Action.FATAL,
+}
+
+FIND = {
+    E.COORDINATOR_NOT_AVAILABLE: Action.BACK_OFF,
+    E.COORDINATOR_LOAD_IN_PROGRESS: Action.BACK_OFF,
+    E.UNKNOWN_SERVER_ERROR: Action.BACK_OFF,
+    E.GROUP_AUTHORIZATION_FAILED: Action.FATAL,
+    E.INVALID_GROUP_ID: Action.FATAL,
+}
+JOIN = _ANY_GROUP_REQUEST | {
+    E.MEMBER_ID_REQUIRED: Action.ADOPT_ID,
+    E.REBALANCE_IN_PROGRESS: Action.BACK_OFF,
+    E.INCONSISTENT_GROUP_PROTOCOL: Action.FATAL,
+    E.INVALID_SESSION_TIMEOUT: Action.FATAL,
+    E.GROUP_MAX_SIZE_REACHED: Action.FATAL,
+}
+SYNC = _ANY_GROUP_REQUEST | {E.INCONSISTENT_GROUP_PROTOCOL: Action.FATAL}
+HEARTBEAT = _ANY_GROUP_REQUEST
+COMMIT = _ANY_GROUP_REQUEST | {
+    E.UNKNOWN_TOPIC_OR_PARTITION: Action.BACK_OFF,
+    E.OFFSET_METADATA_TOO_LARGE: Action.FATAL,
+}
+
+
+def action(table: dict[E, Action], error: E) -> Action:
+    """What to do; an error that a request should never get ends the consumer."""
+    return table.get(error, Action.FATAL)

@@ -1,0 +1,284 @@
+"""The consumer as one object: calls, answers and deadlines go in, outcomes come out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+
+from coordinator_core.assignor import ArrayAssignor, Assignor
+from coordinator_core.client.callbacks import Callbacks
+from coordinator_core.client.closing import Closing
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.coordinator_finder import CoordinatorFinder
+from coordinator_core.client.core import Core
+from coordinator_core.client.fetcher import Fetcher
+from coordinator_core.client.generation import Generation
+from coordinator_core.client.heartbeat import Heartbeat
+from coordinator_core.client.joining import Joining
+from coordinator_core.client.membership import Membership, rebalance_protocol
+from coordinator_core.client.metadata import Metadata
+from coordinator_core.client.offsets import CommitCallback, Offsets
+from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
+from coordinator_core.client.positions import Positions
+from coordinator_core.client.preparation import Preparation
+from coordinator_core.client.requests import Failure, RequestQueue
+from coordinator_core.client.states import MemberState
+from coordinator_core.client.subscription import PartitionState, Subscriptions
+from coordinator_core.errors import InputError
+from coordinator_core.model import Partitions, TopicPartition
+from coordinator_core.protocol.messages import Response
+
+
+class Client:
+    """A consumer without sockets, threads or a clock.
+
+    Every call takes the time and gives back a `ClientOutcome`: requests to send (hand each answer to
+    `receive`), events, records, and an error for the application. `next_deadline_ms` says when to call
+    `on_deadline`, and `wants_poll` that a `poll` would get further: joins, revocations, listener calls and
+    auto-commits happen in `poll` only, as in Kafka's consumer; heartbeats do not wait for it.
+
+    ``positions``: who works on the partitions, where that is not the application through `poll`;
+    ``fetching``: whether to fetch records at all.
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        assignors: Sequence[Assignor | ArrayAssignor],
+        random: Random,
+        *,
+        bootstrap: Sequence[int] = (0,),
+        listener: Listener | None = None,
+        positions: PositionSource | None = None,
+        fetching: bool = True,
+    ) -> None:
+        protocol = rebalance_protocol(assignors)
+        effects = self._effects = Effects()
+        requests = self._requests = RequestQueue(effects)
+        subscriptions = self._subscriptions = Subscriptions()
+        metadata = self._metadata = Metadata(config, requests, subscriptions, random, bootstrap)
+        callbacks = Callbacks(listener, effects)
+        core = self._core = Core(config, random, effects, requests, subscriptions, metadata, callbacks)
+        coordinator = self._coordinator = CoordinatorFinder(core, self._found_coordinator)
+        membership = self._membership = Membership(core, coordinator)
+        self._heartbeat = Heartbeat(core, coordinator, membership)
+        offsets = self._offsets = Offsets(core, coordinator, membership, positions)
+        preparation = Preparation(core, membership, offsets, protocol, positions)
+        self._joining = Joining(
+            core, coordinator, membership, self._heartbeat, preparation, assignors, protocol
+        )
+        self._positions = Positions(core, coordinator, positions)
+        self._fetcher = Fetcher(core, self._positions) if fetching else None
+        self._closing = Closing(core, coordinator, membership, offsets)
+        self._wants_poll = False
+
+    # --- views
+
+    @property
+    def state(self) -> MemberState:
+        """Where it stands in its group."""
+        return self._membership.state
+
+    @property
+    def generation(self) -> Generation:
+        """Generation, member id and assignor."""
+        return self._membership.generation
+
+    @property
+    def owned(self) -> Partitions:
+        """What the group has assigned to it."""
+        return self._subscriptions.owned()
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, PartitionState]:
+        """The assigned partitions with their fetch states, to look at."""
+        return self._subscriptions.partitions
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it computes the group's assignments."""
+        return self._joining.is_leader
+
+    @property
+    def failure(self) -> str | None:
+        """Why the consumer has ended for good, or None."""
+        return self._core.failure
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` has run to its end."""
+        return self._closing.is_done
+
+    @property
+    def wants_poll(self) -> bool:
+        """Whether a poll now would get further."""
+        return self._wants_poll
+
+    # --- what the application asks for
+
+    def subscribe(self, topics: Iterable[str], *, now_ms: int) -> ClientOutcome:
+        """Subscribe to topics, in place of those before; none is as good as `unsubscribe`."""
+        listed = tuple(topics)
+        if not listed:
+            return self.unsubscribe(now_ms=now_ms)
+        self._subscriptions.subscribe(listed)
+        self._metadata.request_update()
+        return self._finish(now_ms)
+
+    def subscribe_pattern(self, pattern: str, *, now_ms: int) -> ClientOutcome:
+        """Subscribe to every topic whose whole name matches a regular expression."""
+        self._subscriptions.subscribe_pattern(pattern)
+        self._subscriptions.match(self._metadata.topics)
+        self._metadata.request_update()
+        return self._finish(now_ms)
+
+    def assign(self, partitions: Iterable[tuple[str, int]], *, now_ms: int) -> ClientOutcome:
+        """Take partitions without a group's help."""
+        self._subscriptions.assign_by_user(partitions)
+        self._metadata.request_update()
+        return self._finish(now_ms)
+
+    def unsubscribe(self, *, now_ms: int) -> ClientOutcome:
+        """Leave the group, give everything up, subscribe to nothing."""
+        if self._subscriptions.is_group_managed:
+            self._closing.give_up()
+            self._membership.leave("the consumer unsubscribed", now_ms=now_ms)
+        self._subscriptions.unsubscribe()
+        return self._finish(now_ms)
+
+    def seek(self, topic: str, partition: int, offset: int, *, epoch: int = -1, now_ms: int) -> ClientOutcome:
+        """Go on from an offset. Raises InputError for a partition that is not assigned."""
+        tp = self._assigned("seek", topic, partition)
+        if offset < 0:
+            raise InputError("seek", str(offset), "an offset of 0 or more")
+        self._positions.seek(tp, offset, epoch)
+        return self._finish(now_ms)
+
+    def seek_to(self, topic: str, partition: int, where: str, *, now_ms: int) -> ClientOutcome:
+        """Go on from the "earliest" or the "latest" offset."""
+        if where not in ("earliest", "latest"):
+            raise InputError("seek_to", repr(where), "earliest or latest")
+        self._positions.reset(self._assigned("seek_to", topic, partition), where)
+        return self._finish(now_ms)
+
+    def pause(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
+        """Hand out nothing of a partition until `resume`."""
+        self._subscriptions.partitions[self._assigned("pause", topic, partition)].paused = True
+        return self._finish(now_ms)
+
+    def resume(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
+        """Go on with a paused partition."""
+        self._subscriptions.partitions[self._assigned("resume", topic, partition)].paused = False
+        return self._finish(now_ms)
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, int] | None = None,
+        *,
+        metadata: str = "",
+        callback: CommitCallback | None = None,
+        now_ms: int,
+    ) -> ClientOutcome:
+        """Commit these offsets, or what was consumed; ``callback`` hears in a later poll how it went."""
+        if offsets is None:
+            offsets = self._offsets.all_consumed(now_ms=now_ms)
+        self._coordinator.find(now_ms=now_ms)
+        self._offsets.commit_for_user(offsets, callback, now_ms=now_ms, metadata=metadata)
+        return self._finish(now_ms)
+
+    def poll(self, *, now_ms: int) -> ClientOutcome:
+        """The application's turn (PROTOCOL 9.3, in its order)."""
+        if self._core.failure is not None or self._closing.has_begun:
+            return NOTHING
+        self._offsets.run_callbacks()
+        self._heartbeat.polled(now_ms=now_ms)
+        self._metadata.refresh(now_ms=now_ms)
+        if self._subscriptions.mode.uses_coordinator:
+            self._coordinator.find(now_ms=now_ms)
+        if self._subscriptions.is_group_managed:
+            self._joining.step(now_ms=now_ms)
+        self._offsets.auto_commit(now_ms=now_ms)
+        self._positions.update(now_ms=now_ms)
+        if self._fetcher is not None:
+            self._effects.records += self._fetcher.collect()
+            self._fetcher.send(now_ms=now_ms)
+        return self._finish(now_ms)
+
+    def close(self, *, now_ms: int) -> ClientOutcome:
+        """Commit, give everything up, leave; goes on over answers and deadlines until `closed`."""
+        self._closing.begin(now_ms=now_ms)
+        return self._finish(now_ms)
+
+    # --- what the world does
+
+    def receive(self, request_id: int, response: Response, *, now_ms: int) -> ClientOutcome:
+        """An answer has come in; one that nobody waits for is dropped."""
+        if self._requests.received(request_id, response, now_ms=now_ms):
+            self._joining.on_metadata(now_ms=now_ms)
+            return self._finish(now_ms)
+        return NOTHING
+
+    def on_disconnected(self, node: int, *, now_ms: int) -> ClientOutcome:
+        """The connection to a broker is gone, and with it what was asked of it."""
+        if node == self._coordinator.node:
+            self._coordinator.lose(now_ms=now_ms)
+        self._requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
+        self._metadata.request_update()
+        return self._finish(now_ms)
+
+    def on_deadline(self, *, now_ms: int) -> ClientOutcome:
+        """Do what is due; between polls too."""
+        self._requests.expire(now_ms=now_ms)
+        if self._core.failure is None:
+            self._metadata.refresh(now_ms=now_ms)
+            if self._subscriptions.mode.uses_coordinator:
+                self._coordinator.find(now_ms=now_ms)
+            if not self._closing.has_begun:
+                self._heartbeat.on_time(now_ms=now_ms)
+        self._closing.go_on(now_ms=now_ms)
+        return self._finish(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `on_deadline` wants to be called next, or None."""
+        deadlines = [self._requests.next_deadline_ms(), self._closing.next_deadline_ms()]
+        if self._core.failure is None and not self.closed:
+            deadlines.append(self._metadata.next_deadline_ms())
+            if self._subscriptions.mode.uses_coordinator:
+                deadlines.append(self._coordinator.next_deadline_ms())
+            if not self._closing.has_begun:
+                deadlines.append(self._heartbeat.next_deadline_ms())
+                if not self._wants_poll:
+                    deadlines.append(self._poll_deadline_ms())
+        return min((d for d in deadlines if d is not None), default=None)
+
+    # --- inside
+
+    def _assigned(self, call: str, topic: str, partition: int) -> TopicPartition:
+        tp = TopicPartition(topic, partition)
+        if tp not in self._subscriptions.partitions:
+            raise InputError(call, f"{topic}-{partition}", "a partition that is assigned to this consumer")
+        return tp
+
+    def _found_coordinator(self, now_ms: int) -> None:
+        self._heartbeat.heard(now_ms)
+        self._closing.go_on(now_ms=now_ms)
+
+    def _poll_deadline_ms(self) -> int | None:
+        """When a poll would get further that would not now."""
+        deadlines = [self._offsets.next_deadline_ms(), self._positions.next_deadline_ms()]
+        if self._subscriptions.is_group_managed and self._coordinator.node is not None:
+            deadlines.append(self._joining.next_deadline_ms())
+        return min((d for d in deadlines if d is not None), default=None)
+
+    def _finish(self, now_ms: int) -> ClientOutcome:
+        self._wants_poll = (
+            self._core.failure is None and not self._closing.has_begun and self._would_get_further(now_ms)
+        )
+        return self._effects.drain()
+
+    def _would_get_further(self, now_ms: int) -> bool:
+        if self._subscriptions.is_group_managed and self._joining.wants_poll(now_ms=now_ms):
+            return True
+        if self._offsets.has_callbacks or self._positions.wants_poll(now_ms=now_ms):
+            return True
+        if self._fetcher is not None and self._fetcher.has_records:
+            return True
+        return bool(self._subscriptions.partitions) and self._offsets.auto_commit_is_due(now_ms=now_ms)

@@ -1,0 +1,36 @@
+"""The leader's work: from the members' encoded subscriptions to their encoded assignments (PROTOCOL 9.6)."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from coordinator_core.assignor import ArrayAssignor, Assignor, compute_assignment
+from coordinator_core.model import Cluster, GroupSubscription, Subscription, java_order
+from coordinator_core.protocol.consumer_protocol import decode_subscription, encode_assignment
+from coordinator_core.protocol.messages import JoinGroupMember, SyncGroupAssignment
+
+
+class Led(NamedTuple):
+    """A computed assignment, ready to be sent."""
+
+    assignments: tuple[SyncGroupAssignment, ...]
+    payload_bytes: int
+
+
+def decode_members(members: Iterable[JoinGroupMember]) -> dict[str, Subscription]:
+    """Member id -> subscription; an id that comes twice counts once (C-68). Raises ProtocolError."""
+    return {m.member_id: decode_subscription(m.metadata, instance_id=m.group_instance_id) for m in members}
+
+
+def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
+    """Every topic that some member subscribes to, sorted."""
+    return tuple(java_order(dict.fromkeys(t for s in members.values() for t in s.topics)))
+
+
+def lead(assignor: Assignor | ArrayAssignor, cluster: Cluster, members: dict[str, Subscription]) -> Led:
+    """Run the assignor and encode what each member gets. Raises AssignmentError."""
+    assignment = compute_assignment(assignor, cluster, GroupSubscription(members))
+    user_data = assignment.user_data
+    encoded = tuple(
+        SyncGroupAssignment(m, encode_assignment(assignment[m], user_data.get(m))) for m in members
+    )
+    return Led(encoded, sum(len(each.assignment) for each in encoded))

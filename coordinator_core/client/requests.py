@@ -1,0 +1,110 @@
+"""Requests to nodes: queued, sent, timed out, answered once (PROTOCOL 9.10)."""
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+from typing import TypeAlias
+
+from coordinator_core.client.outcome import Effects, Send
+from coordinator_core.protocol.messages import Request, Response
+
+MOST_IN_FLIGHT = 5
+
+
+class Failure(Enum):
+    """Why a request got no answer."""
+
+    TIMED_OUT = "timed out"
+    DISCONNECTED = "disconnected"
+
+
+Answer: TypeAlias = Response | Failure
+Completion: TypeAlias = Callable[[Answer, int], None]
+"""Called with the answer and the time, once."""
+
+
+class _Pending:
+    __slots__ = ("completion", "deadline_ms", "node", "request", "sent")
+
+    def __init__(self, node: int, request: Request, deadline_ms: int, completion: Completion) -> None:
+        self.node, self.request, self.deadline_ms = node, request, deadline_ms
+        self.completion = completion
+        self.sent = False
+
+
+class RequestQueue:
+    """What was asked of whom. Five requests a node are under way at most; the others wait their turn."""
+
+    def __init__(self, effects: Effects) -> None:
+        self._effects = effects
+        self._pending: dict[int, _Pending] = {}
+        self._waiting: dict[int, deque[int]] = {}
+        self._in_flight: dict[int, int] = {}
+        self._last_id = 0
+
+    def submit(
+        self, node: int, request: Request, *, now_ms: int, timeout_ms: int, completion: Completion
+    ) -> int:
+        """Send a request, at once or when there is room; its id."""
+        self._last_id += 1
+        self._pending[self._last_id] = _Pending(node, request, now_ms + timeout_ms, completion)
+        if self._in_flight.get(node, 0) < MOST_IN_FLIGHT:
+            self._send(self._last_id)
+        else:
+            self._waiting.setdefault(node, deque()).append(self._last_id)
+        return self._last_id
+
+    def received(self, request_id: int, response: Response, *, now_ms: int) -> bool:
+        """Complete a request; False for an answer that nobody waits for (any more)."""
+        pending = self._take(request_id)
+        if pending is None:
+            return False
+        pending.completion(response, now_ms)
+        return True
+
+    def forget(self, request_id: int) -> None:
+        """Nobody wants the answer any more."""
+        self._take(request_id)
+
+    def fail_node(self, node: int, failure: Failure, *, now_ms: int) -> None:
+        """The connection is gone: everything asked of the node fails."""
+        failed = [i for i, pending in self._pending.items() if pending.node == node]
+        self._waiting.pop(node, None)
+        for request_id in failed:
+            pending = self._take(request_id)
+            if pending is not None:
+                pending.completion(failure, now_ms)
+
+    def expire(self, *, now_ms: int) -> None:
+        """Fail what is past its time; a node that does not answer is as good as disconnected."""
+        while True:
+            late = next((p for p in self._pending.values() if p.deadline_ms <= now_ms), None)
+            if late is None:
+                return
+            self.fail_node(late.node, Failure.TIMED_OUT, now_ms=now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next request is past its time."""
+        return min((pending.deadline_ms for pending in self._pending.values()), default=None)
+
+    def _send(self, request_id: int) -> None:
+        pending = self._pending[request_id]
+        pending.sent = True
+        self._in_flight[pending.node] = self._in_flight.get(pending.node, 0) + 1
+        self._effects.sends.append(Send(request_id, pending.node, pending.request))
+
+    def _take(self, request_id: int) -> _Pending | None:
+        pending = self._pending.pop(request_id, None)
+        if pending is None:
+            return None
+        if pending.sent:
+            self._in_flight[pending.node] -= 1
+            self._send_next(pending.node)
+        return pending
+
+    def _send_next(self, node: int) -> None:
+        waiting = self._waiting.get(node)
+        while waiting and self._in_flight.get(node, 0) < MOST_IN_FLIGHT:
+            request_id = waiting.popleft()
+            if request_id in self._pending:
+                self._send(request_id)

@@ -1,0 +1,160 @@
+"""What a consumer subscribes to, what it was given, and where it stands there (PROTOCOL 9.1, 9.2)."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from coordinator_core.client.states import FETCH_MOVES, FetchState, check_move
+from coordinator_core.errors import InputError
+from coordinator_core.events import PartitionMap
+from coordinator_core.model import NO_PARTITIONS, Partitions, TopicPartition, java_order
+
+
+class SubscriptionMode(Enum):
+    """The four ways, which exclude one another until unsubscribe."""
+
+    NONE = "nothing"
+    AUTO_TOPICS = "topics"
+    AUTO_PATTERN = "a pattern"
+    USER_ASSIGNED = "assigned partitions"
+
+    @property
+    def uses_coordinator(self) -> bool:
+        """Whether the consumer joins a group, or commits its offsets there."""
+        return self is not SubscriptionMode.NONE
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """One assigned partition. Offsets are -1 while unknown.
+
+    ``position`` is the offset of the next record to hand out; ``epoch`` the leader epoch it was read
+    under; ``pending_revocation``: about to be given up, nothing more is handed out.
+    """
+
+    fetch_state: FetchState = FetchState.INITIALIZING
+    position: int = -1
+    epoch: int = -1
+    high_watermark: int = -1
+    log_start: int = -1
+    last_stable: int = -1
+    paused: bool = False
+    pending_revocation: bool = False
+    reset_strategy: str | None = None
+    busy: bool = False
+
+    def move_to(self, state: FetchState) -> None:
+        """Change state; an illegal move raises AssertionError."""
+        check_move(FETCH_MOVES, self.fetch_state, state)
+        self.fetch_state = state
+
+    @property
+    def has_position(self) -> bool:
+        """Whether a position is known, checked or not."""
+        return self.fetch_state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
+
+    @property
+    def is_fetchable(self) -> bool:
+        """Whether records may be asked for and handed out."""
+        return self.fetch_state is FetchState.FETCHING and not self.paused and not self.pending_revocation
+
+
+class Subscriptions:
+    """Mode, topics and partitions. Partitions are in the order they are fetched in."""
+
+    def __init__(self) -> None:
+        self.mode = SubscriptionMode.NONE
+        self.topics: tuple[str, ...] = ()
+        self.group_topics: tuple[str, ...] = ()
+        self.partitions: dict[TopicPartition, PartitionState] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    @property
+    def is_group_managed(self) -> bool:
+        """Whether a coordinator assigns the partitions."""
+        return self.mode in (SubscriptionMode.AUTO_TOPICS, SubscriptionMode.AUTO_PATTERN)
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Subscribe to topics, in place of those before. Raises InputError."""
+        listed = list(topics)
+        for topic in listed:
+            if not isinstance(topic, str) or not topic.strip():
+                raise InputError("subscribe", repr(topic), "names of topics")
+        self._enter(SubscriptionMode.AUTO_TOPICS)
+        self.topics = tuple(java_order(dict.fromkeys(listed)))
+
+    def subscribe_pattern(self, pattern: str) -> None:
+        """Subscribe to every topic whose whole name matches. Raises InputError."""
+        try:
+            compiled = re.compile(pattern)
+        except re.error as problem:
+            raise InputError("subscribe", f"{pattern!r} ({problem})", "a regular expression") from None
+        self._enter(SubscriptionMode.AUTO_PATTERN)
+        self._pattern = compiled
+
+    def match(self, known: Iterable[str]) -> None:
+        """Hold the pattern against the topics there are."""
+        pattern = self._pattern
+        if pattern is not None:
+            self.topics = tuple(java_order(t for t in known if pattern.fullmatch(t)))
+
+    def assign_by_user(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Take partitions without a group, in place of those before. Raises InputError."""
+        listed = [TopicPartition(*pair) for pair in partitions]
+        for tp in listed:
+            if not isinstance(tp.topic, str) or not tp.topic.strip():
+                raise InputError("assign", repr(tp.topic), "names of topics")
+            if not isinstance(tp.partition, int) or tp.partition < 0:
+                raise InputError("assign", f"{tp.topic}-{tp.partition}", "partition numbers of 0 or more")
+        self._enter(SubscriptionMode.USER_ASSIGNED)
+        self._keep(listed)
+
+    def assign_by_group(self, partitions: Iterable[TopicPartition]) -> None:
+        """Own these from now on; those owned already keep their positions."""
+        assert self.is_group_managed
+        self._keep(partitions)
+
+    def unsubscribe(self) -> None:
+        """Back to nothing."""
+        self.mode, self._pattern = SubscriptionMode.NONE, None
+        self.topics = self.group_topics = ()
+        self.partitions = {}
+
+    def _enter(self, mode: SubscriptionMode) -> None:
+        if self.mode not in (SubscriptionMode.NONE, mode):
+            expected = "unsubscribe first: topics, a pattern and assigned partitions exclude one another"
+            raise InputError("subscribe", f"a consumer with {self.mode.value}", expected)
+        self.mode = mode
+
+    def _keep(self, partitions: Iterable[TopicPartition]) -> None:
+        self.partitions = {tp: self.partitions.get(tp) or PartitionState() for tp in partitions}
+
+    def owned(self) -> Partitions:
+        """What the group assigned, sorted."""
+        if not self.is_group_managed or not self.partitions:
+            return NO_PARTITIONS
+        return Partitions.of(sorted(self.partitions))
+
+    def matches(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether an assignment is within the subscription (C-53)."""
+        topics = frozenset(self.topics)
+        return all(tp.topic in topics for tp in partitions)
+
+    def in_state(self, state: FetchState) -> list[TopicPartition]:
+        """The partitions in a fetch state that nobody is busy with."""
+        return [tp for tp, s in self.partitions.items() if s.fetch_state is state and not s.busy]
+
+    def move_to_end(self, partition: TopicPartition) -> None:
+        """Fetch this one last (PROTOCOL 9.12)."""
+        state = self.partitions.pop(partition, None)
+        if state is not None:
+            self.partitions[partition] = state
+
+
+def partition_map(partitions: Iterable[TopicPartition]) -> PartitionMap:
+    """Partitions as events carry them: topics and numbers sorted."""
+    listed: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        listed.setdefault(topic, []).append(number)
+    return listed
