@@ -1,0 +1,258 @@
+"""The brokers: a coordinator each, one replicated log per partition of the offsets topic, and failover.
+
+Partition p of ``__consumer_offsets`` is led by broker p modulo their number. When a broker fails, its
+connections are reset and its partitions have no leader until another takes them over and has replayed
+their logs; the failed broker comes back at that moment, without memory and leading nothing.
+Data partitions are not simulated: any live broker leads them.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from coordinator_core import events as ev
+from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.facade import Coordinator
+from coordinator_core.coordinator.find_coordinator import home_partition
+from coordinator_core.coordinator.log import MemoryLog
+from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.coordinator.records import Record
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    ListedOffset,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    Request,
+    Response,
+    TopicMetadata,
+)
+from coordinator_core.simulation.clock import Alarm, VirtualClock
+from coordinator_core.simulation.load import Load
+from coordinator_core.simulation.network import Network, Way
+
+LOAD_MS = 100
+"""How long a new leader replays the log of its partitions (COORDINATOR_LOAD_IN_PROGRESS meanwhile)."""
+
+EARLIEST = -2
+
+Reply = Callable[[Response], None]
+
+
+class _Broker:
+    """One broker: its coordinator while it is up, and whom it owes answers."""
+
+    __slots__ = ("coordinator", "deadline", "parked", "to_replicas")
+
+    def __init__(self, coordinator: Coordinator, deadline: Alarm) -> None:
+        self.coordinator: Coordinator | None = coordinator
+        self.deadline = deadline
+        self.parked: dict[int, Reply] = {}
+        self.to_replicas = Way()
+
+
+class Brokers:
+    """All brokers of the cluster. ``group`` is the group whose coordinator can fail over."""
+
+    def __init__(
+        self,
+        *,
+        group: str,
+        count: int,
+        config: CoordinatorConfig,
+        topics: dict[str, int],
+        clock: VirtualClock,
+        network: Network,
+        load: Load,
+        random: Random,
+        emit: Callable[[ev.Event], None],
+    ) -> None:
+        self.topics = topics
+        self.log = MemoryLog()
+        self.disconnect: list[Callable[[int], None]] = []
+        """Called with a broker's number when its connections are reset."""
+        self.replicated: list[Callable[[int, Sequence[Record]], None]] = []
+        """Called with a partition of the offsets topic and the records its log took in."""
+        self._config, self._random = config, random
+        self._clock, self._network, self._load, self._emit = clock, network, load, emit
+        partitions = config.offsets_topic_partitions
+        self._home = home_partition(group, partitions)
+        self._leaders = {p: p % count for p in range(partitions)}
+        self._requests = 0
+        self._metadata: MetadataResponse | None = None
+        self._brokers = [self._started(node) for node in range(count)]
+        self._tell_all()
+        for partition, node in self._leaders.items():
+            self._carry_out(node, self._up(node).on_elected(partition))
+            self._carry_out(node, self._up(node).on_loaded(partition, (), now_ms=0))
+
+    # --- what a process sees
+
+    def is_alive(self, node: int) -> bool:
+        """Whether a broker accepts connections."""
+        return self._brokers[node].coordinator is not None
+
+    def arrived(self, request: Request, node: int, *, client: str, reply: Reply) -> None:
+        """A request has reached a broker; it replies when it can, or never."""
+        broker = self._brokers[node]
+        if broker.coordinator is None:
+            return
+        now_ms = self._clock.now_ms
+        if isinstance(request, MetadataRequest):
+            reply(self._describe(request))
+        elif isinstance(request, ListOffsetsRequest):
+            reply(self._offsets(request))
+        elif isinstance(request, FetchRequest):
+            reply(FetchResponse(error=ErrorCode.NONE))
+        else:
+            self._requests += 1
+            broker.parked[self._requests] = reply
+            outcome = broker.coordinator.receive(
+                self._requests, request, client_id=client, client_host=f"/{client}", now_ms=now_ms
+            )
+            self._carry_out(node, outcome)
+
+    # --- what is done to them
+
+    def coordinator_node(self) -> int:
+        """The broker that leads the group's partition; -1 while nobody does."""
+        return self._leaders.get(self._home, -1)
+
+    def fail_over(self, down_ms: int) -> None:
+        """The group's coordinator fails; ``down_ms`` later another broker takes over.
+
+        Nothing happens while there is none: it has failed already.
+        """
+        node = self.coordinator_node()
+        if node < 0:
+            return
+        lost = [p for p, leader in self._leaders.items() if leader == node]
+        broker = self._brokers[node]
+        broker.coordinator = None
+        broker.parked.clear()
+        broker.deadline.set(None)
+        for partition in lost:
+            del self._leaders[partition]
+        self._metadata = None
+        self._emit(ev.CoordinatorFailed(node=node))
+        self._tell_all()
+        for disconnect in list(self.disconnect):
+            disconnect(node)
+        self._clock.after(down_ms, lambda: self._take_over(node, lost))
+
+    def topics_changed(self) -> None:
+        """The topics have other partitions than before."""
+        self._metadata = None
+
+    def _take_over(self, failed: int, partitions: list[int]) -> None:
+        others = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+        after = [node for node in others if node > failed] + others
+        successor = after[0] if after else failed
+        self._brokers[failed] = self._started(failed)
+        self._metadata = None
+        for partition in partitions:
+            self._leaders[partition] = successor
+        self._tell_all()
+        coordinator = self._up(successor)
+        for partition in partitions:
+            self._carry_out(successor, coordinator.on_elected(partition))
+        self._clock.after(LOAD_MS, lambda: self._replay(successor, coordinator, partitions))
+
+    def _replay(self, node: int, coordinator: Coordinator, partitions: list[int]) -> None:
+        """The new leader has read the logs; unless it has failed meanwhile."""
+        if self._brokers[node].coordinator is not coordinator:
+            return
+        for partition in partitions:
+            records = self.log.read(partition)
+            self._carry_out(node, coordinator.on_loaded(partition, records, now_ms=self._clock.now_ms))
+
+    def _started(self, node: int) -> _Broker:
+        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)))
+        return _Broker(coordinator, Alarm(self._clock, lambda: self._on_deadline(node)))
+
+    def _tell_all(self) -> None:
+        alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
+        for node in alive:
+            self._carry_out(node, self._up(node).on_cluster_change(self._leaders, len(alive)))
+
+    def _up(self, node: int) -> Coordinator:
+        coordinator = self._brokers[node].coordinator
+        assert coordinator is not None
+        return coordinator
+
+    def _on_deadline(self, node: int) -> None:
+        coordinator = self._brokers[node].coordinator
+        if coordinator is not None:
+            self._carry_out(node, coordinator.on_deadline(now_ms=self._clock.now_ms))
+
+    def _carry_out(self, node: int, outcome: Outcome) -> None:
+        """What a coordinator wants done after each call."""
+        broker = self._brokers[node]
+        assert broker.coordinator is not None
+        for event in outcome.events:
+            self._emit(event)
+        for append in outcome.appends:
+            self._replicate(node, broker.coordinator, append.append_id, append.partition, append.records)
+        for owed in outcome.replies:
+            reply = broker.parked.pop(owed.request_id, None)
+            if reply is not None:
+                reply(owed.response)
+        broker.deadline.set(broker.coordinator.next_deadline_ms())
+
+    def _replicate(
+        self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Sequence[Record]
+    ) -> None:
+        """The records are in the log once the replicas have them: a way there and back, in order."""
+        way = self._brokers[node].to_replicas
+        way.last_ms = max(way.last_ms, self._clock.now_ms + self._network.delay_ms())
+        self._clock.at(way.last_ms, lambda: self._appended(node, coordinator, append_id, partition, records))
+
+    def _appended(
+        self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Sequence[Record]
+    ) -> None:
+        if self._brokers[node].coordinator is not coordinator:
+            return  # it failed before the replicas had them
+        error = self.log.append(partition, records)
+        for watch in self.replicated:
+            watch(partition, records)
+        outcome = coordinator.on_appended(append_id, error, now_ms=self._clock.now_ms)
+        self._carry_out(node, outcome)
+
+    # --- what every broker answers by itself
+
+    def _describe(self, request: MetadataRequest) -> MetadataResponse:
+        if request.topics is None:
+            return self._all_metadata()
+        known = {topic.name: topic for topic in self._all_metadata().topics}
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponse(
+            topics=tuple(known[t] if t in known else TopicMetadata(t, (), unknown) for t in request.topics),
+            nodes=self._all_metadata().nodes,
+        )
+
+    def _all_metadata(self) -> MetadataResponse:
+        if self._metadata is None:
+            alive = tuple(node for node in range(len(self._brokers)) if self.is_alive(node))
+            leader = alive[0] if alive else -1
+            topics = tuple(
+                TopicMetadata(name=name, partitions=(PartitionMetadata(leader),) * count)
+                for name, count in self.topics.items()
+            )
+            self._metadata = MetadataResponse(topics=topics, nodes=alive)
+        return self._metadata
+
+    def _offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        return ListOffsetsResponse(
+            offsets=tuple(self._offset(partition, request.timestamp) for partition in request.partitions)
+        )
+
+    def _offset(self, partition: TopicPartition, timestamp: int) -> ListedOffset:
+        topic, number = partition
+        end = self._load.end_offset(partition, now_ms=self._clock.now_ms)
+        if end is None:
+            return ListedOffset(topic, number, -1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return ListedOffset(topic, number, 0 if timestamp == EARLIEST else end)

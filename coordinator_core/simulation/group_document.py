@@ -1,0 +1,144 @@
+"""One group as a document: topics, members, and what they own (DESIGN, contract: ``assign``)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator_core.errors import InputError
+from coordinator_core.model import (
+    NO_GENERATION,
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Partitions,
+    Subscription,
+    TopicInfo,
+)
+from coordinator_core.simulation import document as doc
+from coordinator_core.simulation.document import inside, wrong
+
+MOST_PARTITIONS = 2**31 - 1
+_TOPIC_FIELDS = ("partitions", "racks", "weights")
+_MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", "capacity")
+
+
+class GroupDocument(NamedTuple):
+    """What a document describes; ``assignor`` is None where it names none."""
+
+    cluster: Cluster
+    group: GroupSubscription
+    assignor: str | None
+
+
+def parse_group(document: Any, where: str) -> GroupDocument:
+    """A group from a document; fields beside the contract's are left to whoever wrote them.
+
+    Raises InputError that names the place inside the document.
+    """
+    root = f"{where}: "
+    fields = doc.mapping(document, root)
+    expected = "a mapping of topic names, each with partitions"
+    topics = doc.mapping(doc.required(fields, "topics", root, expected), inside(root, "topics"))
+    members = doc.sequence(
+        doc.required(fields, "members", root, "a list of members"), inside(root, "members"), "members"
+    )
+    assignor = fields.get("assignor")
+    if assignor is not None:
+        doc.text(assignor, inside(root, "assignor"), "an assignor's name")
+    at = inside(root, "topics")
+    cluster = Cluster({_name(t, at): _topic(info, inside(at, t)) for t, info in topics.items()})
+    group: dict[str, Subscription] = {}
+    for i, value in enumerate(members):
+        at = inside(inside(root, "members"), i)
+        member, subscription = _member(value, at)
+        if member in group:
+            raise InputError(inside(at, "id"), f"{member!r} twice", "a different id for each member")
+        group[member] = subscription
+    return GroupDocument(cluster, GroupSubscription(group), assignor)
+
+
+def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> dict[str, list[list[Any]]]:
+    """``{member: [[topic, partition], ...]}``, members and partitions in their orders."""
+    return {m: [[topic, number] for topic, number in assignment[m]] for m in members}
+
+
+def _name(topic: str, where: str) -> str:
+    return doc.text(topic, where, "a topic's name")
+
+
+def _topic(value: Any, where: str) -> TopicInfo:
+    fields = doc.mapping(value, where, _TOPIC_FIELDS)
+    count = doc.required(fields, "partitions", where, "the number of partitions")
+    partitions = doc.whole(count, inside(where, "partitions"), low=0, high=MOST_PARTITIONS)
+    return TopicInfo(
+        partitions,
+        _racks(fields.get("racks"), inside(where, "racks"), partitions),
+        _weights(fields.get("weights"), inside(where, "weights"), partitions),
+    )
+
+
+def _racks(value: Any, where: str, partitions: int) -> tuple[tuple[str, ...], ...] | None:
+    if value is None:
+        return None
+    listed = _per_partition(value, where, partitions, "lists of racks")
+    racks = []
+    for i, each in enumerate(listed):
+        names = doc.sequence([] if each is None else each, inside(where, i), "racks")
+        racks.append(tuple(doc.text(n, inside(inside(where, i), j), "a rack") for j, n in enumerate(names)))
+    return tuple(racks)
+
+
+def _weights(value: Any, where: str, partitions: int) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    listed = _per_partition(value, where, partitions, "weights")
+    return tuple(doc.number(weight, inside(where, i)) for i, weight in enumerate(listed))
+
+
+def _per_partition(value: Any, where: str, partitions: int, of: str) -> Sequence[Any]:
+    listed = doc.sequence(value, where, of)
+    if len(listed) != partitions:
+        raise wrong(where, listed, f"a list of {partitions}, one per partition")
+    return listed
+
+
+def _member(value: Any, where: str) -> tuple[str, Subscription]:
+    fields = doc.mapping(value, where, _MEMBER_FIELDS)
+    member = doc.required(fields, "id", where, "the member's id")
+    if not isinstance(member, str) or not member:
+        raise wrong(inside(where, "id"), member, "the member's id, as text")
+    listed = doc.required(fields, "topics", where, "a list of topics")
+    topics = doc.sequence(listed, inside(where, "topics"), "topics")
+    for i, topic in enumerate(topics):
+        _name(topic, inside(inside(where, "topics"), i))
+    capacity = fields.get("capacity")
+    if capacity is not None:
+        capacity = doc.number(capacity, inside(where, "capacity"), positive=True)
+    return member, Subscription(
+        topics=tuple(dict.fromkeys(topics)),
+        owned=_owned(fields.get("owned"), inside(where, "owned")),
+        generation=_generation(fields, where),
+        rack=_optional_text(fields, "rack", where),
+        instance_id=_optional_text(fields, "instance_id", where),
+        capacity=capacity,
+    )
+
+
+def _generation(fields: Mapping[str, Any], where: str) -> int:
+    given = fields.get("generation")
+    if given is None:
+        return NO_GENERATION
+    return doc.whole(given, inside(where, "generation"), low=NO_GENERATION, high=2**31 - 1)
+
+
+def _optional_text(fields: Mapping[str, Any], key: str, where: str) -> str | None:
+    given = fields.get(key)
+    return None if given is None else doc.text(given, inside(where, key))
+
+
+def _owned(value: Any, where: str) -> Partitions:
+    listed = doc.sequence([] if value is None else value, where, "[topic, partition] pairs")
+    for i, pair in enumerate(listed):
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise wrong(inside(where, i), pair, "a pair [topic, partition]")
+        doc.whole(pair[1], inside(inside(where, i), 1), low=0, high=MOST_PARTITIONS)
+    return Partitions.of((topic, number) for topic, number in listed)

@@ -1,0 +1,309 @@
+"""The fluid load: records as rates, integrated exactly between changes (DESIGN, idea 7).
+
+A partition is produced to at a rate. A worker shares what it can handle over the partitions it works on,
+max-min fair (processor sharing): one that keeps up takes its arrival rate if an even share allows, the
+others split the rest evenly. Everything is linear between *breakpoints*: a backlog empties, or work done
+a second time reaches what had been done before. Cost grows with changes and breakpoints, not with rates
+or time: at a change of a worker, each of its partitions has at most two breakpoints ahead.
+
+A record is handled when the highest position any worker reached has passed it; lag counts those that are
+not. Handling it again is a duplicate. A record is handled wholly or not at all: a worker that stops drops
+the part of a record it was in. A partition is worked on by who started it last; what a fenced process
+still does to it does not count.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from math import floor, inf
+
+from coordinator_core.events import LagMeasured
+from coordinator_core.model import TopicPartition
+
+SOON_MS = 1e-6
+"""Breakpoints this near are now: far above the rounding of times, far below a millisecond."""
+
+WHOLE = 1e-6
+"""A position this near below a whole record has handled it: rounding, not a record in the making."""
+
+
+class _Flow:
+    """One partition: produced, position of who works on it, highest position ever, as of ``at_ms``."""
+
+    __slots__ = ("at_ms", "high", "position", "produced", "rate", "speed", "worker")
+
+    def __init__(self, at_ms: float) -> None:
+        self.at_ms = at_ms
+        self.rate = self.speed = 0.0
+        self.produced = self.position = self.high = 0.0
+        self.worker: Worker | None = None
+
+    def advance(self, now_ms: float) -> float:
+        """Move on to a time at or before the next breakpoint; the records handled again meanwhile."""
+        seconds = (now_ms - self.at_ms) / 1_000
+        self.at_ms = now_ms
+        if seconds <= 0:
+            return 0.0
+        kept_up = self.position >= self.produced and self.speed == self.rate
+        self.produced += self.rate * seconds
+        if not self.speed:
+            return 0.0
+        before = self.position
+        self.position = self.produced if kept_up else min(before + self.speed * seconds, self.produced)
+        again = self.position - before if before < self.high else 0.0
+        self.high = max(self.high, self.position)
+        return again
+
+    def lag_slope(self) -> float:
+        """How fast the lag grows, records/s."""
+        return self.rate if self.position < self.high else self.rate - self.speed
+
+
+class Worker:
+    """Someone who handles records, as the load sees him. ``process_rate`` in records/s, inf for unlimited."""
+
+    __slots__ = ("flows", "lag_slope", "name", "next_ms", "process_rate", "working")
+
+    def __init__(self, name: str, process_rate: float) -> None:
+        self.name, self.process_rate = name, process_rate
+        self.flows: dict[TopicPartition, _Flow] = {}
+        self.working = True
+        self.next_ms = inf
+        self.lag_slope = 0.0
+
+    def share_out(self) -> None:
+        """Set the speed of each flow: max-min fair."""
+        flows = self.flows.values()
+        if not self.working:
+            for flow in flows:
+                flow.speed = 0.0
+            return
+        left, sharing = self.process_rate, len(flows)
+        keeping_up = sorted((f for f in flows if f.position >= f.produced), key=lambda f: f.rate)
+        content: set[int] = set()
+        for flow in keeping_up:
+            if flow.rate * sharing > left * (1 + 1e-12):
+                break
+            flow.speed = flow.rate
+            content.add(id(flow))
+            left -= flow.rate
+            sharing -= 1
+        for flow in flows:
+            if id(flow) not in content:
+                flow.speed = max(left, 0.0) / sharing
+
+    def next_breakpoint_ms(self, now_ms: float) -> float:
+        """The first time at which a backlog is empty or repeated work is done."""
+        first = inf
+        for flow in self.flows.values():
+            if not flow.speed:
+                continue
+            if flow.position < flow.high:
+                first = min(first, (flow.high - flow.position) / flow.speed)
+            if flow.position < flow.produced and flow.speed > flow.rate:
+                first = min(first, (flow.produced - flow.position) / (flow.speed - flow.rate))
+        return now_ms + first * 1_000
+
+    def snap(self) -> bool:
+        """Put what is about to meet together; whether a backlog became empty."""
+        emptied = False
+        for flow in self.flows.values():
+            if not flow.speed:
+                continue
+            rounding = flow.produced * 1e-12
+            soon = flow.speed * SOON_MS / 1_000
+            if flow.position < flow.high <= flow.position + soon + rounding:
+                flow.position = flow.high
+            closing = (flow.speed - flow.rate) * SOON_MS / 1_000
+            if flow.position < flow.produced and flow.produced <= flow.position + closing + rounding:
+                flow.position = flow.produced
+                flow.high = max(flow.high, flow.position)
+                emptied = True
+        return emptied
+
+
+class Load:
+    """All partitions and workers. Times are virtual milliseconds and never go back."""
+
+    def __init__(self) -> None:
+        self._flows: dict[TopicPartition, _Flow] = {}
+        self._workers: list[Worker] = []
+        self._heap: list[tuple[float, int, Worker]] = []
+        self._order = 0
+        self._at_ms = 0.0
+        self._lag = self._slope = 0.0
+        self._lag_max = self._lag_seconds = self._duplicates = 0.0
+
+    def set_rates(self, topic: str, rates: Sequence[float], *, now_ms: int) -> None:
+        """Records/s to each partition of a topic from now on; partitions it did not have appear."""
+        self._advance(now_ms)
+        touched: dict[int, Worker] = {}
+        for number in range(len(rates)):
+            flow = self._flows.setdefault(TopicPartition(topic, number), _Flow(now_ms))
+            if flow.worker is not None:
+                touched[id(flow.worker)] = flow.worker
+        for worker in touched.values():
+            self._take_off(worker)
+        for number, rate in enumerate(rates):
+            flow = self._flows[TopicPartition(topic, number)]
+            if flow.worker is None:
+                self._duplicates += flow.advance(now_ms)
+                self._slope += rate - flow.rate
+            flow.rate = rate
+        for worker in touched.values():
+            self._put_on(worker)
+
+    def add_worker(self, name: str, process_rate: float | None) -> Worker:
+        """Someone new who handles records; None: as fast as they come."""
+        worker = Worker(name, inf if process_rate is None else process_rate)
+        self._workers.append(worker)
+        return worker
+
+    def remove_worker(self, worker: Worker, *, now_ms: int) -> None:
+        """He is gone: what he worked on stands still."""
+        self.release(worker, list(worker.flows), now_ms=now_ms)
+        self._workers = [w for w in self._workers if w is not worker]
+
+    def set_working(self, worker: Worker, working: bool, *, now_ms: int) -> None:
+        """Stop or go on; he keeps his partitions and positions."""
+        if worker.working != working:
+            self._advance(now_ms)
+            self._take_off(worker)
+            worker.working = working
+            self._put_on(worker)
+
+    def start(self, worker: Worker, offsets: Mapping[TopicPartition, int], *, now_ms: int) -> None:
+        """Work on partitions from these offsets on; who worked on them does no longer."""
+        others: dict[int, list[TopicPartition]] = {}
+        owners: dict[int, Worker] = {}
+        for partition in offsets:
+            owner = self._flows[partition].worker
+            if owner is not None:
+                owners[id(owner)] = owner
+                others.setdefault(id(owner), []).append(partition)
+        for key, taken in others.items():
+            self.release(owners[key], taken, now_ms=now_ms)
+        self._advance(now_ms)
+        self._take_off(worker)
+        for partition, offset in offsets.items():
+            flow = self._flows[partition]
+            self._duplicates += flow.advance(now_ms)
+            self._slope -= flow.rate
+            flow.position = min(float(offset), flow.produced)
+            if flow.position > flow.high:  # records that are skipped are nobody's lag
+                self._lag -= flow.position - flow.high
+                flow.high = flow.position
+            flow.worker = worker
+            worker.flows[partition] = flow
+        self._put_on(worker)
+
+    def release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+        """Stop working on partitions; those that are not his are left alone."""
+        held = [p for p in partitions if p in worker.flows]
+        if not held:
+            return
+        self._advance(now_ms)
+        self._take_off(worker)
+        for partition in held:
+            flow = worker.flows.pop(partition)
+            whole = float(floor(flow.position + WHOLE))
+            if flow.high == flow.position and whole < flow.high:
+                self._lag += flow.high - whole
+                flow.high = whole
+            flow.position, flow.speed, flow.worker = min(whole, flow.produced), 0.0, None
+            self._slope += flow.rate
+        self._lag_max = max(self._lag_max, self._lag)
+        self._put_on(worker)
+
+    def position(self, worker: Worker, partition: TopicPartition, *, now_ms: int) -> int | None:
+        """The offset to commit: all records below it are handled. None when he does not work on it."""
+        flow = worker.flows.get(partition)
+        if flow is None:
+            return None
+        self._advance(now_ms)
+        self._duplicates += flow.advance(now_ms)
+        return floor(flow.position + WHOLE)
+
+    def end_offset(self, partition: TopicPartition, *, now_ms: int) -> int | None:
+        """The offset of the next record to be produced; None for an unknown partition."""
+        flow = self._flows.get(partition)
+        if flow is None:
+            return None
+        return floor(flow.produced + flow.rate * (now_ms - flow.at_ms) / 1_000 + WHOLE)
+
+    def measure(self, *, now_ms: int) -> LagMeasured:
+        """What there is now and what was since the last measure; starts the next one."""
+        self._advance(now_ms)
+        for flow in self._flows.values():
+            self._duplicates += flow.advance(now_ms)
+        lag = sum(flow.produced - flow.high for flow in self._flows.values())
+        by_client: dict[str, float] = {}
+        for worker in self._workers:
+            own = sum(flow.produced - flow.high for flow in worker.flows.values())
+            by_client[worker.name] = by_client.get(worker.name, 0.0) + own
+        self._lag = lag
+        self._slope = sum(worker.lag_slope for worker in self._workers)
+        self._slope += sum(flow.rate for flow in self._flows.values() if flow.worker is None)
+        measured = LagMeasured(
+            lag=_rounded(lag),
+            max_lag=_rounded(max(self._lag_max, lag)),
+            lag_record_seconds=_rounded(self._lag_seconds),
+            duplicates=_rounded(self._duplicates),
+            by_client={name: _rounded(own) for name, own in by_client.items()},
+        )
+        self._lag_max, self._lag_seconds, self._duplicates = lag, 0.0, 0.0
+        return measured
+
+    def _advance(self, now_ms: float) -> None:
+        """Pass every breakpoint up to a time, in order, and integrate the lag over it."""
+        while self._heap and self._heap[0][0] <= now_ms:
+            at_ms, _, worker = heappop(self._heap)
+            if at_ms != worker.next_ms:
+                continue
+            self._integrate(at_ms)
+            self._take_off(worker)
+            self._put_on(worker)
+        self._integrate(now_ms)
+
+    def _integrate(self, now_ms: float) -> None:
+        seconds = (now_ms - self._at_ms) / 1_000
+        if seconds <= 0:
+            return
+        self._lag_seconds += self._lag * seconds + self._slope * seconds * seconds / 2
+        self._lag += self._slope * seconds
+        self._lag_max = max(self._lag_max, self._lag)
+        self._at_ms = now_ms
+
+    def _take_off(self, worker: Worker) -> None:
+        """Bring a worker's flows up to now, and take them out of the slope, so that they can change."""
+        self._slope -= worker.lag_slope
+        for flow in worker.flows.values():
+            self._duplicates += flow.advance(self._at_ms)
+
+    def _put_on(self, worker: Worker) -> None:
+        """Share out the worker's rate anew, put his flows back into the slope, and note when it changes."""
+        if worker.process_rate == inf:
+            self._catch_up(worker)
+        worker.snap()
+        worker.share_out()
+        while worker.snap():
+            worker.share_out()
+        worker.lag_slope = sum(flow.lag_slope() for flow in worker.flows.values())
+        self._slope += worker.lag_slope
+        worker.next_ms = worker.next_breakpoint_ms(self._at_ms)
+        if worker.next_ms < inf:
+            self._order += 1
+            heappush(self._heap, (worker.next_ms, self._order, worker))
+
+    def _catch_up(self, worker: Worker) -> None:
+        """An unlimited worker handles any backlog at once."""
+        if not worker.working:
+            return
+        for flow in worker.flows.values():
+            self._duplicates += max(0.0, flow.high - flow.position)
+            self._lag -= flow.produced - flow.high
+            flow.position = flow.high = flow.produced
+
+
+def _rounded(value: float) -> float:
+    """Six decimals: below that is rounding, and a trace is read by people."""
+    return round(value, 6) + 0.0

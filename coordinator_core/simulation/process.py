@@ -1,0 +1,231 @@
+"""A consumer process: a client, the application's loop around it, and its connections."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from coordinator_core import events as ev
+from coordinator_core.assignor import Assignor
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.facade import Client
+from coordinator_core.client.outcome import ClientOutcome
+from coordinator_core.errors import AssignmentError, PluginError
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.messages import Request, Response
+from coordinator_core.simulation.clock import Alarm, VirtualClock
+from coordinator_core.simulation.load import Load
+from coordinator_core.simulation.network import Connection, Network
+from coordinator_core.simulation.scenario import Member
+
+POLL_EVERY_MS = 1_000
+"""How often the application polls when the client asks for nothing: it wants a poll sooner by itself."""
+
+
+class Peers(Protocol):
+    """The brokers, as a process sees them."""
+
+    def is_alive(self, node: int) -> bool:
+        """Whether a broker accepts connections."""
+        ...
+
+    def arrived(self, request: Request, node: int, *, client: str, reply: Callable[[Response], None]) -> None:
+        """A request has reached a broker; it replies when it can, or never."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a process lives in."""
+
+    clock: VirtualClock
+    network: Network
+    brokers: Peers
+    load: Load
+    emit: Callable[[ev.Event], None]
+    ownership_changed: Callable[[], None]
+    messages: dict[str, int]
+
+
+class Process:
+    """One consumer process from its start to its end. It polls unless it is paused, closed or gone.
+
+    It is the client's position source: consumption of a partition starts when its offset is known.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        member: Member,
+        config: ClientConfig,
+        assignors: Sequence[Assignor],
+        random: Random,
+        *,
+        bootstrap: Sequence[int],
+    ) -> None:
+        self.member = member
+        self._world = world
+        self.client = Client(
+            config, assignors, random, bootstrap=tuple(bootstrap), positions=self, fetching=False
+        )
+        self.worker = world.load.add_worker(member.id, member.process_rate)
+        self.paused = self.closing = self.ended = False
+        self.paused_until_ms = 0
+        self.close_when_resumed = self.stays_away = False
+        self._cut = False
+        self._connections: dict[int, Connection] = {}
+        self._deadline = Alarm(world.clock, self._on_deadline)
+        self._next_poll = Alarm(world.clock, self._poll)
+        self._last_poll_ms = -1
+        self._at_end: list[Callable[[], None]] = []
+
+    # --- what is done to it
+
+    def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
+        """Subscribe, at the start or later."""
+        now_ms = self._world.clock.now_ms
+        if pattern is not None:
+            self._after(self.client.subscribe_pattern(pattern, now_ms=now_ms))
+        else:
+            self._after(self.client.subscribe(tuple(topics), now_ms=now_ms))
+        self._next_poll.set(now_ms)
+
+    def pause(self) -> None:
+        """Stand still: no poll, no work; the client's heartbeats go on."""
+        self.paused = True
+        self._set_working()
+
+    def resume(self) -> None:
+        """Go on after a pause."""
+        self.paused = False
+        self._set_working()
+        self._next_poll.set(self._world.clock.now_ms)
+
+    def set_cut(self, cut: bool) -> None:
+        """Without brokers there are no records to work on."""
+        self._cut = cut
+        self._set_working()
+
+    def close(self) -> None:
+        """Close properly; the process ends when its last words are sent."""
+        if self.closing or self.ended:
+            return
+        self.closing = True
+        self._set_working()
+        self._after(self.client.close(now_ms=self._world.clock.now_ms))
+
+    def crash(self) -> None:
+        """Vanish."""
+        if not self.ended:
+            self._end("crashed")
+
+    def disconnect(self, node: int) -> None:
+        """A broker went away: its connection is reset."""
+        connection = self._connections.get(node)
+        if connection is not None:
+            connection.to_client(lambda: self._disconnected(node, connection))
+
+    def when_ended(self, action: Callable[[], None]) -> None:
+        """Do this once the process is gone."""
+        if self.ended:
+            action()
+        else:
+            self._at_end.append(action)
+
+    # --- the client's position source
+
+    def position(self, partition: TopicPartition, *, now_ms: int) -> int | None:
+        """The offset to commit."""
+        return self._world.load.position(self.worker, partition, now_ms=now_ms)
+
+    def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:
+        """Start positions are known: work begins."""
+        self._world.load.start(self.worker, positions, now_ms=now_ms)
+
+    def stopped(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+        """Partitions are about to be given up: work on them ends."""
+        self._world.load.release(self.worker, partitions, now_ms=now_ms)
+        self._world.ownership_changed()
+
+    # --- its loop
+
+    def _poll(self) -> None:
+        if self.paused or self.closing or self.ended:
+            return
+        self._last_poll_ms = self._world.clock.now_ms
+        self._after(self.client.poll(now_ms=self._world.clock.now_ms))
+
+    def _on_deadline(self) -> None:
+        if not self.ended:
+            self._after(self.client.on_deadline(now_ms=self._world.clock.now_ms))
+
+    def _received(self, request_id: int, response: Response) -> None:
+        if not self.ended:
+            self._after(self.client.receive(request_id, response, now_ms=self._world.clock.now_ms))
+
+    def _disconnected(self, node: int, connection: Connection) -> None:
+        if self._connections.get(node) is connection and not self.ended:
+            connection.close()
+            del self._connections[node]
+            self._after(self.client.on_disconnected(node, now_ms=self._world.clock.now_ms))
+
+    def _after(self, outcome: ClientOutcome) -> None:
+        """Carry out what the client wants after each call."""
+        for event in outcome.events:
+            self._take(event)
+        if isinstance(outcome.error, (AssignmentError, PluginError)):
+            raise outcome.error
+        for send in outcome.sends:
+            self._send(send.node, send.request_id, send.request)
+        if self.ended:
+            return
+        if self.closing and self.client.closed:
+            self._end("closed")
+            return
+        self._deadline.set(self.client.next_deadline_ms())
+        if self.client.wants_poll:
+            self._next_poll.set(max(self._world.clock.now_ms, self._last_poll_ms + 1))
+        else:
+            self._next_poll.set(self._last_poll_ms + POLL_EVERY_MS)
+
+    def _take(self, event: ev.Event) -> None:
+        now_ms = self._world.clock.now_ms
+        if isinstance(event, (ev.Revoked, ev.Lost)):
+            given_up = [TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers]
+            self._world.load.release(self.worker, given_up, now_ms=now_ms)
+            self._world.ownership_changed()
+        elif isinstance(event, ev.Assigned):
+            self._world.ownership_changed()
+        self._world.emit(event)
+        if isinstance(event, ev.ConsumerFailed):
+            self._world.load.release(self.worker, list(self.worker.flows), now_ms=now_ms)
+
+    def _send(self, node: int, request_id: int, request: Request) -> None:
+        world = self._world
+        api = type(request).__name__.removesuffix("Request")
+        world.messages[api] = world.messages.get(api, 0) + 1
+        connection = self._connections.get(node)
+        if connection is None:
+            connection = self._connections[node] = world.network.connect(self.member.id)
+        if not world.brokers.is_alive(node):
+            connection.to_client(lambda: self._disconnected(node, connection))
+            return
+
+        def back(response: Response) -> None:
+            connection.to_client(lambda: self._received(request_id, response))
+
+        connection.to_broker(lambda: world.brokers.arrived(request, node, client=self.member.id, reply=back))
+
+    def _set_working(self) -> None:
+        working = not (self.paused or self.closing or self._cut)
+        self._world.load.set_working(self.worker, working, now_ms=self._world.clock.now_ms)
+
+    def _end(self, how: str) -> None:
+        self.ended = True
+        for connection in self._connections.values():
+            connection.close()
+        self._world.load.remove_worker(self.worker, now_ms=self._world.clock.now_ms)
+        self._world.emit(ev.MemberStopped(client=self.member.id, how=how))
+        self._world.ownership_changed()
+        for action in self._at_end:
+            action()

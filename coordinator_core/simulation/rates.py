@@ -1,0 +1,117 @@
+"""How many records are produced: rates per partition, constant or in steps, and the CSV they come from."""
+
+import csv
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator_core.errors import InputError
+
+_A_FILE = "a CSV file, named relative to the scenario"
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Records/s produced to each partition over time.
+
+    ``steps``: (from when, rates of each partition), in order of time, the first at 0. ``even``: the rate
+    over the topic when it is split evenly, also over partitions added later; otherwise those get nothing.
+    """
+
+    steps: tuple[tuple[int, tuple[float, ...]], ...]
+    even: float | None = None
+
+    @classmethod
+    def evenly(cls, rate: float, partitions: int) -> "Rates":
+        """One rate over the topic, constant."""
+        return cls(((0, (rate / partitions,) * partitions),), even=rate)
+
+    @classmethod
+    def constant(cls, rates: tuple[float, ...]) -> "Rates":
+        """One rate per partition, constant."""
+        return cls(((0, rates),))
+
+    def resized(self, now: tuple[float, ...], partitions: int) -> tuple[float, ...]:
+        """The rates that apply now, over another number of partitions."""
+        if self.even is not None:
+            return (self.even / partitions,) * partitions
+        return now[:partitions] + (0.0,) * (partitions - len(now))
+
+
+def read_rates(path: Path, *, partitions: int, interval_ms: int, until_ms: int, where: str) -> Rates:
+    """Rates from a CSV: a row per interval, a column per partition, values are records in that interval.
+
+    A column more than partitions is a label in front (a time, a number). The first row is a header if one
+    of its values is not a number. After the last row nothing is produced. Raises InputError that names
+    the file and its row (1 is the first line).
+    """
+    steps: list[tuple[int, tuple[float, ...]]] = []
+    seconds = interval_ms / 1_000
+    row_count = 0
+    for line, row in _rows(path, where):
+        place = f"{where}: {path}, row {line}"
+        values = _values(row, partitions, place)
+        if row_count == 0 and line == 1 and any(_number(cell) is None for cell in values):
+            continue
+        counts = tuple(_count(cell, place) for cell in values)
+        at_ms = row_count * interval_ms
+        row_count += 1
+        if at_ms < until_ms:
+            steps.append((at_ms, tuple(count / seconds for count in counts)))
+    if not row_count:
+        raise InputError(f"{where}: {path}", "no rows of numbers", f"a row of {partitions} per interval")
+    if row_count * interval_ms < until_ms:
+        steps.append((row_count * interval_ms, (0.0,) * partitions))
+    return Rates(tuple(_changes(steps)))
+
+
+def _rows(path: Path, where: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not empty, with their line numbers."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file)
+            try:
+                for row in reader:
+                    if row:
+                        yield reader.line_num, row
+            except (csv.Error, UnicodeDecodeError) as problem:
+                place = f"{where}: {path}, row {reader.line_num + 1}"
+                raise InputError(place, str(problem), "comma-separated numbers in UTF-8") from None
+    except OSError as problem:
+        found = f"a file that cannot be read ({problem.strerror})"
+        raise InputError(f"{where}: {path}", found, _A_FILE) from None
+    except ValueError:  # a null character, or half of a surrogate pair
+        raise InputError(where, repr(str(path)), _A_FILE) from None
+
+
+def _values(row: list[str], partitions: int, place: str) -> list[str]:
+    if len(row) == partitions:
+        return row
+    if len(row) == partitions + 1:
+        return row[1:]
+    expected = f"{partitions}, one per partition (and possibly a label in front)"
+    raise InputError(place, f"{len(row)} columns", expected)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _count(cell: str, place: str) -> float:
+    value = _number(cell)
+    if value is None or not 0 <= value < math.inf:
+        raise InputError(place, repr(cell[:60]), "a number of records, not negative")
+    return value
+
+
+def _changes(steps: list[tuple[int, tuple[float, ...]]]) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """The steps that differ from the one before."""
+    before = None
+    for at_ms, rates in steps:
+        if rates != before:
+            yield at_ms, rates
+        before = rates

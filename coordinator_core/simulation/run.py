@@ -1,0 +1,354 @@
+"""A run: a scenario under a strategy, from the first join to the end of its duration.
+
+Equal times: what was put on the clock first happens first, and the scenario's events are put there before
+everything else. All randomness comes from the scenario's seed, one stream for each concern, so that what
+one draws does not shift another.
+"""
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from coordinator_core import events as ev
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.hookspecs import Strategy
+from coordinator_core.registry import Registry
+from coordinator_core.simulation.brokers import Brokers
+from coordinator_core.simulation.clock import VirtualClock
+from coordinator_core.simulation.load import Load
+from coordinator_core.simulation.network import Network
+from coordinator_core.simulation.process import Process, World
+from coordinator_core.simulation.scenario import Member, Scenario
+from coordinator_core.simulation.settings import configured
+from coordinator_core.simulation.trace import Trace
+
+MEASURES = 200
+"""The lag is measured at least so often in a run, besides at every change."""
+
+Observer = Callable[[int, ev.Event], None]
+
+
+def simulate(
+    scenario: Scenario,
+    strategy: Strategy | str,
+    registry: Registry,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> Trace:
+    """Run a scenario under a strategy. ``progress`` is called with the virtual time now and then.
+
+    Equal arguments give equal traces, byte for byte, on every machine and under every hash seed.
+    Raises InputError for an unknown strategy, PluginError or AssignmentError for what an assignor does.
+    """
+    run = Run(scenario, strategy, registry)
+    step_ms = -(-scenario.duration_ms // MEASURES)
+    for until_ms in range(step_ms, scenario.duration_ms + step_ms, step_ms):
+        run.advance(min(until_ms, scenario.duration_ms))
+        if progress is not None:
+            progress(run.clock.now_ms)
+    return run.finish()
+
+
+class Run:
+    """What scenario events work on. ``advance`` it through time, then ``finish`` it."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        strategy: Strategy | str,
+        registry: Registry,
+        *,
+        observers: tuple[Observer, ...] = (),
+    ) -> None:
+        self.scenario, self.registry = scenario, registry
+        self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
+        self.assignor_names: tuple[str, ...] = (self.strategy.assignor,)
+        """The assignors of processes that start from now on, the preferred one first."""
+        self.clock = VirtualClock()
+        self.load = Load()
+        self.processes: dict[str, Process] = {}
+        self._members: dict[str, Member] = {}
+        self._events: list[ev.TraceEvent] = []
+        self._observers = observers
+        self._messages: dict[str, int] = {}
+        self._group_state, self._generation = "", -1
+        self._unmeasured = False
+        self._cut_until: dict[str, int] = {}
+        self._starts = 0
+        self._rates: dict[str, tuple[float, ...]] = {}
+        self.emit(
+            ev.RunStarted(
+                scenario=scenario.name,
+                strategy=self.strategy.name,
+                seed=scenario.seed,
+                duration_ms=scenario.duration_ms,
+                topics={name: topic.partitions for name, topic in scenario.topics.items()},
+            )
+        )
+        for event in scenario.events:
+            self.clock.at(event.at_ms, lambda e=event: self.happen(e.kind, e.arguments))  # type: ignore[misc]
+        self.network = Network(self.clock, scenario.network, self._stream("network"))
+        self.brokers = self._make_brokers()
+        for name, topic in scenario.topics.items():
+            for step, (at_ms, _) in enumerate(topic.rates.steps[:1]):
+                self.clock.at(at_ms, lambda n=name, s=step: self._next_rates(n, s))  # type: ignore[misc]
+        for member in scenario.members:
+            self.clock.at(0, lambda m=member: self.start(m))  # type: ignore[misc]
+        self._measure_regularly()
+
+    def _make_brokers(self) -> Brokers:
+        scenario = self.scenario
+        brokers = Brokers(
+            group=scenario.name,
+            count=scenario.brokers,
+            config=configured(CoordinatorConfig, scenario.config),
+            topics={name: topic.partitions for name, topic in scenario.topics.items()},
+            clock=self.clock,
+            network=self.network,
+            load=self.load,
+            random=self._stream("brokers"),
+            emit=self.emit,
+        )
+        brokers.disconnect.append(self._disconnect)
+        return brokers
+
+    def _stream(self, concern: str) -> Random:
+        """Randomness of its own for each concern; seeding from text does not depend on hash()."""
+        return Random(f"{self.scenario.seed}:{concern}")
+
+    # --- time
+
+    def advance(self, until_ms: int) -> None:
+        """Let everything up to a time happen, that time included."""
+        clock = self.clock
+        while (next_ms := clock.next_ms()) is not None and next_ms <= until_ms:
+            if self._unmeasured and next_ms > clock.now_ms:
+                self._measure()
+            clock.step()
+        if self._unmeasured and until_ms > clock.now_ms:
+            self._measure()
+        clock.now_ms = until_ms
+
+    def finish(self) -> Trace:
+        """The trace so far, closed with a last measure and a RunEnded."""
+        self._measure()
+        self.emit(
+            ev.RunEnded(
+                group_state=self._group_state,
+                generation=self._generation,
+                messages=dict(sorted(self._messages.items())),
+            )
+        )
+        return Trace(tuple(self._events))
+
+    def emit(self, event: ev.Event) -> None:
+        """Put an event into the trace, with the time that it is."""
+        now_ms = self.clock.now_ms
+        if isinstance(event, ev.GroupStateChanged):
+            self._group_state, self._generation = event.after, event.generation
+        elif isinstance(event, ev.GenerationStarted):
+            self._generation = event.generation
+        self._events.append(ev.TraceEvent(now_ms, event))
+        for observe in self._observers:
+            observe(now_ms, event)
+
+    def changed(self, kind: str, target: str, cause: str = "") -> None:
+        """Something is done to the group from outside."""
+        self.emit(ev.Changed(kind=kind, target=target, cause=cause))
+        self._unmeasured = True
+
+    def happen(self, kind: str, arguments: object) -> None:
+        """Carry out a scenario event."""
+        self.registry.scenario_events()[kind].apply(self, arguments)
+
+    def _measure_regularly(self) -> None:
+        self._unmeasured = True
+        self.clock.after(-(-self.scenario.duration_ms // MEASURES), self._measure_regularly)
+
+    def _measure(self) -> None:
+        self._unmeasured = False
+        self.emit(self.load.measure(now_ms=self.clock.now_ms))
+
+    def _ownership_changed(self) -> None:
+        self._unmeasured = True
+
+    # --- what scenario events do
+
+    def start(self, member: Member) -> None:
+        """Start a consumer process; once the last one of that name is gone."""
+        before = self.processes.get(member.id)
+        if before is not None and not before.ended:
+            before.when_ended(lambda: self.start(member))
+            return
+        self._members[member.id] = member
+        instance = member.instance_id or (member.id if self.strategy.static else None)
+        self._starts += 1
+        config = configured(
+            ClientConfig,
+            self.scenario.config,
+            group_id=self.scenario.name,
+            client_id=member.id,
+            group_instance_id=instance,
+            client_rack=member.rack,
+        )
+        self.emit(
+            ev.MemberStarted(
+                client=member.id,
+                instance_id=instance,
+                topics=self._topics_of(member.topics, member.pattern),
+                process_rate=member.process_rate,
+                rack=member.rack,
+            )
+        )
+        process = Process(
+            World(
+                self.clock,
+                self.network,
+                self.brokers,
+                self.load,
+                self.emit,
+                self._ownership_changed,
+                self._messages,
+            ),
+            member,
+            config,
+            [self.registry.assignor(name) for name in self.assignor_names],
+            self._stream(f"client {self._starts}"),
+            bootstrap=range(self.scenario.brokers),
+        )
+        self.processes[member.id] = process
+        process.set_cut(member.id in self.network.cut_off)
+        process.subscribe(member.topics, member.pattern)
+
+    def leave(self, name: str) -> None:
+        """Close a process properly; a paused one closes when it goes on."""
+        self.processes[name].stays_away = True
+        process = self._running(name)
+        if process is not None:
+            self._close(process)
+
+    def crash(self, name: str) -> None:
+        """A process vanishes."""
+        self.processes[name].stays_away = True
+        self.processes[name].crash()
+
+    def restart(self, name: str) -> None:
+        """Start a process of that name again; one that runs is closed, one that is stuck killed first."""
+        process = self._running(name)
+        if process is not None:
+            if process.paused:
+                process.crash()
+            else:
+                process.close()
+        self.start(self._members[name])
+
+    def pause(self, name: str, for_ms: int) -> None:
+        """A process stands still for a while; pauses that overlap end with the last."""
+        process = self._running(name)
+        if process is None:
+            return
+        until_ms = self.clock.now_ms + for_ms
+        process.paused_until_ms = max(process.paused_until_ms, until_ms)
+        if not process.paused:
+            self.emit(ev.MemberPaused(client=name))
+            process.pause()
+        self.clock.at(until_ms, lambda: self._resume(name, process))
+
+    def _resume(self, name: str, process: Process) -> None:
+        if process.ended or not process.paused or self.clock.now_ms < process.paused_until_ms:
+            return
+        self.changed("resume", name, "pause")
+        self.emit(ev.MemberResumed(client=name))
+        process.resume()
+        if process.close_when_resumed:
+            process.close()
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Cut a consumer from all brokers for a while; cuts that overlap end with the last."""
+        until_ms = self.clock.now_ms + for_ms
+        self._cut_until[name] = max(self._cut_until.get(name, 0), until_ms)
+        if name not in self.network.cut_off:
+            self.network.cut_off.add(name)
+            self._set_cut(name, True)
+        self.clock.at(until_ms, lambda: self._heal(name))
+
+    def _heal(self, name: str) -> None:
+        if name in self.network.cut_off and self.clock.now_ms >= self._cut_until[name]:
+            self.changed("heal", name, "cut")
+            self.network.cut_off.discard(name)
+            self._set_cut(name, False)
+
+    def _set_cut(self, name: str, cut: bool) -> None:
+        process = self.processes.get(name)
+        if process is not None and not process.ended:
+            self.emit(ev.MemberCutOff(client=name) if cut else ev.MemberReconnected(client=name))
+            process.set_cut(cut)
+
+    def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
+        """A process subscribes to something else."""
+        process = self._running(name)
+        if process is None:
+            return
+        self.emit(ev.SubscriptionChanged(client=name, topics=self._topics_of(topics, pattern)))
+        process.subscribe(topics, pattern)
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """A topic grows. Consumers see it at their next refresh of metadata."""
+        self.brokers.topics[topic] = count
+        self.brokers.topics_changed()
+        self.emit(ev.PartitionsAdded(topic=topic, partitions=count))
+        self._set_rates(topic, self.scenario.topics[topic].rates.resized(self._rates[topic], count))
+
+    def rolling_restart(self, every_ms: int, down_ms: int) -> None:
+        """Close and start again every process that runs now, one after another, in the order they came."""
+        names = [name for name in self.processes if self._running(name) is not None]
+        self.changed("rolling_restart", f"{len(names)} members")
+        for i, name in enumerate(names):
+            self.clock.after(i * every_ms, lambda n=name: self._bounce(n, down_ms))  # type: ignore[misc]
+
+    def _bounce(self, name: str, down_ms: int) -> None:
+        process = self._running(name)
+        if process is None:
+            return  # it left or crashed meanwhile, and stays away
+        self.changed("leave", name, "rolling_restart")
+        self._close(process)
+        self.clock.after(down_ms, lambda: self._bounced(name, process))
+
+    def _bounced(self, name: str, process: Process) -> None:
+        if self.processes[name] is process and not process.stays_away:
+            self.changed("restart", name, "rolling_restart")
+            self.start(self._members[name])
+
+    def _close(self, process: Process) -> None:
+        if process.paused:
+            process.close_when_resumed = True
+        else:
+            process.close()
+
+    def _running(self, name: str) -> Process | None:
+        process = self.processes.get(name)
+        return None if process is None or process.ended or process.closing else process
+
+    # --- what happens around it
+
+    def _topics_of(self, topics: tuple[str, ...], pattern: str | None) -> list[str]:
+        if pattern is None:
+            return list(topics)
+        return [topic for topic in self.scenario.topics if re.fullmatch(pattern, topic)]
+
+    def _next_rates(self, topic: str, step: int) -> None:
+        rates = self.scenario.topics[topic].rates
+        partitions = self.brokers.topics[topic]
+        self._set_rates(topic, rates.resized(rates.steps[step][1], partitions))
+        if step + 1 < len(rates.steps):
+            self.clock.at(rates.steps[step + 1][0], lambda: self._next_rates(topic, step + 1))
+
+    def _set_rates(self, topic: str, rates: tuple[float, ...]) -> None:
+        self._rates[topic] = rates
+        self.load.set_rates(topic, rates, now_ms=self.clock.now_ms)
+        self.emit(ev.RatesChanged(topic=topic, rates=list(rates)))
+
+    def _disconnect(self, node: int) -> None:
+        for process in self.processes.values():
+            process.disconnect(node)
