@@ -15,6 +15,9 @@ CLOSE_TIMEOUT_MS = 30_000
 """Kafka's default for close()."""
 
 
+_REBALANCING = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+
 class _Stage(Enum):
     OPEN = auto()
     COMMITTING = auto()
@@ -76,7 +79,7 @@ class Closing:
         if not owned:
             return
         client, number, listed = core.config.client_id, membership.generation.number, partition_map(owned)
-        if membership.generation.is_lost or membership.state is MemberState.PREPARING_REBALANCE:
+        if membership.generation.is_lost or membership.state in _REBALANCING:
             core.effects.events.append(Lost(client=client, generation=number, partitions=listed))
             core.callbacks.lost(owned)
         else:

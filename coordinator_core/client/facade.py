@@ -69,6 +69,7 @@ class Client:
         self._fetcher = Fetcher(core, self._positions) if fetching else None
         self._closing = Closing(core, coordinator, membership, offsets)
         self._wants_poll = False
+        self._looked_ms = -1
 
     # --- views
 
@@ -262,13 +263,14 @@ class Client:
         self._closing.go_on(now_ms=now_ms)
 
     def _poll_deadline_ms(self) -> int | None:
-        """When a poll would get further that would not now."""
+        """When a poll would get further that would not now: what was due when last looked at is not it."""
         deadlines = [self._offsets.next_deadline_ms(), self._positions.next_deadline_ms()]
         if self._subscriptions.is_group_managed and self._coordinator.node is not None:
             deadlines.append(self._joining.next_deadline_ms())
-        return min((d for d in deadlines if d is not None), default=None)
+        return min((d for d in deadlines if d is not None and d > self._looked_ms), default=None)
 
     def _finish(self, now_ms: int) -> ClientOutcome:
+        self._looked_ms = now_ms
         self._wants_poll = (
             self._core.failure is None and not self._closing.has_begun and self._would_get_further(now_ms)
         )

@@ -7,7 +7,7 @@ from coordinator_core.assignor import ArrayAssignor, Assignor, subscription_user
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import ConsumerError, Core
 from coordinator_core.client.error_actions import JOIN, SYNC, Action, action
-from coordinator_core.client.generation import Generation
+from coordinator_core.client.generation import NO_PART, Generation
 from coordinator_core.client.heartbeat import Heartbeat
 from coordinator_core.client.leading import all_topics, decode_members, lead
 from coordinator_core.client.membership import Membership
@@ -15,7 +15,7 @@ from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import SubscriptionMode, partition_map
-from coordinator_core.errors import ProtocolError, RebalanceLabError
+from coordinator_core.errors import AssignmentError, ProtocolError, RebalanceLabError
 from coordinator_core.events import Assigned, AssignmentComputed, Joined, Revoked
 from coordinator_core.model import Partitions, RebalanceProtocol, Subscription, TopicInfo, TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_assignment, encode_subscription
@@ -66,6 +66,7 @@ class Joining:
         self._based_on: tuple[tuple[str, TopicInfo], ...] | None = None
         self._based_on_version = 0
         self._to_lead: dict[str, Subscription] = {}
+        self._skips_assignment = False
         self._synced: tuple[Generation, bytes] | None = None
 
     # --- called by the facade
@@ -126,8 +127,13 @@ class Joining:
 
     def _send_join(self, node: int, *, now_ms: int) -> None:
         config, sent = self._core.config, self._membership.generation
-        self._phase = Phase.JOIN
         self._joined_topics = self._core.subscriptions.topics
+        try:
+            protocols = tuple(self._subscription_for(a, sent) for a in self._assignors.values())
+        except AssignmentError as problem:
+            self._core.fail(problem)
+            return
+        self._phase = Phase.JOIN
         self._membership.move_to(MemberState.PREPARING_REBALANCE)
         request = JoinGroupRequest(
             group_id=config.group_id,
@@ -136,7 +142,7 @@ class Joining:
             member_id=sent.member_id,
             group_instance_id=config.group_instance_id,
             protocol_type=PROTOCOL_TYPE,
-            protocols=tuple(self._subscription_for(a, sent) for a in self._assignors.values()),
+            protocols=protocols,
             reason=self._membership.rejoin_reason,
         )
         self._core.send(
@@ -148,13 +154,18 @@ class Joining:
         )
 
     def _subscription_for(self, assignor: Assignor | ArrayAssignor, sent: Generation) -> JoinGroupProtocol:
-        """PROTOCOL 9.6; equal state gives equal bytes (PITFALLS C-21)."""
+        """PROTOCOL 9.6; equal state gives equal bytes (PITFALLS C-21). Raises AssignmentError."""
+        try:
+            user_data = subscription_user_data(assignor, self._joined_topics)
+        except Exception as wrong:
+            said = f"subscription_user_data raised {type(wrong).__name__}: {wrong}"
+            raise AssignmentError(assignor.name, [said]) from wrong
         subscription = Subscription(
             topics=self._joined_topics,
             owned=self._core.subscriptions.owned(),
             generation=sent.number,
             rack=self._core.config.client_rack,
-            user_data=subscription_user_data(assignor, self._joined_topics),
+            user_data=user_data,
         )
         return JoinGroupProtocol(assignor.name, encode_subscription(subscription))
 
@@ -167,7 +178,9 @@ class Joining:
         if answer.error is not ErrorCode.NONE:
             todo = action(JOIN, answer.error)
             if todo is Action.ADOPT_ID:
-                self._membership.generation = sent._replace(member_id=answer.member_id)
+                waits = self._membership.state is MemberState.PREPARING_REBALANCE
+                if waits and sent == self._membership.generation:
+                    self._membership.generation = NO_PART._replace(member_id=answer.member_id)
                 return
             self._act_on("JoinGroup", todo, answer.error, sent, now_ms=now_ms)
             return
@@ -204,10 +217,8 @@ class Joining:
             self._core.fail(problem)
             return
         self._core.subscriptions.group_topics = all_topics(self._to_lead)
-        if answer.skip_assignment:
-            self._remember_cluster()
-            self._send_sync((), now_ms=now_ms)
-        elif self._core.metadata.knows(self._core.subscriptions.group_topics):
+        self._skips_assignment = answer.skip_assignment
+        if self._core.metadata.knows(self._core.subscriptions.group_topics):
             self._assign(now_ms=now_ms)
         else:
             self._phase = Phase.METADATA
@@ -223,6 +234,10 @@ class Joining:
         if generation.is_lost:
             return
         self._remember_cluster()
+        if self._skips_assignment:
+            self._to_lead = {}
+            self._send_sync((), now_ms=now_ms)
+            return
         try:
             assignor = self._assignors[generation.protocol or ""]
             led = lead(assignor, self._core.metadata.cluster(topics), self._to_lead)
@@ -306,8 +321,8 @@ class Joining:
         self._retry(f"a request of the last round was {failure.value}", now_ms=now_ms)
 
     def _retry(self, reason: str, *, now_ms: int) -> None:
-        """Kafka gives the generation up with a round that failed half-way, and so what it owns."""
-        self._membership.reset(reason, keep_member_id=True)
+        """The generation stays, and so does what is owned (PITFALLS C-48)."""
+        self._membership.request_rejoin(reason)
         self._membership.back_off(now_ms=now_ms)
 
     # --- taking the assignment over
@@ -346,7 +361,7 @@ class Joining:
             event = Revoked(client=client, generation=generation.number, partitions=partition_map(revoked))
             core.effects.events.append(event)
             core.callbacks.revoked(revoked)
-            self._membership.request_rejoin(f"gave up {len(revoked)} partitions")
+            self._membership.request_rejoin(f"it gave up partitions: {len(revoked)}")
         assignor = self._assignors[generation.protocol or ""]
         core.callbacks.call(tell_assignment, assignor, Partitions.of(assigned), generation.number)
         subscriptions.assign_by_group(assigned)

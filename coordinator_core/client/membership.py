@@ -86,14 +86,18 @@ class Membership:
         what = f"{api}: {error.name}"
         if action is Action.FATAL:
             if sent == self.generation:
+                if error is ErrorCode.FENCED_INSTANCE_ID:  # what it owns is another's by now
+                    self.reset(what, keep_member_id=False)
                 self._core.fail(ConsumerError(what))
         elif action is Action.REDISCOVER:
             self._coordinator.lose(now_ms=now_ms)
         elif action is Action.BACK_OFF:
             self.back_off(now_ms=now_ms)
+        elif sent != self.generation:
+            return
         elif action is Action.REJOIN:
             self.request_rejoin(what)
-        elif sent == self.generation:
+        else:
             self.reset(what, keep_member_id=action is Action.RESET_GENERATION)
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:

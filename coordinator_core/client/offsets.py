@@ -82,6 +82,9 @@ class Offsets:
             done(CommitResult("the coordinator is unknown", retriable=True), now_ms)
             return
         sent = self._membership.generation
+        if sent.is_lost and self._core.subscriptions.is_group_managed:
+            done(CommitResult("the consumer is no member of its group", retriable=False), now_ms)
+            return
         partitions = self._core.subscriptions.partitions
         request = OffsetCommitRequest(
             group_id=self._core.config.group_id,

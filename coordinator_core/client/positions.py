@@ -32,13 +32,24 @@ class Positions:
     def __init__(self, core: Core, coordinator: CoordinatorFinder, source: PositionSource | None) -> None:
         self._core, self._coordinator, self._source = core, coordinator, source
         self._retry_ms = 0
+        self._settled: object = None
+        """The partitions when last all of them had positions; a new assignment is another mapping."""
+
+    def _all_have_positions(self) -> bool:
+        partitions = self._core.subscriptions.partitions
+        if self._settled is partitions:
+            return True
+        if all(state.fetch_state is FetchState.FETCHING for state in partitions.values()):
+            self._settled = partitions
+            return True
+        return False
 
     def wants_poll(self, *, now_ms: int) -> bool:
         """Whether `update` would ask for something."""
-        if now_ms < self._retry_ms or self._core.failure is not None:
+        if self._all_have_positions() or now_ms < self._retry_ms or self._core.failure is not None:
             return False
         for tp, state in self._core.subscriptions.partitions.items():
-            if state.busy or state.fetch_state is FetchState.FETCHING:
+            if state.busy or state.pending_revocation or state.fetch_state is FetchState.FETCHING:
                 continue
             if state.fetch_state is FetchState.INITIALIZING:
                 if self._coordinator.node is not None:
@@ -49,15 +60,11 @@ class Positions:
 
     def next_deadline_ms(self) -> int | None:
         """When to try again what failed."""
-        waiting = any(
-            not s.busy and s.fetch_state is not FetchState.FETCHING
-            for s in self._core.subscriptions.partitions.values()
-        )
-        return self._retry_ms if waiting else None
+        return None if self._all_have_positions() else self._retry_ms
 
     def update(self, *, now_ms: int) -> None:
         """Ask for whatever position is missing."""
-        if now_ms < self._retry_ms or self._core.failure is not None:
+        if self._all_have_positions() or now_ms < self._retry_ms or self._core.failure is not None:
             return
         subscriptions = self._core.subscriptions
         fresh = subscriptions.in_state(FetchState.INITIALIZING)
@@ -77,6 +84,7 @@ class Positions:
     def seek(self, partition: TopicPartition, offset: int, epoch: int) -> None:
         """Go on from an offset; one with an epoch is checked first where the leader has a newer one."""
         state = self._core.subscriptions.partitions[partition]
+        self._settled = None
         state.position, state.epoch, state.reset_strategy = offset, epoch, None
         leader_epoch = self._core.metadata.leader_epoch(partition)
         must_check = 0 <= epoch < leader_epoch
@@ -86,6 +94,7 @@ class Positions:
     def reset(self, partition: TopicPartition, strategy: str) -> None:
         """Go on from the beginning or the end, as found out at the next poll."""
         state = self._core.subscriptions.partitions[partition]
+        self._settled = None
         state.move_to(FetchState.AWAIT_RESET)
         state.reset_strategy, state.busy = strategy, False
 
@@ -137,6 +146,8 @@ class Positions:
                 self._back_off(now_ms=now_ms)
             elif offset.offset == NO_OFFSET:
                 self.reset_by_policy(tp, "no offset is committed")
+                if state.fetch_state is FetchState.INITIALIZING:
+                    self._back_off(now_ms=now_ms)
             else:
                 self.seek(tp, offset.offset, offset.leader_epoch)
                 if state.is_fetchable:
@@ -246,10 +257,11 @@ class Positions:
 
 
 class _Asked:
-    """The partitions a request is about; an answer about one that was given up meanwhile is dropped."""
+    """The partitions a request is about; an answer about one given up or moved meanwhile is dropped."""
 
     def __init__(self, states: dict[TopicPartition, PartitionState]) -> None:
         self._states = states
+        self._positions = {tp: (state.position, state.epoch) for tp, state in states.items()}
         for state in states.values():
             state.busy = True
 
@@ -263,8 +275,6 @@ class _Asked:
     ) -> PartitionState | None:
         """The partition's state, if it is still the one that the request was about."""
         state = self._states.get(partition)
-        return (
-            state
-            if state is not None and now.get(partition) is state and not state.pending_revocation
-            else None
-        )
+        if state is None or now.get(partition) is not state or state.pending_revocation:
+            return None
+        return state if (state.position, state.epoch) == self._positions[partition] else None

@@ -25,6 +25,7 @@ class Preparation:
         self._begun = self._in_flight = False
         self._deadline_ms = self._retry_ms = 0
         self._to_commit: dict[TopicPartition, int] = {}
+        self._leaving: frozenset[TopicPartition] = frozenset()
 
     def is_waiting(self, *, now_ms: int) -> bool:
         """Whether another poll would do nothing yet."""
@@ -56,12 +57,14 @@ class Preparation:
     def _begin(self, *, now_ms: int) -> None:
         """Stop what will be given up, and note down how far it came; a lost generation commits nothing."""
         self._begun, self._in_flight, self._retry_ms = True, False, now_ms
+        self._to_commit, self._leaving = {}, frozenset()
         self._deadline_ms = now_ms + self._core.config.max_poll_interval_ms
         if self._membership.generation.is_lost:
             return
         if self._core.config.enable_auto_commit:
             self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
         leaving = self._to_give_up()
+        self._leaving = frozenset(leaving)
         for tp in leaving:
             self._core.subscriptions.partitions[tp].pending_revocation = True
         if self._positions is not None and leaving:
@@ -71,8 +74,10 @@ class Preparation:
         offsets, self._in_flight = self._to_commit, True
 
         def done(result: CommitResult, at_ms: int) -> None:
-            self._in_flight = False
             self._offsets.say(len(offsets), result)
+            if self._to_commit is not offsets:
+                return  # of a preparation that waited for it no longer
+            self._in_flight = False
             if result.retriable:
                 self._retry_ms = at_ms + self._core.config.retry_backoff_ms
             else:
@@ -81,11 +86,12 @@ class Preparation:
         self._offsets.commit(offsets, done, now_ms=now_ms)
 
     def _to_give_up(self) -> list[TopicPartition]:
+        """Whatever was stopped goes, though it be subscribed to again meanwhile."""
         subscriptions = self._core.subscriptions
         if self._protocol is RebalanceProtocol.EAGER:
             return sorted(subscriptions.partitions)
         topics = frozenset(subscriptions.topics)
-        return sorted(tp for tp in subscriptions.partitions if tp.topic not in topics)
+        return sorted(tp for tp in subscriptions.partitions if tp.topic not in topics or tp in self._leaving)
 
     def _give_up(self) -> None:
         """PROTOCOL 9.5: lost with the generation, else revoked."""

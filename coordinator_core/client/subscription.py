@@ -142,8 +142,12 @@ class Subscriptions:
         return all(tp.topic in topics for tp in partitions)
 
     def in_state(self, state: FetchState) -> list[TopicPartition]:
-        """The partitions in a fetch state that nobody is busy with."""
-        return [tp for tp, s in self.partitions.items() if s.fetch_state is state and not s.busy]
+        """The partitions in a fetch state that nobody is busy with, and that stay."""
+        return [
+            tp
+            for tp, s in self.partitions.items()
+            if s.fetch_state is state and not s.busy and not s.pending_revocation
+        ]
 
     def move_to_end(self, partition: TopicPartition) -> None:
         """Fetch this one last (PROTOCOL 9.12)."""

@@ -164,8 +164,11 @@ def _rejoin(step: Step, group: Group, request_id: int, request: JoinGroupRequest
         return
     _take_over(member, request_id, request)
     step.restart_session(group, member.member_id)
-    cause = f"the leader {member.member_id} rejoined" if leads and unchanged else ""
-    rebalance.start_or_continue(step, group, cause or f"{member.member_id} changed its metadata")
+    cause = f"{member.member_id} changed its metadata"
+    if leads and unchanged:
+        cause = f"the leader {member.member_id} rejoined"
+    said = f" ({request.reason})" if request.reason else ""
+    rebalance.start_or_continue(step, group, cause + said)
 
 
 def _take_over(member: Member, request_id: int, request: JoinGroupRequest) -> None:

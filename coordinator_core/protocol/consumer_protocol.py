@@ -123,14 +123,17 @@ class _Reader:
         return max(0, self.i32())
 
     def string(self) -> str:
-        try:
-            return self._take(self.i16()).decode()
-        except UnicodeDecodeError as wrong:
-            raise ProtocolError(self._what, f"a name is not UTF-8: {wrong}") from None
+        return self._text(self.i16())
 
     def nullable_string(self) -> str | None:
         size = self.i16()
-        return None if size < 0 else self._take(size).decode()
+        return None if size < 0 else self._text(size)
+
+    def _text(self, size: int) -> str:
+        try:
+            return self._take(size).decode()
+        except UnicodeDecodeError as wrong:
+            raise ProtocolError(self._what, f"a name is not UTF-8: {wrong}") from None
 
     def nullable_bytes(self) -> bytes | None:
         size = self.i32()

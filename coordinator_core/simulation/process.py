@@ -18,8 +18,12 @@ from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Connection, Network
 from coordinator_core.simulation.scenario import Member
 
-POLL_EVERY_MS = 1_000
-"""How often the application polls when the client asks for nothing: it wants a poll sooner by itself."""
+POLLS_PER_INTERVAL = 3
+"""How often the application polls in max.poll.interval.ms when the client asks for nothing.
+
+A real one polls all the time; here a poll that would do nothing is left out, and the last one before a
+pause is made when the pause begins.
+"""
 
 
 class Peers(Protocol):
@@ -74,6 +78,7 @@ class Process:
         self.close_when_resumed = self.stays_away = False
         self._cut = False
         self._connections: dict[int, Connection] = {}
+        self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
         self._deadline = Alarm(world.clock, self._on_deadline)
         self._next_poll = Alarm(world.clock, self._poll)
         self._last_poll_ms = -1
@@ -92,6 +97,7 @@ class Process:
 
     def pause(self) -> None:
         """Stand still: no poll, no work; the client's heartbeats go on."""
+        self._poll()
         self.paused = True
         self._set_working()
 
@@ -186,7 +192,7 @@ class Process:
         if self.client.wants_poll:
             self._next_poll.set(max(self._world.clock.now_ms, self._last_poll_ms + 1))
         else:
-            self._next_poll.set(self._last_poll_ms + POLL_EVERY_MS)
+            self._next_poll.set(self._last_poll_ms + self._poll_every_ms)
 
     def _take(self, event: ev.Event) -> None:
         now_ms = self._world.clock.now_ms

@@ -1,0 +1,1 @@
+"""The ``rebalance-lab`` command, one file per subcommand."""

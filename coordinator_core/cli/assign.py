@@ -1,0 +1,134 @@
+"""``rebalance-lab assign``: groups in JSON Lines in, the same lines with their assignments out."""
+
+import gzip
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, cast
+
+import msgspec
+import typer
+
+from coordinator_core.assignor import compute_assignment
+from coordinator_core.cli.output import ExitStatus, complain, give_up
+from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.registry import Registry, default_registry
+from coordinator_core.simulation.document import describe
+from coordinator_core.simulation.group_document import assignment_document, parse_group
+
+LONGEST_LINE = 64 * 2**20
+_CHUNK = 2**20
+
+
+def assign(
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE|-]", help="JSON Lines, one group a line; .gz is unpacked.")
+    ] = "-",
+    assignor: Annotated[
+        str | None,
+        typer.Option("--assignor", "-a", help="Use this assignor for every line, whatever the line says."),
+    ] = None,
+) -> None:
+    """Assign partitions to the members of groups, one group a line.
+
+    Each line comes back with "assignment" added, or with "error" if it is not a group; the other lines
+    go on, and the exit status is 1 at the end.
+    """
+    registry = default_registry()
+    if assignor is not None:
+        registry.assignor(assignor)
+    failed = count = 0
+    with _opened(file) as stream:
+        for number, line in _lines(stream, file):
+            answer = assigned_line(line, f"line {number}", assignor, registry)
+            failed += "error" in answer
+            count += 1
+            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+    sys.stdout.buffer.flush()
+    if not count:
+        give_up(InputError(_title(file), "nothing (it is empty)", "a group a line, in JSON"))
+    if failed:
+        complain(f'{failed:,} of {count:,} lines failed; see their "error"')
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def assigned_line(
+    line: bytes | InputError, where: str, assignor: str | None, registry: Registry
+) -> dict[str, Any]:
+    """A line's document with "assignment", or with "error"."""
+    document: dict[str, Any] = {}
+    try:
+        if isinstance(line, InputError):
+            raise line
+        document = _decoded(line, where)
+        document.pop("assignment", None)
+        document.pop("error", None)
+        parsed = parse_group(document, where)
+        name = assignor or parsed.assignor
+        if name is None:
+            expected = f"one of {', '.join(sorted(registry.assignors()))}, here or as --assignor"
+            raise InputError(f"{where}: assignor", "nothing", expected)
+        assignment = compute_assignment(registry.assignor(name), parsed.cluster, parsed.group)
+        document["assignment"] = assignment_document(assignment, list(parsed.group))
+    except RebalanceLabError as problem:
+        document["error"] = str(problem)
+    return document
+
+
+def _decoded(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        document = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        found = f"what is not JSON ({problem})"
+        raise InputError(where, found, "a group as a JSON object") from None
+    if not isinstance(document, dict):
+        raise InputError(where, describe(document), "a group as a JSON object")
+    return document
+
+
+def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes | InputError]]:
+    """Numbered lines that are not blank; one that is too long is skipped and comes as an error."""
+    number = 0
+    try:
+        while line := stream.readline(LONGEST_LINE + 1):
+            number += 1
+            if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+                size = len(line) + _skip_line(stream)
+                found = f"a line of {size:,} bytes"
+                yield number, InputError(f"line {number}", found, f"at most {LONGEST_LINE:,} bytes")
+            elif line.strip():
+                yield number, line
+    except (OSError, EOFError) as problem:
+        raise InputError(
+            _title(name), f"what cannot be read after line {number} ({problem})", "text"
+        ) from None
+
+
+def _skip_line(stream: BinaryIO) -> int:
+    skipped = 0
+    while piece := stream.readline(_CHUNK):
+        skipped += len(piece)
+        if piece.endswith(b"\n"):
+            break
+    return skipped
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    path = Path(name)
+    try:
+        opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
+    except OSError as problem:
+        raise InputError(
+            name, f"a file that cannot be read ({problem.strerror})", "groups in JSON Lines"
+        ) from None
+    with opened as stream:
+        yield cast("BinaryIO", stream)
+
+
+def _title(name: str) -> str:
+    return "standard input" if name == "-" else name

@@ -1,0 +1,80 @@
+"""``rebalance-lab plugins``: what is installed, from where, and what failed to load."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from coordinator_core.cli.output import ExitStatus, complain, stdout
+from coordinator_core.registry import Registry, default_registry
+
+
+class Format(StrEnum):
+    """How to print it."""
+
+    table = "table"
+    json = "json"
+
+
+def plugins(
+    output: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.table,
+) -> None:
+    """List what plugins contribute: assignors, strategy modifiers, metrics, workloads, scenario events.
+
+    A plugin that failed to load is listed with the reason; the exit status is 1 then.
+    """
+    registry = default_registry()
+    if output is Format.json:
+        stdout().out(msgspec.json.format(msgspec.json.encode(listed(registry)), indent=2).decode())
+    else:
+        _print_tables(registry)
+    if registry.failures:
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def listed(registry: Registry) -> dict[str, Any]:
+    """Plugins, what they contribute, and failures, as plain values."""
+    return {
+        "plugins": [
+            {
+                "name": p.name,
+                "distribution": p.distribution,
+                "version": p.version,
+                "module": p.module,
+                "contributes": {
+                    kind: {name: _doc(registry, kind, name) for name in names}
+                    for kind, names in p.contributes.items()
+                },
+            }
+            for p in registry.plugins
+        ],
+        "failures": [
+            {"name": f.name, "distribution": f.distribution, "version": f.version, "problem": f.problem}
+            for f in registry.failures
+        ],
+    }
+
+
+def _doc(registry: Registry, kind: str, name: str) -> str:
+    record = getattr(registry, kind)()[name]
+    doc: str = record.doc
+    return doc
+
+
+def _print_tables(registry: Registry) -> None:
+    for p in registry.plugins:
+        kinds = [kind for kind in p.contributes if p.contributes[kind]]
+        for kind in kinds:
+            origin = f" from {p.distribution} {p.version} ({p.module})"
+            stdout().print(Text.assemble((kind.replace("_", " "), "bold"), (origin, "dim")))
+            table = Table(box=None, pad_edge=False, show_header=False)
+            table.add_column(no_wrap=True)
+            table.add_column(overflow="fold")
+            for name in p.contributes[kind]:
+                table.add_row(Text(f"  {name}"), Text(_doc(registry, kind, name)))
+            stdout().print(table)
+    for failed in registry.failures:
+        complain(f"plugin {failed.name!r} of {failed.distribution} {failed.version}: {failed.problem}")

@@ -1,0 +1,153 @@
+"""``rebalance-lab simulate``: one run, told round by round."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from coordinator_core.cli.output import ExitStatus, give_up, stdout
+from coordinator_core.cli.running import run_all
+from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
+from coordinator_core.errors import InputError
+from coordinator_core.registry import default_registry
+from coordinator_core.scoring.history import History
+from coordinator_core.scoring.picture import ownership_svg
+from coordinator_core.scoring.rounds import Happened, Listed, Round, told
+from coordinator_core.simulation.trace import Trace
+
+MOST_LANES = 200
+
+
+class Format(StrEnum):
+    """How to tell it."""
+
+    text = "text"
+    json = "json"
+    jsonl = "jsonl"
+
+
+def simulate(
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
+    strategy: Annotated[
+        str, typer.Option("--strategy", "-s", help="A strategy: an assignor, with +modifiers.")
+    ] = "cooperative-sticky",
+    output: Annotated[
+        Format,
+        typer.Option("--format", help="Round by round in words, the rounds as JSON, or the whole trace."),
+    ] = Format.text,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the trace here, as JSON Lines.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw who worked on which partition when, as SVG.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
+) -> None:
+    """Run one strategy on a scenario and tell it round by round.
+
+    Each round has its generation, its cause, and what every member revoked, lost, was assigned and kept.
+    """
+    default_registry().strategy(strategy)
+    opened = opened_scenario(scenario, seed)
+    (ran,) = run_all(opened, [strategy], jobs=1, keep_traces=True)
+    if ran.trace is None:
+        give_up(f"strategy {strategy!r}: {ran.error}", ExitStatus.SOME_INPUTS_FAILED)
+    if trace is not None:
+        _write(trace, ran.trace.encode())
+    if picture is not None:
+        _write(picture, _picture(ran.trace).encode())
+    if output is Format.jsonl:
+        stdout().out(ran.trace.encode().decode().rstrip("\n"))
+    elif output is Format.json:
+        rounds = [each for each in told(ran.trace) if isinstance(each, Round)]
+        stdout().out(msgspec.json.format(msgspec.json.encode(rounds), indent=2).decode())
+    else:
+        print_told(ran.trace, stdout())
+
+
+def print_told(trace: Trace, console: Console) -> None:
+    """The run in lines of text."""
+    started, ended = trace.started, trace.ended
+    title = f" under {started.strategy}, seed {started.seed}"
+    console.print(Text.assemble((started.scenario, "bold"), title), end="\n\n")
+    for each in told(trace):
+        if isinstance(each, Happened):
+            console.print(Text.assemble((_clock(each.at_ms), "dim"), "  ", (each.text, "yellow")))
+        else:
+            _print_round(each, console)
+    requests = sum(ended.messages.values())
+    console.print(
+        f"\nended {ended.group_state} in generation {ended.generation}"
+        f" after {_clock(started.duration_ms).strip()}, {requests:,} requests"
+    )
+
+
+def _print_round(each: Round, console: Console) -> None:
+    number = f"generation {each.generation}" if each.generation else "a round"
+    took = "never Stable"
+    if each.stable_ms is not None:
+        took = f"Stable after {(each.stable_ms - each.began_ms) / 1_000:g} s"
+    rest = f" ({each.protocol or 'no assignor'}): {took}"
+    console.print(Text.assemble((_clock(each.began_ms), "dim"), "  ", (number, "bold"), rest))
+    for cause in dict.fromkeys(each.causes):
+        console.print(f"{'':>14}because {cause}", markup=False)
+    names = sorted(each.members)
+    width = max((len(_name(n, each)) for n in names), default=0)
+    for name in names:
+        member = each.members[name]
+        parts = [
+            (f"revoked {_listed(member.revoked)}", "red", member.revoked),
+            (f"lost {_listed(member.lost)}", "bold red", member.lost),
+            (f"assigned {_listed(member.assigned)}", "green", member.assigned),
+            (f"kept {_listed(member.kept)}", "", member.kept),
+        ]
+        said = [(text, style) for text, style, partitions in parts if partitions] or [("nothing", "dim")]
+        line = Text(f"{'':>14}{_name(name, each):<{width}}  ")
+        for i, (text, style) in enumerate(said):
+            line.append("; " if i else "").append(text, style=style)
+        console.print(line)
+
+
+def _name(client: str, each: Round) -> str:
+    return f"{client} (leader)" if client == each.leader else client
+
+
+def _listed(partitions: Listed) -> str:
+    return ", ".join(f"{topic} {_ranges(numbers)}" for topic, numbers in partitions.items())
+
+
+def _ranges(numbers: list[int]) -> str:
+    """0 1 2 5 as ``0-2 5``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return " ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _clock(at_ms: int) -> str:
+    hours, rest = divmod(at_ms, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    return f"{hours}:{minutes:02}:{rest / 1_000:06.3f}".rjust(12)
+
+
+def _picture(trace: Trace) -> str:
+    history = History(trace)
+    lanes = dict(sorted(history.spans.items())[:MOST_LANES])
+    title = f"{trace.scenario} under {trace.strategy}"
+    return ownership_svg(lanes, title=title, from_ms=0, to_ms=trace.started.duration_ms, marks=history.marks)
+
+
+def _write(path: Path, data: bytes) -> None:
+    unfinished = path.with_name(path.name + ".part")
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as problem:
+        raise InputError(str(path), f"a path that cannot be written ({problem.strerror})", "a file") from None

@@ -1,0 +1,87 @@
+"""Lower bounds that runs are measured against: the best balance, and the fewest moves at a balance."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from coordinator_core.flow import balanced_owners
+from coordinator_core.model import (
+    NO_OWNER,
+    Cluster,
+    GroupSubscription,
+    Partitions,
+    Subscription,
+    TopicPartition,
+)
+from coordinator_core.problem import build_problem
+
+
+def least_sum_of_squares(topics: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> int:
+    """The least sum of squares of loads over all assignments of these topics to these subscribers."""
+    group = GroupSubscription({m: Subscription(tuple(t)) for m, t in members.items()})
+    owner = balanced_owners(build_problem(Cluster(topics), group))
+    loads = np.bincount(owner[owner != NO_OWNER], minlength=len(members)).astype(np.int64)
+    return int((loads * loads).sum())
+
+
+def fewest_moves_in_balance(
+    before: Mapping[TopicPartition, str], topics: Mapping[str, int], members: Mapping[str, Sequence[str]]
+) -> int:
+    """How many partitions must change owner to get to the least sum of squares of loads: exact."""
+    owned: dict[str, list[TopicPartition]] = {m: [] for m in members}
+    for tp, owner in before.items():
+        owned.setdefault(owner, []).append(tp)
+    group = {m: Subscription(tuple(t), Partitions.of(owned[m]), 1) for m, t in members.items()}
+    problem = build_problem(Cluster(topics), GroupSubscription(group))
+    stayed = (balanced_owners(problem) == problem.owner) & (problem.owner != NO_OWNER)
+    return sum(1 for tp in before if tp.partition < topics.get(tp.topic, 0)) - int(stayed.sum())
+
+
+def fewest_moves(
+    before: Mapping[TopicPartition, str],
+    partitions: Sequence[TopicPartition],
+    members: Mapping[str, Sequence[str]],
+    loads: tuple[int, int],
+) -> int:
+    """How many of the partitions must change owner so that every member's load is within ``loads``.
+
+    ``before`` maps partitions to their owners; one whose owner is gone or does not subscribe must move,
+    one that had none does not count. ``loads`` are the least and the most partitions of a member, both
+    included; there must be an assignment within them. Exact: one min-cost flow over topics and members.
+    """
+    least, most = loads
+    from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+    topics = sorted({tp.topic for tp in partitions})
+    topic_node = {t: i for i, t in enumerate(topics)}
+    member_node = {m: len(topics) + i for i, m in enumerate(members)}
+    sink = len(topics) + len(members)
+    supply = dict.fromkeys(topics, 0)
+    pairs: dict[tuple[str, str], int] = {}
+    forced = 0
+    for tp in partitions:
+        supply[tp.topic] += 1
+        owner = before.get(tp)
+        if owner is None:
+            continue
+        if owner in members and tp.topic in members[owner]:
+            pairs[tp.topic, owner] = pairs.get((tp.topic, owner), 0) + 1
+        else:
+            forced += 1
+    stay = sum(pairs.values())
+    graph = SimpleMinCostFlow()
+    for (topic, member), owned in pairs.items():
+        graph.add_arc_with_capacity_and_unit_cost(topic_node[topic], member_node[member], owned, -1)
+    for member, subscribed in members.items():
+        for topic in subscribed:
+            if supply.get(topic):
+                node = topic_node[topic]
+                graph.add_arc_with_capacity_and_unit_cost(node, member_node[member], supply[topic], 0)
+        graph.add_arc_with_capacity_and_unit_cost(member_node[member], sink, most - least, 0)
+        graph.set_node_supply(member_node[member], -least)
+    for topic, count in supply.items():
+        graph.set_node_supply(topic_node[topic], count)
+    graph.set_node_supply(sink, least * len(members) - len(partitions))
+    status = graph.solve()
+    assert status == graph.OPTIMAL, "no assignment keeps within the loads"
+    return forced + stay + int(graph.optimal_cost())

@@ -1,0 +1,193 @@
+"""The built-in metrics, in the order they are shown. An entry point of the plugin group ``rebalance_lab``.
+
+Each is computed from a `History`; NaN where a run has no such figure (no change, nobody subscribed).
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from math import nan
+
+from coordinator_core.hookspecs import MetricSpec, hookimpl
+from coordinator_core.model import TopicPartition
+from coordinator_core.scoring.bounds import (
+    fewest_moves,
+    fewest_moves_in_balance,
+    least_sum_of_squares,
+)
+from coordinator_core.scoring.history import STABLE, History, Settled
+
+
+def rounds(history: History) -> float:
+    """Completed generations: times the group became Stable."""
+    return len(history.stable_ms)
+
+
+def moved_partitions(history: History) -> float:
+    """Assignments to another consumer, by name, than the last owner."""
+    return history.moved
+
+
+def avoidable_moves(history: History) -> float:
+    """Moves less the fewest possible from each settled assignment to the next, at the balance reached."""
+    needed = 0
+    for before, after in zip(history.settled, history.settled[1:], strict=False):
+        if after.members:
+            needed += _fewest_between(before, after)
+    return history.moved - needed
+
+
+def _fewest_between(before: Settled, after: Settled) -> int:
+    """Exact at the best balance; at another, the fewest with every load between the least and the most."""
+    partitions = [tp for tp in sorted(after.owners) if after.owners[tp] in after.members]
+    if _gap(after) == 0:
+        return fewest_moves_in_balance(before.owners, _counts(after), after.members)
+    loads = Counter(after.owners[tp] for tp in partitions)
+    per_member = [loads[m] for m in after.members]
+    return fewest_moves(before.owners, partitions, after.members, (min(per_member), max(per_member)))
+
+
+def _counts(settled: Settled) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for topic, number in settled.owners:
+        counts[topic] = max(counts.get(topic, 0), number + 1)
+    return counts
+
+
+def _gap(settled: Settled) -> float:
+    least = least_sum_of_squares(_counts(settled), settled.members)
+    loads = Counter(settled.owners.values())
+    return sum(load * load for load in loads.values()) / least - 1 if least else nan
+
+
+def stopped_partition_seconds(history: History) -> float:
+    """Time in which a partition of a subscribed topic had no working owner, summed."""
+    return history.stopped_partition_ms / 1_000
+
+
+def time_to_stable_seconds(history: History) -> float:
+    """From a change to the last Stable after it, on average."""
+    times = _times_to_stable(history)
+    return sum(times) / len(times) / 1_000 if times else nan
+
+
+def time_to_stable_seconds_max(history: History) -> float:
+    """The longest of those."""
+    return max(_times_to_stable(history), default=nan) / 1_000
+
+
+def _times_to_stable(history: History) -> list[int]:
+    """One a change: up to the last Stable before the next change; 0 where no round followed.
+
+    A change that comes while the group is not Stable takes over the wait of the one before it.
+    """
+    times: list[int] = []
+    waiting: list[int] = []
+    bounds = [*history.change_ms[1:], history.started.duration_ms + 1]
+    for at_ms, until_ms in zip(history.change_ms, bounds, strict=True):
+        waiting.append(at_ms)
+        stable = [t for t in history.stable_ms if at_ms <= t < until_ms]
+        if stable:
+            times += [stable[-1] - since for since in waiting]
+            waiting = []
+        elif _state_at(history, until_ms) == STABLE:
+            times += [0] * len(waiting)
+            waiting = []
+    return times + [history.started.duration_ms - since for since in waiting]
+
+
+def _state_at(history: History, before_ms: int) -> str:
+    state = ""
+    for at_ms, after in history.states:
+        if at_ms >= before_ms:
+            break
+        state = after
+    return state
+
+
+def imbalance(history: History) -> float:
+    """Most partitions of a member over the mean, in the assignment in force at the end."""
+    settled = history.last_settled
+    if settled is None or not settled.members:
+        return nan
+    loads = Counter(settled.owners.values())
+    return _max_over_mean([float(loads[m]) for m in settled.members])
+
+
+def weighted_imbalance(history: History) -> float:
+    """The same by records/s: each partition weighs its mean rate while that assignment was in force."""
+    settled = history.last_settled
+    if settled is None or not settled.members:
+        return nan
+    loads = dict.fromkeys(settled.members, 0.0)
+    for tp, owner in settled.owners.items():
+        if owner in loads:
+            loads[owner] += _mean_rate(history, tp, settled.from_ms, settled.until_ms)
+    return _max_over_mean(list(loads.values()))
+
+
+def _mean_rate(history: History, tp: TopicPartition, from_ms: int, until_ms: int) -> float:
+    steps = history.rates.get(tp.topic, [])
+    ends = [*(at_ms for at_ms, _ in steps[1:]), until_ms]
+    total = 0.0
+    for (at_ms, rates), end_ms in zip(steps, ends, strict=True):
+        overlap = min(end_ms, until_ms) - max(at_ms, from_ms)
+        if overlap > 0 and tp.partition < len(rates):
+            total += rates[tp.partition] * overlap
+    return total / (until_ms - from_ms) if until_ms > from_ms else nan
+
+
+def _max_over_mean(loads: list[float]) -> float:
+    mean = sum(loads) / len(loads)
+    return max(loads) / mean if mean > 0 else nan
+
+
+def max_lag(history: History) -> float:
+    """The most records that were produced and not yet handled, over all partitions."""
+    return max((measured.max_lag for measured in history.lags), default=nan)
+
+
+def lag_record_seconds(history: History) -> float:
+    """The lag integrated over time."""
+    return sum(measured.lag_record_seconds for measured in history.lags)
+
+
+def duplicate_records(history: History) -> float:
+    """Records handled again after a move or a crash."""
+    return sum(measured.duplicates for measured in history.lags)
+
+
+def messages(history: History) -> float:
+    """Requests sent by all consumers."""
+    return sum(history.ended.messages.values())
+
+
+def optimality_gap(history: History) -> float:
+    """Sum of squares of loads over the least possible, less one, in the assignment in force at the end."""
+    settled = history.last_settled
+    if settled is None or not settled.members:
+        return nan
+    return _gap(settled)
+
+
+@hookimpl
+def metrics() -> Iterable[MetricSpec]:
+    """Metrics of this package."""
+    return [
+        MetricSpec("rounds", "", rounds, doc="Completed generations."),
+        MetricSpec("moved_partitions", "", moved_partitions, doc="Given to another than the last owner."),
+        MetricSpec("avoidable_moves", "", avoidable_moves, doc="Moves beyond the fewest possible."),
+        MetricSpec(
+            "stopped_partition_seconds", "s", stopped_partition_seconds, doc="Partitions without a worker."
+        ),
+        MetricSpec("time_to_stable_seconds", "s", time_to_stable_seconds, doc="From a change, on average."),
+        MetricSpec(
+            "time_to_stable_seconds_max", "s", time_to_stable_seconds_max, doc="The longest of those."
+        ),
+        MetricSpec("imbalance", "", imbalance, doc="Most over mean partitions of a member, at the end."),
+        MetricSpec("weighted_imbalance", "", weighted_imbalance, doc="The same by records/s."),
+        MetricSpec("max_lag", "records", max_lag, doc="Most records waiting at one time."),
+        MetricSpec("lag_record_seconds", "records·s", lag_record_seconds, doc="The lag summed over time."),
+        MetricSpec("duplicate_records", "records", duplicate_records, doc="Handled again after a move."),
+        MetricSpec("messages", "", messages, doc="Requests of the protocol."),
+        MetricSpec("optimality_gap", "", optimality_gap, doc="Balance at the end against the best possible."),
+    ]
