@@ -115,6 +115,9 @@ def _checked(name: str, problem: Problem, assignment: GroupAssignment) -> GroupA
     owner = assignment.owner_array(problem.index, problem.members)
     if owner is None:
         return _checked_mapping(name, problem.cluster, problem.group, assignment)
+    if owner.shape != (problem.index.size,) or owner.dtype.kind != "i":
+        found = f"an owner array {owner.dtype}{list(owner.shape)}"
+        raise AssignmentError(name, [f"returned {found}, not int32[{problem.index.size}]"])
     wrong_members = (owner < NO_OWNER) | (owner >= len(problem.members))
     if wrong_members.any():
         at = np.flatnonzero(wrong_members).astype(np.int32)
@@ -149,25 +152,27 @@ def _checked_mapping(name: str, cluster: Cluster, group: GroupSubscription, resu
         raise AssignmentError(name, [f"returned {type(result).__name__}, not a mapping of members"])
     violations: list[str] = []
     owners: dict[TopicPartition, str] = {}
+    assigned = dict.fromkeys(group, NO_PARTITIONS)
     for member, partitions in result.items():
         if member not in group:
             violations.append(f"there is no member {member!r}")
             continue
         topics = frozenset(group[member].topics)
-        for tp in _pairs(member, partitions, violations):
+        given = _pairs(member, partitions, violations)
+        for tp in given:
             violation = _violation(cluster, topics, owners, member, tp)
             if violation:
                 violations.append(violation)
-            owners[tp] = member
+            else:
+                owners[tp] = member
+        if not violations:
+            assigned[member] = Partitions.of(given)
         if len(violations) > MOST_VIOLATIONS:
             break
     if violations:
         more = ["and more"] if len(violations) > MOST_VIOLATIONS else []
         raise AssignmentError(name, violations[:MOST_VIOLATIONS] + more)
-    user_data = getattr(result, "user_data", None)
-    return GroupAssignment(
-        {m: Partitions.of(result[m]) if m in result else NO_PARTITIONS for m in group}, user_data=user_data
-    )
+    return GroupAssignment(assigned, user_data=getattr(result, "user_data", None))
 
 
 def _pairs(member: str, partitions: Any, violations: list[str]) -> Iterable[TopicPartition]:
@@ -175,7 +180,9 @@ def _pairs(member: str, partitions: Any, violations: list[str]) -> Iterable[Topi
         return [TopicPartition(topic, partition) for topic, partition in partitions]
     except (TypeError, ValueError):
         violations.append(f"what {member!r} gets is no list of (topic, partition) pairs")
-        return []
+    except Exception as wrong:  # a generator of the author's
+        violations.append(f"what {member!r} gets raised {type(wrong).__name__}: {wrong}")
+    return []
 
 
 def _violation(

@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,7 +100,7 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes | InputErro
                 yield number, InputError(f"line {number}", found, f"at most {LONGEST_LINE:,} bytes")
             elif line.strip():
                 yield number, line
-    except (OSError, EOFError) as problem:
+    except (OSError, EOFError, zlib.error) as problem:
         raise InputError(
             _title(name), f"what cannot be read after line {number} ({problem})", "text"
         ) from None

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, stdout
+from coordinator_core.cli.output import ExitStatus, complain, stdout, write_whole
 from coordinator_core.cli.running import Ran, available_cores, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
@@ -67,7 +67,8 @@ def compare(
     ran = run_all(opened, strategies, jobs=jobs or available_cores(), keep_traces=trace is not None)
     for each in ran:
         if each.trace is not None and trace is not None:
-            each.trace.write(trace / f"{_file_name(opened.name)}.{_file_name(each.strategy)}.jsonl")
+            name = f"{_file_name(opened.name)}.{_file_name(each.strategy)}.jsonl"
+            write_whole(trace / name, each.trace.encode())
         if each.error:
             complain(f"strategy {each.strategy!r}: {each.error}")
     _print(opened.name, opened.seed, ran, output)
@@ -91,8 +92,7 @@ def print_comparison(comparison: Comparison) -> None:
     console = stdout()
     console.print(Text.assemble((comparison.scenario, "bold"), f", seed {comparison.seed}"))
     names = list(comparison.figures)
-    label = max(len(metric.name) for metric in comparison.metrics)
-    room = console.width - label if console.is_terminal else 10**6
+    room = console.width - max(len(metric.name) for metric in comparison.metrics)
     while names:
         shown, width = [names.pop(0)], 0
         width = _column_width(comparison, shown[0])

@@ -1,12 +1,21 @@
 """Where the command writes: results to stdout, everything else to stderr; and its exit statuses."""
 
 import sys
+from contextlib import suppress
 from enum import IntEnum
+from errno import EISDIR
+from os import strerror
+from pathlib import Path
 from typing import NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+
+from coordinator_core.errors import InputError
+
+_WIDEST = 10_000
+"""Columns of a pipe: more than any table here has."""
 
 
 class ExitStatus(IntEnum):
@@ -19,12 +28,14 @@ class ExitStatus(IntEnum):
 
 def stdout() -> Console:
     """For results. In a pipe it is as wide as it needs to be and has no colour."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    if sys.stdout.isatty():
+        return Console(highlight=False, emoji=False)
+    return Console(highlight=False, emoji=False, soft_wrap=True, width=_WIDEST)
 
 
 def stderr() -> Console:
     """For errors, warnings and progress."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def complain(problem: object, *, label: str = "[bold red]error:[/]") -> None:
@@ -42,3 +53,17 @@ def give_up(problem: object, status: ExitStatus = ExitStatus.WRONG_USE) -> NoRet
     """One line to stderr, and the end."""
     complain(problem)
     raise typer.Exit(int(status))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """A file, whole or not at all: it appears under its name when it is complete."""
+    unfinished = path.parent / f"{path.name}.part"
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, strerror(EISDIR))
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as problem:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise InputError(str(path), f"a path that cannot be written ({problem.strerror})", "a file") from None

@@ -17,6 +17,7 @@ from coordinator_core.cli.output import stderr
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry import default_registry
 from coordinator_core.scoring.comparison import measure
+from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.scenario import Scenario
 from coordinator_core.simulation.trace import Trace
@@ -37,11 +38,23 @@ class Ran:
     error: str = ""
 
 
-def run_all(scenario: Scenario, strategies: Sequence[str], *, jobs: int, keep_traces: bool) -> list[Ran]:
-    """Every strategy on the scenario, in order; one that fails does not stop the others."""
+def run_all(
+    scenario: Scenario,
+    strategies: Sequence[str],
+    *,
+    jobs: int,
+    keep_traces: bool,
+    watch: Invariants | None = None,
+) -> list[Ran]:
+    """Every strategy on the scenario, in order; one that fails does not stop the others.
+
+    ``watch`` is for one strategy in this process.
+    """
     if min(jobs, len(strategies)) <= 1:
         with _bars(scenario, strategies) as bars:
-            return [_run(scenario, s, keep_traces, partial(bars.move, i)) for i, s in enumerate(strategies)]
+            return [
+                _run(scenario, s, keep_traces, partial(bars.move, i), watch) for i, s in enumerate(strategies)
+            ]
     context = multiprocessing.get_context("spawn")
     reached = context.Array("q", len(strategies))
     workers = min(jobs, len(strategies))
@@ -76,10 +89,12 @@ def _run_apart(scenario: Scenario, strategy: str, keep_trace: bool, number: int)
     return _run(scenario, strategy, keep_trace, progress)
 
 
-def _run(scenario: Scenario, strategy: str, keep_trace: bool, progress: Any) -> Ran:
+def _run(
+    scenario: Scenario, strategy: str, keep_trace: bool, progress: Any, watch: Invariants | None = None
+) -> Ran:
     registry = default_registry()
     try:
-        trace = simulate(scenario, registry.strategy(strategy), registry, progress=progress)
+        trace = simulate(scenario, registry.strategy(strategy), registry, progress=progress, watch=watch)
         return Ran(strategy, measure(trace, registry), trace if keep_trace else None)
     except RebalanceLabError as problem:
         return Ran(strategy, error=str(problem))

@@ -9,14 +9,14 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, give_up, stdout
+from coordinator_core.cli.output import ExitStatus, complain, give_up, stdout, write_whole
 from coordinator_core.cli.running import run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
-from coordinator_core.errors import InputError
 from coordinator_core.registry import default_registry
 from coordinator_core.scoring.history import History
 from coordinator_core.scoring.picture import ownership_svg
 from coordinator_core.scoring.rounds import Happened, Listed, Round, told
+from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.trace import Trace
 
 MOST_LANES = 200
@@ -50,16 +50,18 @@ def simulate(
     """Run one strategy on a scenario and tell it round by round.
 
     Each round has its generation, its cause, and what every member revoked, lost, was assigned and kept.
+    What must hold in every run is checked on the way.
     """
     default_registry().strategy(strategy)
     opened = opened_scenario(scenario, seed)
-    (ran,) = run_all(opened, [strategy], jobs=1, keep_traces=True)
+    watch = Invariants()
+    (ran,) = run_all(opened, [strategy], jobs=1, keep_traces=True, watch=watch)
     if ran.trace is None:
         give_up(f"strategy {strategy!r}: {ran.error}", ExitStatus.SOME_INPUTS_FAILED)
     if trace is not None:
-        _write(trace, ran.trace.encode())
+        write_whole(trace, ran.trace.encode())
     if picture is not None:
-        _write(picture, _picture(ran.trace).encode())
+        write_whole(picture, _picture(ran.trace).encode())
     if output is Format.jsonl:
         stdout().out(ran.trace.encode().decode().rstrip("\n"))
     elif output is Format.json:
@@ -67,6 +69,10 @@ def simulate(
         stdout().out(msgspec.json.format(msgspec.json.encode(rounds), indent=2).decode())
     else:
         print_told(ran.trace, stdout())
+    for violation in watch.violations:
+        complain(f"a rule of the protocol was broken {violation}")
+    if watch.violations:
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
 def print_told(trace: Trace, console: Console) -> None:
@@ -142,12 +148,3 @@ def _picture(trace: Trace) -> str:
     lanes = dict(sorted(history.spans.items())[:MOST_LANES])
     title = f"{trace.scenario} under {trace.strategy}"
     return ownership_svg(lanes, title=title, from_ms=0, to_ms=trace.started.duration_ms, marks=history.marks)
-
-
-def _write(path: Path, data: bytes) -> None:
-    unfinished = path.with_name(path.name + ".part")
-    try:
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
-    except OSError as problem:
-        raise InputError(str(path), f"a path that cannot be written ({problem.strerror})", "a file") from None

@@ -196,7 +196,8 @@ class Client:
             self._coordinator.find(now_ms=now_ms)
         if self._subscriptions.is_group_managed:
             self._joining.step(now_ms=now_ms)
-        self._offsets.auto_commit(now_ms=now_ms)
+        if self._may_auto_commit:
+            self._offsets.auto_commit(now_ms=now_ms)
         self._positions.update(now_ms=now_ms)
         if self._fetcher is not None:
             self._effects.records += self._fetcher.collect()
@@ -228,7 +229,7 @@ class Client:
     def on_deadline(self, *, now_ms: int) -> ClientOutcome:
         """Do what is due; between polls too."""
         self._requests.expire(now_ms=now_ms)
-        if self._core.failure is None:
+        if self._core.failure is None and not self.closed:
             self._metadata.refresh(now_ms=now_ms)
             if self._subscriptions.mode.uses_coordinator:
                 self._coordinator.find(now_ms=now_ms)
@@ -258,13 +259,19 @@ class Client:
             raise InputError(call, f"{topic}-{partition}", "a partition that is assigned to this consumer")
         return tp
 
+    @property
+    def _may_auto_commit(self) -> bool:
+        return not self._subscriptions.is_group_managed or self._joining.is_between_rounds
+
     def _found_coordinator(self, now_ms: int) -> None:
         self._heartbeat.heard(now_ms)
         self._closing.go_on(now_ms=now_ms)
 
     def _poll_deadline_ms(self) -> int | None:
         """When a poll would get further that would not now: what was due when last looked at is not it."""
-        deadlines = [self._offsets.next_deadline_ms(), self._positions.next_deadline_ms()]
+        deadlines = [self._positions.next_deadline_ms()]
+        if self._may_auto_commit:
+            deadlines.append(self._offsets.next_deadline_ms())
         if self._subscriptions.is_group_managed and self._coordinator.node is not None:
             deadlines.append(self._joining.next_deadline_ms())
         return min((d for d in deadlines if d is not None and d > self._looked_ms), default=None)
@@ -283,4 +290,6 @@ class Client:
             return True
         if self._fetcher is not None and self._fetcher.has_records:
             return True
-        return bool(self._subscriptions.partitions) and self._offsets.auto_commit_is_due(now_ms=now_ms)
+        if not self._subscriptions.partitions or not self._may_auto_commit:
+            return False
+        return self._offsets.auto_commit_is_due(now_ms=now_ms)

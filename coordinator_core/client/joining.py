@@ -83,6 +83,11 @@ class Joining:
                 self._membership.request_rejoin("partitions of a subscribed topic changed")
         return self._membership.rejoin_requested
 
+    @property
+    def is_between_rounds(self) -> bool:
+        """Whether no round is under way or called for: only then does a poll auto-commit."""
+        return self._phase is Phase.NOTHING and self._synced is None and not self.must_rejoin()
+
     def wants_poll(self, *, now_ms: int) -> bool:
         """Whether `step` would do something."""
         if self._synced is not None:

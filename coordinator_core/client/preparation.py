@@ -71,6 +71,7 @@ class Preparation:
             self._positions.stopped(leaving, now_ms=now_ms)
 
     def _commit(self, *, now_ms: int) -> None:
+        self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)  # what is kept has gone on since
         offsets, self._in_flight = self._to_commit, True
 
         def done(result: CommitResult, at_ms: int) -> None:

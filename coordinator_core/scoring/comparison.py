@@ -5,11 +5,12 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import isnan
+from math import isinf, isnan
 from typing import Any
 
 import msgspec
 
+from coordinator_core.errors import PluginError
 from coordinator_core.hookspecs import MetricSpec
 from coordinator_core.registry import Registry
 from coordinator_core.scoring.history import History
@@ -34,15 +35,26 @@ class Comparison:
 
 
 def measure(trace: Trace, registry: Registry) -> dict[str, float]:
-    """Every metric of a run, by name. Raises what a metric's plugin raises."""
+    """Every metric of a run, by name. Raises PluginError for what a metric raises."""
     history = History(trace)
-    return {name: float(spec.compute(history)) for name, spec in registry.metrics().items()}
+    return {name: _computed(spec, history, registry) for name, spec in registry.metrics().items()}
+
+
+def _computed(metric: MetricSpec, history: History, registry: Registry) -> float:
+    try:
+        return float(metric.compute(history))
+    except Exception as wrong:
+        owners = [p.name for p in registry.plugins if metric.name in p.contributes.get("metrics", ())]
+        problem = f"{type(wrong).__name__}: {wrong}"
+        raise PluginError(", ".join(owners), f"metric {metric.name!r}", problem) from wrong
 
 
 def as_text(value: float) -> str:
     """A figure for people: whole numbers with separators, others with three digits that matter."""
     if isnan(value):
         return "-"
+    if isinf(value):
+        return f"{value}"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     if abs(value) >= 1_000:

@@ -196,10 +196,13 @@ class History:
         self._give_up(event.client, listed)
 
     def _give_up(self, client: str, partitions: list[TopicPartition]) -> None:
+        consumer = self._consumers.get(client)
+        if consumer is None:
+            return  # it failed, which gave everything up, and closes now
         if partitions:
             self._unsettle()
         for partition in partitions:
-            self._consumers[client].owned.pop(partition, None)
+            consumer.owned.pop(partition, None)
             if client in self._owners.get(partition, ()):
                 self._close_spans(partition, [client])
             if not self._owners.get(partition):

@@ -5,6 +5,7 @@ Each is computed from a `History`; NaN where a run has no such figure (no change
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from math import nan
 
 from coordinator_core.hookspecs import MetricSpec, hookimpl
@@ -78,18 +79,19 @@ def time_to_stable_seconds_max(history: History) -> float:
 def _times_to_stable(history: History) -> list[int]:
     """One a change: up to the last Stable before the next change; 0 where no round followed.
 
-    A change that comes while the group is not Stable takes over the wait of the one before it.
+    A change that comes while the group is not Stable, or at the same time, takes over the wait of the one
+    before it.
     """
     times: list[int] = []
     waiting: list[int] = []
-    bounds = [*history.change_ms[1:], history.started.duration_ms + 1]
-    for at_ms, until_ms in zip(history.change_ms, bounds, strict=True):
+    bounds = [*history.change_ms, history.started.duration_ms + 1]
+    for at_ms, until_ms in pairwise(bounds):
         waiting.append(at_ms)
         stable = [t for t in history.stable_ms if at_ms <= t < until_ms]
         if stable:
             times += [stable[-1] - since for since in waiting]
             waiting = []
-        elif _state_at(history, until_ms) == STABLE:
+        elif until_ms > at_ms and _state_at(history, until_ms) == STABLE:
             times += [0] * len(waiting)
             waiting = []
     return times + [history.started.duration_ms - since for since in waiting]
@@ -127,7 +129,7 @@ def weighted_imbalance(history: History) -> float:
 
 def _mean_rate(history: History, tp: TopicPartition, from_ms: int, until_ms: int) -> float:
     steps = history.rates.get(tp.topic, [])
-    ends = [*(at_ms for at_ms, _ in steps[1:]), until_ms]
+    ends = [*(at_ms for at_ms, _ in steps[1:]), until_ms][: len(steps)]
     total = 0.0
     for (at_ms, rates), end_ms in zip(steps, ends, strict=True):
         overlap = min(end_ms, until_ms) - max(at_ms, from_ms)

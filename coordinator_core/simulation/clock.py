@@ -6,16 +6,23 @@ from typing import TypeAlias
 
 Action: TypeAlias = Callable[[], None]
 
+_BEFORE_ALL = 2**62
+
 
 class VirtualClock:
     """Runs actions in the order of their times; of equal times, in the order they were put in (C-84)."""
 
-    __slots__ = ("_heap", "_order", "now_ms")
+    __slots__ = ("_first", "_heap", "_order", "now_ms")
 
     def __init__(self) -> None:
         self.now_ms = 0
         self._heap: list[tuple[int, int, Action]] = []
-        self._order = 0
+        self._order = self._first = 0
+
+    def at_first(self, at_ms: int, action: Action) -> None:
+        """Do this at that time, before anything else that happens then and was not put in this way."""
+        self._first += 1
+        heappush(self._heap, (max(at_ms, self.now_ms), self._first - _BEFORE_ALL, action))
 
     def at(self, at_ms: int, action: Action) -> None:
         """Do this at that time; a time that has passed means now."""

@@ -17,6 +17,8 @@ from coordinator_core.simulation import document as doc
 from coordinator_core.simulation.document import inside, wrong
 
 MOST_PARTITIONS = 2**31 - 1
+MOST_PARTITIONS_IN_ALL = 10_000_000
+"""An assignment of so many takes 2 GB; one line must not take the others down with it."""
 _TOPIC_FIELDS = ("partitions", "racks", "weights")
 _MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", "capacity")
 
@@ -46,6 +48,9 @@ def parse_group(document: Any, where: str) -> GroupDocument:
         doc.text(assignor, inside(root, "assignor"), "an assignor's name")
     at = inside(root, "topics")
     cluster = Cluster({_name(t, at): _topic(info, inside(at, t)) for t, info in topics.items()})
+    total = sum(topic.partitions for topic in cluster.topics.values())
+    if total > MOST_PARTITIONS_IN_ALL:
+        raise InputError(at, f"{total:,} partitions in all", f"at most {MOST_PARTITIONS_IN_ALL:,}")
     group: dict[str, Subscription] = {}
     for i, value in enumerate(members):
         at = inside(inside(root, "members"), i)

@@ -4,11 +4,12 @@
 checks serve the simulator, the tests and a trace that somebody sent.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_core import events as ev
+from coordinator_core.coordinator.records import OffsetRecord, Record
 from coordinator_core.model import TopicPartition
 from coordinator_core.simulation.trace import Trace
 
@@ -91,8 +92,14 @@ class Invariants:
         if see is not None:
             see(event)
 
+    def logged(self, partition: int, records: Sequence[Record]) -> None:  # noqa: ARG002 - the interface's
+        """The log took in records: committed offsets never move back."""
+        for record in records:
+            if isinstance(record, OffsetRecord) and record.value is not None:
+                self.committed(TopicPartition(record.topic, record.partition), record.value.offset)
+
     def committed(self, partition: TopicPartition, offset: int) -> None:
-        """The log took in a committed offset: it never moves back."""
+        """An offset was committed."""
         before = self._committed.get(partition, -1)
         if offset < before:
             problem = f"{partition.topic}-{partition.partition} went back from {before} to {offset}"

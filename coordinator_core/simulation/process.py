@@ -76,7 +76,7 @@ class Process:
         self.paused = self.closing = self.ended = False
         self.paused_until_ms = 0
         self.close_when_resumed = self.stays_away = False
-        self._cut = False
+        self._cut = self._subscribed = False
         self._connections: dict[int, Connection] = {}
         self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
         self._deadline = Alarm(world.clock, self._on_deadline)
@@ -86,8 +86,14 @@ class Process:
 
     # --- what is done to it
 
+    def started_up(self) -> None:
+        """The process runs: subscribe to what the member does, unless it was told otherwise meanwhile."""
+        if not (self.ended or self.closing or self._subscribed):
+            self.subscribe(self.member.topics, self.member.pattern)
+
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         """Subscribe, at the start or later."""
+        self._subscribed = True
         now_ms = self._world.clock.now_ms
         if pattern is not None:
             self._after(self.client.subscribe_pattern(pattern, now_ms=now_ms))

@@ -1,7 +1,7 @@
 """A run: a scenario under a strategy, from the first join to the end of its duration.
 
-Equal times: what was put on the clock first happens first, and the scenario's events are put there before
-everything else. All randomness comes from the scenario's seed, one stream for each concern, so that what
+Equal times: the scenario's events happen first, in the order of the document; of the rest, what was put on
+the clock first. All randomness comes from the scenario's seed, one stream for each concern, so that what
 one draws does not shift another.
 """
 
@@ -16,17 +16,20 @@ from coordinator_core.hookspecs import Strategy
 from coordinator_core.registry import Registry
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.clock import VirtualClock
+from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.process import Process, World
-from coordinator_core.simulation.scenario import Member, Scenario
+from coordinator_core.simulation.scenario import Member, Scenario, ScenarioEvent
 from coordinator_core.simulation.settings import configured
 from coordinator_core.simulation.trace import Trace
 
 MEASURES = 200
 """The lag is measured at least so often in a run, besides at every change."""
 
-Observer = Callable[[int, ev.Event], None]
+START_UP_MS = 3_000
+"""A process takes up to so long to start. Without it everybody's heartbeats would be in step with the
+scenario's round times, and a change would be noticed at once or after a whole interval by chance."""
 
 
 def simulate(
@@ -35,13 +38,16 @@ def simulate(
     registry: Registry,
     *,
     progress: Callable[[int], None] | None = None,
+    watch: Invariants | None = None,
 ) -> Trace:
     """Run a scenario under a strategy. ``progress`` is called with the virtual time now and then.
+
+    ``watch`` sees every event and every committed offset, and notes what must not be.
 
     Equal arguments give equal traces, byte for byte, on every machine and under every hash seed.
     Raises InputError for an unknown strategy, PluginError or AssignmentError for what an assignor does.
     """
-    run = Run(scenario, strategy, registry)
+    run = Run(scenario, strategy, registry, watch=watch)
     step_ms = -(-scenario.duration_ms // MEASURES)
     for until_ms in range(step_ms, scenario.duration_ms + step_ms, step_ms):
         run.advance(min(until_ms, scenario.duration_ms))
@@ -59,7 +65,7 @@ class Run:
         strategy: Strategy | str,
         registry: Registry,
         *,
-        observers: tuple[Observer, ...] = (),
+        watch: Invariants | None = None,
     ) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
@@ -70,12 +76,13 @@ class Run:
         self.processes: dict[str, Process] = {}
         self._members: dict[str, Member] = {}
         self._events: list[ev.TraceEvent] = []
-        self._observers = observers
+        self._watch = watch
         self._messages: dict[str, int] = {}
         self._group_state, self._generation = "", -1
         self._unmeasured = False
         self._cut_until: dict[str, int] = {}
         self._starts = 0
+        self._starting = self._stream("start-up")
         self._rates: dict[str, tuple[float, ...]] = {}
         self.emit(
             ev.RunStarted(
@@ -87,7 +94,7 @@ class Run:
             )
         )
         for event in scenario.events:
-            self.clock.at(event.at_ms, lambda e=event: self.happen(e.kind, e.arguments))  # type: ignore[misc]
+            self.schedule(event)
         self.network = Network(self.clock, scenario.network, self._stream("network"))
         self.brokers = self._make_brokers()
         for name, topic in scenario.topics.items():
@@ -111,6 +118,8 @@ class Run:
             emit=self.emit,
         )
         brokers.disconnect.append(self._disconnect)
+        if self._watch is not None:
+            brokers.replicated.append(self._watch.logged)
         return brokers
 
     def _stream(self, concern: str) -> Random:
@@ -150,13 +159,17 @@ class Run:
         elif isinstance(event, ev.GenerationStarted):
             self._generation = event.generation
         self._events.append(ev.TraceEvent(now_ms, event))
-        for observe in self._observers:
-            observe(now_ms, event)
+        if self._watch is not None:
+            self._watch.observe(now_ms, event)
 
     def changed(self, kind: str, target: str, cause: str = "") -> None:
         """Something is done to the group from outside."""
         self.emit(ev.Changed(kind=kind, target=target, cause=cause))
         self._unmeasured = True
+
+    def schedule(self, event: ScenarioEvent) -> None:
+        """Let a scenario event happen at its time, before whatever else happens then."""
+        self.clock.at_first(event.at_ms, lambda: self.happen(event.kind, event.arguments))
 
     def happen(self, kind: str, arguments: object) -> None:
         """Carry out a scenario event."""
@@ -219,7 +232,7 @@ class Run:
         )
         self.processes[member.id] = process
         process.set_cut(member.id in self.network.cut_off)
-        process.subscribe(member.topics, member.pattern)
+        self.clock.after(self._starting.randrange(START_UP_MS), process.started_up)
 
     def leave(self, name: str) -> None:
         """Close a process properly; a paused one closes when it goes on."""
@@ -278,6 +291,15 @@ class Run:
             self.changed("heal", name, "cut")
             self.network.cut_off.discard(name)
             self._set_cut(name, False)
+
+    def calm(self) -> None:
+        """From now on nothing is lost or delivered twice; whoever is paused or cut off goes on."""
+        self.network.calm()
+        for name, process in self.processes.items():
+            process.paused_until_ms = self.clock.now_ms
+            self._resume(name, process)
+            self._cut_until[name] = self.clock.now_ms
+            self._heal(name)
 
     def _set_cut(self, name: str, cut: bool) -> None:
         process = self.processes.get(name)

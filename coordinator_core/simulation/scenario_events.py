@@ -181,6 +181,22 @@ class CoordinatorFailover:
         run.brokers.fail_over(self.down_ms)
 
 
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """The network is well from now on, and nobody is paused or cut off."""
+
+    def apply(self, run: "Run") -> None:
+        run.changed("calm", "network")
+        run.calm()
+
+
+def _calm(value: Any, extra: Mapping[str, Any], where: str) -> Calm:
+    _no_more(extra, where)
+    if value is not True:
+        raise doc.wrong(inside(where, "calm"), value, "true")
+    return Calm()
+
+
 def _join(value: Any, extra: Mapping[str, Any], where: str) -> Join:
     _no_more(extra, where)
     return Join(tuple(parse_members(value, inside(where, "join"), None)))
@@ -256,6 +272,7 @@ def _apply(run: "Run", arguments: Any) -> None:
 def scenario_events() -> Iterable[ScenarioEventSpec]:
     """Kinds of events of this package."""
     return [
+        ScenarioEventSpec("calm", _calm, _apply, "The network is well from now on: calm: true."),
         ScenarioEventSpec("join", _join, _apply, "A new member: join: {id: extra, topics: [orders]}."),
         ScenarioEventSpec(
             "leave", _of_member(Leave, "leave"), _apply, "A member closes properly: leave: c-1."

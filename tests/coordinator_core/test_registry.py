@@ -148,9 +148,7 @@ def test_a_strategy_is_an_assignor_with_modifiers(registry):
 
 
 def test_an_unknown_modifier_lists_what_there_is(registry):
-    with pytest.raises(
-        InputError, match=r"strategy 'mine[+]fast': found 'fast', expected one of"
-    ):
+    with pytest.raises(InputError, match=r"strategy 'mine[+]fast': found 'fast', expected one of"):
         registry.strategy("mine+fast")
 
 

@@ -1,0 +1,97 @@
+"""Finding the coordinator, and what becomes of things when it is gone."""
+
+import pytest
+
+from coordinator_core.client.states import MemberState
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+from tests.coordinator_core.client.bench import COORDINATOR, T0, Bench
+
+
+@pytest.fixture
+def seeking():
+    """A consumer that is looking for its coordinator."""
+    bench = Bench(enable_auto_commit=False)
+    del bench.served[m.FindCoordinatorRequest]
+    bench.subscribe("t")
+    bench.poll()
+    return bench
+
+
+def found(bench, node=COORDINATOR):
+    bench.answer(m.FindCoordinatorRequest, m.FindCoordinatorResponse(error=ErrorCode.NONE, node=node))
+
+
+def test_the_coordinator_is_asked_for_once_by_group_and_then_joined(seeking):
+    """Given a consumer without a coordinator, then it asks some broker, and joins at the node it is told.
+    PROTOCOL 9.3."""
+    seeking.poll()
+    (ask,) = seeking.asked(m.FindCoordinatorRequest)
+    assert (ask.request.key, ask.node) == ("g", 0)
+    assert not seeking.client.wants_poll
+    found(seeking, 3)
+    assert seeking.client.wants_poll
+    seeking.poll()
+    assert seeking.sent(m.JoinGroupRequest).node == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_an_error_that_passes_is_waited_out(seeking, error):
+    """Given an error that passes, then the next request follows after the backoff, without a poll.
+    PROTOCOL 9.10."""
+    seeking.refuse(m.FindCoordinatorRequest, error)
+    seeking.sleep(99, polling=True)
+    assert seeking.asked(m.FindCoordinatorRequest) == []
+    seeking.sleep(1)
+    assert len(seeking.asked(m.FindCoordinatorRequest)) == 1
+
+
+@pytest.mark.parametrize("error", [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID])
+def test_an_error_that_does_not_pass_ends_the_consumer(seeking, error):
+    """C-46."""
+    seeking.refuse(m.FindCoordinatorRequest, error)
+    assert seeking.client.failure == f"FindCoordinator: {error.name}"
+    assert not seeking.client.wants_poll
+
+
+def test_no_answer_is_tried_again(seeking):
+    """PROTOCOL 9.10."""
+    seeking.disconnect(0)
+    seeking.sleep(100)
+    assert len(seeking.asked(m.FindCoordinatorRequest)) == 1
+    seeking.sleep(30_100)
+    assert len(seeking.requests(m.FindCoordinatorRequest)) == 3
+
+
+def test_losing_the_coordinator_fails_what_was_asked_of_it(bench):
+    """Given a commit under way, when the coordinator's connection is gone, then the commit has failed, and
+    another coordinator is looked for at once. PROTOCOL 9.9, 9.10."""
+    heard = []
+    bench.stable(T0)
+    del bench.served[m.FindCoordinatorRequest]
+    bench.call("commit", {T0: 5}, callback=heard.append)
+    bench.disconnect()
+    bench.poll()
+    assert heard == ["disconnected"]
+    assert bench.state is MemberState.STABLE
+    found(bench, 3)
+    bench.sleep(3_000)
+    assert bench.sent(m.HeartbeatRequest).node == 3
+
+
+def test_a_round_goes_on_at_the_new_coordinator(bench):
+    """Given a join under way, when the coordinator is gone, then the consumer joins at the next one.
+    PROTOCOL 9.9."""
+    bench.subscribe("t")
+    bench.polls()
+    bench.served[m.FindCoordinatorRequest] = lambda _: m.FindCoordinatorResponse(error=ErrorCode.NONE, node=3)
+    bench.disconnect()
+    bench.sleep(100, polling=True)
+    assert bench.sent(m.JoinGroupRequest).node == 3

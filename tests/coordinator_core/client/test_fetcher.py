@@ -1,0 +1,276 @@
+"""Fetching: one request a node, fetch sessions, so many records a poll, and errors of partitions."""
+
+import pytest
+
+from coordinator_core.client.states import FetchState
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+from tests.coordinator_core.client.bench import T0, T1, T2, T3, Bench
+
+
+def fetching(*owned, **config):
+    """A member whose partitions start at 100: t-0 and t-2 are led by node 2, t-1 and t-3 by node 3."""
+    bench = Bench(fetching=True, enable_auto_commit=False, **config)
+    bench.serve(m.HeartbeatRequest)
+    bench.stable(*(owned or (T0,)))
+    bench.poll()
+    return bench
+
+
+def part(tp, *records, offset=100, **given):
+    return m.FetchedPartition(tp[0], tp[1], offset, records=records, **given)
+
+
+def deliver(bench, *parts, what=m.FetchRequest, session=5, error=ErrorCode.NONE):
+    bench.answer(what, m.FetchResponse(error=error, session_id=session, partitions=parts))
+
+
+def asked(bench):
+    """The partitions of the fetch under way, with their offsets."""
+    return {(p.topic, p.partition): p.offset for p in bench.sent(m.FetchRequest).request.partitions}
+
+
+def values(bench):
+    return [(r.topic, r.partition, r.offset, r.value) for r in bench.records]
+
+
+def test_records_are_handed_out_by_poll_and_move_the_position():
+    """PROTOCOL 9.3, 9.12."""
+    bench = fetching()
+    assert asked(bench) == {T0: 100}
+    deliver(bench, part(T0, b"a", b"b"))
+    assert (bench.records, bench.client.wants_poll) == ([], True)
+    bench.poll()
+    assert values(bench) == [("t", 0, 100, b"a"), ("t", 0, 101, b"b")]
+    assert bench.client.partitions[T0].position == 102
+    assert asked(bench) == {T0: 102}
+
+
+def test_a_fetch_tells_high_watermark_last_stable_offset_and_log_start():
+    """Given an answer, then four different numbers are known of the partition. PROTOCOL 9.2, 9.11."""
+    bench = fetching()
+    deliver(bench, part(T0, b"a", high_watermark=120, last_stable_offset=110, log_start_offset=3))
+    bench.poll()
+    state = bench.client.partitions[T0]
+    assert (state.position, state.high_watermark, state.last_stable, state.log_start) == (101, 120, 110, 3)
+
+
+def test_a_node_gets_one_request_at_a_time_for_all_it_leads():
+    """PROTOCOL 9.12."""
+    bench = fetching(T0, T1, T2)
+    for _ in range(3):
+        bench.poll()
+    sends = {s.node: {p.partition for p in s.request.partitions} for s in bench.asked(m.FetchRequest)}
+    assert sends == {2: {0, 2}, 3: {1}}
+    assert len(bench.requests(m.FetchRequest)) == 2
+
+
+def test_a_poll_hands_out_so_many_records_and_keeps_the_rest():
+    """Given more records than max.poll.records, then the rest comes with the next polls and nothing more is
+    fetched of the partition before. PROTOCOL 9.12."""
+    bench = fetching(max_poll_records=2)
+    deliver(bench, part(T0, b"a", b"b", b"c", b"d", b"e"))
+    counts = []
+    while bench.client.wants_poll:
+        counts.append(len(bench.poll().records))
+        assert bench.client.partitions[T0].position == 100 + sum(counts)
+        assert bool(bench.asked(m.FetchRequest)) is (sum(counts) == 5)
+    assert counts == [2, 2, 1]
+
+
+def test_a_session_says_only_what_changed():
+    """Given an established session, then a request has its id, the next epoch, the partitions that moved or
+    came, and those to forget. PROTOCOL 9.12."""
+    bench = fetching(T0, T2)
+    first = bench.sent(m.FetchRequest).request
+    assert (first.session_id, first.session_epoch, first.max_wait_ms) == (0, 0, 500)
+    deliver(bench, part(T0, b"a"))
+    bench.poll()
+    second = bench.sent(m.FetchRequest).request
+    assert (second.session_id, second.session_epoch, asked(bench)) == (5, 1, {T0: 101})
+    bench.call("pause", "t", 2)
+    deliver(bench)
+    bench.poll()
+    third = bench.sent(m.FetchRequest).request
+    assert (third.session_epoch, third.partitions, third.forgotten) == (2, (), (T2,))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_a_session_that_is_gone_begins_anew(error):
+    """PROTOCOL 9.12."""
+    bench = fetching(T0, T2)
+    deliver(bench)
+    bench.poll()
+    deliver(bench, error=error)
+    bench.poll()
+    request = bench.sent(m.FetchRequest).request
+    assert (request.session_id, request.session_epoch, asked(bench)) == (0, 0, {T0: 100, T2: 100})
+
+
+def test_a_lost_connection_begins_a_session_anew():
+    """PROTOCOL 9.10, 9.12."""
+    bench = fetching()
+    deliver(bench)
+    bench.poll()
+    bench.disconnect(2)
+    bench.poll()
+    assert bench.sent(m.FetchRequest).request.session_epoch == 0
+
+
+def test_an_answer_without_a_session_keeps_none():
+    """PROTOCOL 9.12."""
+    bench = fetching()
+    deliver(bench, session=0)
+    bench.poll()
+    assert (bench.sent(m.FetchRequest).request.session_epoch, asked(bench)) == (0, {T0: 100})
+
+
+def seek(bench):
+    bench.call("seek", "t", 0, 50)
+
+
+def pause(bench):
+    bench.call("pause", "t", 0)
+
+
+def revoke(bench):
+    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.poll()
+
+
+def reset(bench):
+    bench.call("seek_to", "t", 0, "earliest")
+
+
+@pytest.mark.parametrize("change", [seek, pause, revoke, reset])
+@pytest.mark.parametrize("arrived", [False, True])
+def test_records_of_a_partition_that_was_moved_paused_or_revoked_are_not_handed_out(change, arrived):
+    """Given a fetch under way, or its records waiting for a poll, when the partition is moved, paused or
+    revoked, then no record of it is handed out. PROTOCOL 9.2, C-51."""
+    bench = fetching()
+    del bench.served[m.HeartbeatRequest]
+    ask = bench.sent(m.FetchRequest)
+    if arrived:
+        deliver(bench, part(T0, b"a"))
+        change(bench)
+    else:
+        change(bench)
+        deliver(bench, part(T0, b"a"), what=ask)
+    bench.poll()
+    assert bench.records == []
+
+
+def test_records_of_a_paused_partition_are_kept_for_its_resumption():
+    """PROTOCOL 9.2, 9.12."""
+    bench = fetching()
+    deliver(bench, part(T0, b"a"))
+    bench.call("pause", "t", 0)
+    bench.poll()
+    assert (bench.records, bench.client.wants_poll) == ([], False)
+    bench.call("resume", "t", 0)
+    bench.poll()
+    assert values(bench) == [("t", 0, 100, b"a")]
+
+
+def test_no_record_slips_in_while_partitions_wait_for_their_revocation():
+    """Given an eager member that commits before a rejoin, when a fetch is answered, then its records are
+    dropped and none is fetched. C-51."""
+    bench = Bench(fetching=True, auto_commit_interval_ms=1_000_000).stable(T0)
+    bench.poll()
+    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.poll()
+    deliver(bench, part(T0, b"a"))
+    bench.polls()
+    assert (bench.records, bench.asked(m.FetchRequest)) == ([], [])
+    assert bench.sent(m.OffsetCommitRequest).request.offsets[0].offset == 100
+
+
+@pytest.mark.parametrize(("policy", "position"), [("earliest", 0), ("latest", 100)])
+def test_an_offset_out_of_range_is_reset(policy, position):
+    """PROTOCOL 9.12."""
+    bench = fetching(auto_offset_reset=policy)
+    bench.call("seek", "t", 0, 7_000)
+    deliver(bench)
+    bench.poll()
+    deliver(bench, part(T0, offset=7_000, error=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert bench.client.partitions[T0].fetch_state is FetchState.AWAIT_RESET
+    bench.polls()
+    assert bench.client.partitions[T0].position == position
+
+
+def test_an_offset_out_of_range_is_told_to_the_application_without_a_policy():
+    """PROTOCOL 9.12."""
+    bench = Bench(fetching=True, enable_auto_commit=False, auto_offset_reset="none")
+    bench.committed[T0] = (7_000, -1)
+    bench.stable(T0).poll()
+    deliver(bench, part(T0, offset=7_000, error=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert str(bench.errors[0]).startswith("t-0: offset 7000 is out of range")
+    assert bench.client.failure is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ],
+)
+def test_a_partition_that_is_not_where_it_was_refreshes_metadata(error):
+    """PROTOCOL 9.12."""
+    bench = fetching()
+    asked_for = len(bench.requests(m.MetadataRequest))
+    deliver(bench, part(T0, error=error))
+    bench.poll()
+    assert len(bench.requests(m.MetadataRequest)) == asked_for + 1
+    assert bench.client.partitions[T0].position == 100
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_SERVER_ERROR])
+def test_a_partition_in_error_moves_to_the_end(error):
+    """PROTOCOL 9.12."""
+    bench = fetching(T0, T2)
+    deliver(bench, part(T0, error=error), part(T2))
+    assert list(bench.client.partitions) == [T2, T0]
+
+
+def test_partitions_take_turns():
+    """Given records of every partition, then who delivered goes to the end. PROTOCOL 9.12."""
+    bench = fetching(T0, T2)
+    deliver(bench, part(T0, b"a"))
+    assert list(bench.client.partitions) == [T2, T0]
+
+
+def test_a_partition_without_a_leader_refreshes_metadata():
+    """PROTOCOL 9.12."""
+    bench = fetching(T1)
+    bench.leaderless.add(T1)
+    bench.disconnect(3)
+    bench.poll()
+    before = len(bench.requests(m.MetadataRequest))
+    bench.disconnect(3)
+    bench.poll()
+    assert bench.asked(m.FetchRequest) == []
+    bench.poll()
+    assert len(bench.requests(m.MetadataRequest)) == before + 2
+
+
+def test_a_poll_fetches_after_it_has_handed_out():
+    """Given a poll that rejoins, then it fetches nothing of what it gave up. PROTOCOL 9.3."""
+    bench = fetching(T0, T1, T3)
+    for ask in bench.asked(m.FetchRequest):
+        deliver(bench, what=ask)
+    before = len(bench.requests(m.FetchRequest))
+    bench.served[m.HeartbeatRequest] = lambda _: m.HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.sleep(3_000)
+    bench.poll()
+    assert bench.asked(m.JoinGroupRequest)
+    assert len(bench.requests(m.FetchRequest)) == before

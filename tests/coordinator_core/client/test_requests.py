@@ -1,0 +1,132 @@
+"""The queue of requests: limits, deadlines, and one completion each."""
+
+import pytest
+
+from coordinator_core.client.outcome import Effects
+from coordinator_core.client.requests import MOST_IN_FLIGHT, Failure, RequestQueue
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+
+REQUEST = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="m1")
+ANSWER = m.HeartbeatResponse(error=ErrorCode.NONE)
+
+
+class Desk:
+    """A queue, and what it completed."""
+
+    def __init__(self):
+        self.effects, self.done = Effects(), []
+        self.queue = RequestQueue(self.effects)
+
+    def submit(self, node=1, timeout_ms=100, now_ms=0):
+        number = len(self.done)
+        return self.queue.submit(
+            node,
+            REQUEST,
+            now_ms=now_ms,
+            timeout_ms=timeout_ms,
+            completion=lambda answer, at_ms: self.done.append((answer, at_ms, number)),
+        )
+
+    def sent(self):
+        return [send.request_id for send in self.effects.drain().sends]
+
+    @property
+    def answers(self):
+        return [answer for answer, _, _ in self.done]
+
+
+@pytest.fixture
+def desk():
+    return Desk()
+
+
+def test_only_so_many_requests_a_node_are_under_way(desk):
+    """Given more requests than a connection takes, then the others wait, each node for itself, and go out in
+    order as answers come in. PROTOCOL 9.10."""
+    ids = [desk.submit() for _ in range(MOST_IN_FLIGHT + 2)]
+    other = desk.submit(node=2)
+    assert desk.sent() == [*ids[:MOST_IN_FLIGHT], other]
+    desk.queue.received(ids[3], ANSWER, now_ms=1)
+    desk.queue.received(ids[0], ANSWER, now_ms=1)
+    assert desk.sent() == ids[MOST_IN_FLIGHT:]
+
+
+def test_an_answer_completes_its_request_once_with_the_time(desk):
+    """Given an answer that comes twice, then the second is nobody's. PROTOCOL 9.10."""
+    request = desk.submit()
+    assert desk.queue.received(request, ANSWER, now_ms=7)
+    assert not desk.queue.received(request, ANSWER, now_ms=8)
+    assert desk.done == [(ANSWER, 7, 0)]
+
+
+def test_an_answer_after_the_deadline_is_nobodys(desk):
+    """PROTOCOL 9.10."""
+    request = desk.submit(timeout_ms=100)
+    desk.queue.expire(now_ms=99)
+    assert desk.done == []
+    assert desk.queue.next_deadline_ms() == 100
+    desk.queue.expire(now_ms=100)
+    assert not desk.queue.received(request, ANSWER, now_ms=101)
+    assert desk.answers == [Failure.TIMED_OUT]
+    assert desk.queue.next_deadline_ms() is None
+
+
+def test_a_node_that_let_one_request_expire_answers_no_other(desk):
+    """Given a request past its time, then all of that node's fail with it, and no other node's.
+    PROTOCOL 9.10."""
+    for timeout_ms in (100, 900):
+        desk.submit(timeout_ms=timeout_ms)
+    desk.submit(node=2, timeout_ms=900)
+    desk.queue.expire(now_ms=100)
+    assert desk.answers == [Failure.TIMED_OUT] * 2
+    assert desk.queue.next_deadline_ms() == 900
+
+
+def test_a_lost_connection_fails_what_is_under_way_and_what_waits(desk):
+    """PROTOCOL 9.10."""
+    for _ in range(MOST_IN_FLIGHT + 2):
+        desk.submit()
+    desk.sent()
+    desk.queue.fail_node(1, Failure.DISCONNECTED, now_ms=5)
+    assert desk.answers == [Failure.DISCONNECTED] * (MOST_IN_FLIGHT + 2)
+    assert desk.sent() == []
+    again = desk.submit()
+    assert desk.sent() == [again]
+
+
+def test_a_completion_may_ask_the_same_node_again(desk):
+    """Given completions that ask anew, when their node fails, then what they asked goes out, and lives on.
+    PROTOCOL 9.10."""
+    renewed = []
+
+    def again(answer, at_ms):
+        renewed.append(desk.submit(now_ms=at_ms))
+
+    for _ in range(MOST_IN_FLIGHT):
+        desk.queue.submit(1, REQUEST, now_ms=0, timeout_ms=100, completion=again)
+    desk.sent()
+    desk.queue.expire(now_ms=100)
+    assert desk.sent() == renewed
+    assert len(renewed) == MOST_IN_FLIGHT
+    assert desk.queue.next_deadline_ms() == 200
+
+
+def test_a_request_that_is_forgotten_completes_nothing_and_makes_room(desk):
+    """PROTOCOL 9.10."""
+    ids = [desk.submit() for _ in range(MOST_IN_FLIGHT + 1)]
+    desk.sent()
+    desk.queue.forget(ids[0])
+    assert desk.sent() == ids[-1:]
+    assert not desk.queue.received(ids[0], ANSWER, now_ms=0)
+    assert desk.done == []
+
+
+def test_a_request_that_waits_expires_too(desk):
+    """PROTOCOL 9.10."""
+    for _ in range(MOST_IN_FLIGHT):
+        desk.submit(timeout_ms=900)
+    waiting = desk.submit(timeout_ms=100)
+    desk.queue.expire(now_ms=100)
+    assert waiting not in desk.sent()
+    assert len(desk.done) == MOST_IN_FLIGHT + 1

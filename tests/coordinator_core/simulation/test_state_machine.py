@@ -1,0 +1,190 @@
+"""The whole simulation as a Hypothesis state machine: whatever is done to a group, the protocol's rules hold.
+
+Each rule is a scenario event, so a run that fails is a scenario: it is written to a file, and one command
+runs it again, message by message.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from coordinator_core.registry import default_registry
+from coordinator_core.simulation.invariants import Invariants
+from coordinator_core.simulation.run import Run
+from coordinator_core.simulation.scenario import ScenarioEvent, parse_scenario
+
+STEPS = 50
+EXAMPLES = 15
+TOPICS = {"a": 5, "b": 3, "c": 2}
+MOST_MEMBERS = 6
+MOST_PARTITIONS = 12
+
+SESSION_MS = 10_000
+REBALANCE_MS = 20_000
+CONFIG = {
+    "session.timeout.ms": SESSION_MS,
+    "heartbeat.interval.ms": 3_000,
+    "max.poll.interval.ms": REBALANCE_MS,
+    "metadata.max.age.ms": 15_000,
+    "request.timeout.ms": 8_000,
+    "auto.commit.interval.ms": 4_000,
+}
+SETTLE_MS = 3_000 + 6 * REBALANCE_MS + 3 * SESSION_MS + 30_000
+LEARNING_MS = 20_000
+QUIET_MS = 30_000
+
+some_time = st.sampled_from([1, 10, 200, 1_000, 3_000, 3_000, 7_000, 15_000])
+some_topics = st.lists(st.sampled_from(sorted(TOPICS)), min_size=1, max_size=3, unique=True)
+
+
+class Group(RuleBasedStateMachine):
+    """One group under one strategy; time passes between the events."""
+
+    strategy = ""
+
+    @initialize(
+        seed=st.integers(0, 2**32),
+        loss=st.sampled_from([0.0, 0.0, 0.02, 0.2]),
+        duplicate=st.sampled_from([0.0, 0.0, 0.05, 0.3]),
+        latency=st.sampled_from([[1, 5], [1, 300], [0, 0]]),
+        members=st.integers(1, 3),
+    )
+    def begin(self, seed, loss, duplicate, latency, members):
+        self.document = {
+            "name": "machine",
+            "duration": 3_600_000,
+            "seed": seed,
+            "topics": {t: {"partitions": n, "rate": 10} for t, n in TOPICS.items()},
+            "members": [{"id": f"m{i}", "topics": sorted(TOPICS)} for i in range(members)],
+            "events": [],
+            "config": CONFIG,
+            "network": {"latency": latency, "loss": loss, "duplicate": duplicate},
+        }
+        self.watch = Invariants()
+        self.registry = default_registry()
+        scenario = parse_scenario(self.document, where="machine", registry=self.registry)
+        self.run = Run(scenario, self.strategy, self.registry, watch=self.watch)
+        self.names = [f"m{i}" for i in range(members)]
+        self.present = dict.fromkeys(self.names, True)
+        self.partitions = dict(TOPICS)
+        self.at_ms = 0
+
+    def happen(self, after_ms, kind, value, **extra):
+        """Let time pass, then an event of the scenario contract."""
+        self.at_ms += after_ms
+        self.document["events"].append({"at": self.at_ms, kind: value, **extra})
+        self.run.advance(self.at_ms - 1)
+        spec = self.registry.scenario_events()[kind]
+        arguments = spec.parse(value, extra, f"events[{len(self.document['events']) - 1}]")
+        self.run.schedule(ScenarioEvent(self.at_ms, kind, arguments))
+        self.run.advance(self.at_ms)
+
+    def some(self, pick, present):
+        listed = [name for name in self.names if self.present[name] is present]
+        return listed[pick % len(listed)] if listed else None
+
+    @rule(after=some_time)
+    def let_time_pass(self, after):
+        self.at_ms += after
+        self.run.advance(self.at_ms)
+
+    @precondition(lambda self: len(self.names) < MOST_MEMBERS)
+    @rule(after=some_time, topics=some_topics)
+    def join(self, after, topics):
+        name = f"m{len(self.names)}"
+        self.names.append(name)
+        self.present[name] = True
+        self.happen(after, "join", {"id": name, "topics": topics})
+
+    @rule(after=some_time, pick=st.integers(0, 9), kind=st.sampled_from(["leave", "crash"]))
+    def go_away(self, after, pick, kind):
+        name = self.some(pick, present=True)
+        if name is not None:
+            self.present[name] = False
+            self.happen(after, kind, name)
+
+    @rule(after=some_time, pick=st.integers(0, 9), present=st.booleans())
+    def restart(self, after, pick, present):
+        name = self.some(pick, present)
+        if name is not None:
+            self.present[name] = True
+            self.happen(after, "restart", name)
+
+    @rule(
+        after=some_time,
+        pick=st.integers(0, 9),
+        kind=st.sampled_from(["pause", "cut"]),
+        lasting=st.sampled_from([500, 5_000, 12_000, 30_000]),
+    )
+    def stand_still(self, after, pick, kind, lasting):
+        name = self.some(pick, present=True)
+        if name is not None:
+            self.happen(after, kind, name, **{"for": lasting})
+
+    @rule(after=some_time, pick=st.integers(0, 9), topics=some_topics)
+    def subscribe(self, after, pick, topics):
+        name = self.some(pick, present=True)
+        if name is not None:
+            self.happen(after, "subscribe", name, topics=topics)
+
+    @rule(after=some_time, topic=st.sampled_from(sorted(TOPICS)))
+    def add_partitions(self, after, topic):
+        if self.partitions[topic] < MOST_PARTITIONS:
+            self.partitions[topic] += 2
+            self.happen(after, "add_partitions", {topic: self.partitions[topic]})
+
+    @rule(after=some_time, down=st.sampled_from([100, 3_000, 12_000]))
+    def fail_over(self, after, down):
+        self.happen(after, "coordinator_failover", {"down": down})
+
+    @invariant()
+    def every_rule_of_the_protocol_holds(self):
+        if hasattr(self, "watch"):
+            assert not self.watch.violations, self.told(self.watch.violations[0])
+
+    def teardown(self):
+        if not hasattr(self, "run") or self.watch.violations:
+            return
+        self.happen(1, "calm", True)
+        problems, latest_ms = ["not settled"], self.at_ms + SETTLE_MS
+        while problems and self.at_ms < latest_ms:
+            self.let_time_pass(5_000)
+            problems = self.watch.violations or self.watch.settled()
+        assert not problems, self.told(problems[0])
+        self.let_time_pass(LEARNING_MS)
+        generation = self.watch.generation
+        self.let_time_pass(QUIET_MS)
+        assert self.watch.generation == generation, self.told("a round without a cause")
+
+    def told(self, problem):
+        """The problem, and the command that runs the scenario again."""
+        document = {**self.document, "duration": max(self.at_ms, 1)}
+        path = Path(tempfile.gettempdir()) / f"failed-{self.strategy}-{self.document['seed']}.json"
+        path.write_text(json.dumps(document))
+        return f"{problem}\nrun it again: rebalance-lab simulate {path} -s {self.strategy}"
+
+
+STRATEGIES = ["range", "sticky", "cooperative-sticky", "cooperative-sticky+static"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_rules_hold_whatever_happens_to_a_group(strategy):
+    """Given any joins, leaves, crashes, pauses, cuts, loss, duplication and failovers: no two valid owners,
+    offsets never go back, generations only grow, every round has a cause; and once all is calm, everything
+    has one owner and no further round begins. C-80, C-81, C-82, C-83; the "Always" of the protocol."""
+    machine = type("Group", (Group,), {"strategy": strategy})
+    machine.TestCase.settings = settings(
+        max_examples=EXAMPLES,
+        stateful_step_count=STEPS,
+        deadline=None,
+        derandomize=False,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    )
+    machine.TestCase("runTest").runTest()
