@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from coordinator_core.coordinator import rebalance
 from coordinator_core.coordinator.group import Group
-from coordinator_core.coordinator.records import GroupRecord, OffsetRecord, Record
+from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, OffsetRecord, Record
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.states import GroupState
 from coordinator_core.coordinator.timers import TimerKey, TimerKind
@@ -76,7 +76,7 @@ def _retention_check(step: Step, group: Group) -> None:
 
 def delete_group(step: Step, group: Group, offsets: tuple[Record, ...], cause: str) -> None:
     """Write tombstones for a group and its offsets; once written, it is Dead and forgotten."""
-    records = (*offsets, GroupRecord(group.group_id, None))
+    records = (*offsets, GenerationRecord(group.group_id, None), GroupRecord(group.group_id, None))
     step.append(records, ForgetGroup(group.group_id, cause))
 
 

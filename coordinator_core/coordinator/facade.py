@@ -93,14 +93,16 @@ class Coordinator:
         shard.loading = False
         step = self._step(shard, Effects(), now_ms)
         for group_id, stored in shard.table.groups.items():
-            group = shard.groups[group_id] = restored(group_id, stored)
+            handed_out = shard.table.generations.get(group_id, 0)
+            group = shard.groups[group_id] = restored(group_id, stored, handed_out)
             for member_id in group.members:
                 step.restart_session(group, member_id)
             if not group.members:
                 rebalance.arm_retention(step, group)
-        for group_id in shard.table.offsets:
+        for group_id in (*shard.table.offsets, *shard.table.generations):
             if group_id not in shard.groups:
                 group = shard.groups[group_id] = Group(group_id)
+                group.handed_out = group.reserved = shard.table.generations.get(group_id, 0)
                 rebalance.arm_retention(step, group)
         return step.effects.outcome()
 

@@ -37,12 +37,20 @@ class Member:
 
 @dataclass(slots=True)
 class Group:
-    """A group. ``members`` are kept in the order they joined."""
+    """A group. ``members`` are kept in the order they joined.
+
+    ``handed_out`` is the highest generation that a coordinator before this one may have given to members,
+    ``reserved`` the highest that this one may; ``join_is_due``: the join phase waits for that alone.
+    """
 
     group_id: str
     state: GroupState = GroupState.EMPTY
     previous_state: GroupState = GroupState.EMPTY
     generation: int = 0
+    handed_out: int = 0
+    reserved: int = 0
+    is_reserving: bool = False
+    join_is_due: bool = False
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader: str | None = None
@@ -108,6 +116,10 @@ class Group:
         if member_id not in self.members:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE
+
+    def next_generation(self) -> int:
+        """The number of the next generation: greater than any before."""
+        return max(self.generation, self.handed_out) + 1
 
     def joining_members(self) -> Iterator[Member]:
         """Those whose JoinGroup is parked, in the order they joined the group."""
@@ -192,12 +204,13 @@ class Group:
         return {m.member_id: m.assignment for m in self.members.values()}
 
 
-def restored(group_id: str, stored: StoredGroup) -> Group:
+def restored(group_id: str, stored: StoredGroup, handed_out: int) -> Group:
     """The group a record describes: Stable with members, Empty without (PROTOCOL 8.2)."""
     group = Group(group_id)
     group.protocol_type = stored.protocol_type or None
     group.protocol_name = stored.protocol_name
     group.generation = stored.generation
+    group.handed_out = group.reserved = handed_out
     group.emptied_at_ms = stored.changed_at_ms
     for m in stored.members:
         protocols = (JoinGroupProtocol(stored.protocol_name or "", m.subscription),)

@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 
 from coordinator_core.coordinator.group import Group, Member
-from coordinator_core.coordinator.records import GroupRecord
+from coordinator_core.coordinator.records import GenerationRecord, GroupRecord
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.states import GroupState
 from coordinator_core.coordinator.timers import TimerKind
 from coordinator_core.events import GenerationStarted, MemberRemoved
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
+
+RESERVE_AGAIN_MS = 100
+"""How long after a failed write of a generation the next one is tried."""
 
 CAN_START_ROUND = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
 
@@ -30,12 +33,14 @@ def start(step: Step, group: Group, cause: str) -> None:
     step.cancel(TimerKind.RETENTION, group)
     initial = group.state is GroupState.EMPTY
     step.move(group, GroupState.PREPARING_REBALANCE, cause)
+    group.join_is_due = False
+    _reserve_generation(step, group)
     if initial:
         _arm_initial_delay(step, group)
-    elif group.all_have_joined():
+        return
+    step.schedule(TimerKind.JOIN, group, group.rebalance_timeout_ms())
+    if group.all_have_joined():
         complete_join(step, group)
-    else:
-        step.schedule(TimerKind.JOIN, group, group.rebalance_timeout_ms())
 
 
 def _arm_initial_delay(step: Step, group: Group) -> None:
@@ -73,8 +78,47 @@ def on_join_timer(step: Step, group: Group) -> None:
     complete_join(step, group)
 
 
+def _reserve_generation(step: Step, group: Group) -> None:
+    """Write down the generation that the round will hand out, so that no coordinator does so again."""
+    wanted = group.next_generation()
+    if group.reserved < wanted and not group.is_reserving:
+        group.is_reserving = True
+        step.append((GenerationRecord(group.group_id, wanted),), ReserveGeneration(group.group_id, wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveGeneration:
+    """Most often done long before everybody has joined; the join phase does not end before it."""
+
+    group_id: str
+    generation: int
+
+    def completed(self, step: Step, error: ErrorCode) -> None:
+        """Go on where the join phase waited for this; after a failure, a little later."""
+        group = step.shard.groups.get(self.group_id)
+        if group is None:
+            return
+        group.is_reserving = False
+        if error is ErrorCode.NONE:
+            group.reserved = max(group.reserved, self.generation)
+        if group.state is not GroupState.PREPARING_REBALANCE or not group.join_is_due:
+            return
+        if error is ErrorCode.NONE:
+            complete_join(step, group)
+        else:
+            step.schedule(TimerKind.JOIN, group, RESERVE_AGAIN_MS)
+
+    def abandoned(self, step: Step) -> None:
+        """Nobody waits for it."""
+
+
 def complete_join(step: Step, group: Group) -> None:
-    """End the join phase (PROTOCOL 3.7)."""
+    """End the join phase (PROTOCOL 3.7), as soon as its generation is reserved."""
+    if group.reserved < group.next_generation():
+        group.join_is_due = True
+        _reserve_generation(step, group)
+        return
+    group.join_is_due = False
     step.cancel(TimerKind.JOIN, group)
     for member in list(group.members.values()):
         if member.joining is None and member.instance_id is None:
@@ -82,7 +126,7 @@ def complete_join(step: Step, group: Group) -> None:
     if group.members and not group.elect_rejoined_leader():
         step.schedule(TimerKind.JOIN, group, max(group.rebalance_timeout_ms(), 1))  # 0 would never end
         return
-    group.generation += 1
+    group.generation = group.next_generation()
     if group.members:
         _begin_sync_phase(step, group)
     else:

@@ -62,7 +62,18 @@ class OffsetRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
     value: StoredOffset | None
 
 
-Record: TypeAlias = GroupRecord | OffsetRecord
+class GenerationRecord(msgspec.Struct, frozen=True, tag="n", array_like=True):
+    """The highest generation that may be handed out; None deletes it.
+
+    Ours, not Kafka's: without it a generation whose assignment was never stored is handed out again by the
+    next coordinator, and generations would not only grow.
+    """
+
+    group_id: str
+    value: int | None
+
+
+Record: TypeAlias = GroupRecord | OffsetRecord | GenerationRecord
 RecordKey: TypeAlias = tuple[str] | tuple[str, str, int]
 
 _HEADER_BYTES = 8
@@ -74,6 +85,8 @@ def record_key(record: Record) -> RecordKey:
     """What the record is about; compaction keeps the newest of each key."""
     if isinstance(record, GroupRecord):
         return (record.group_id,)
+    if isinstance(record, GenerationRecord):
+        return (record.group_id, "", -1)
     return (record.group_id, record.topic, record.partition)
 
 
@@ -83,6 +96,7 @@ class GroupTable:
     def __init__(self) -> None:
         self.groups: dict[str, StoredGroup] = {}
         self.offsets: dict[str, dict[TopicPartition, StoredOffset]] = {}
+        self.generations: dict[str, int] = {}
 
     def apply(self, record: Record) -> None:
         """Apply one record, live or at recovery."""
@@ -91,6 +105,12 @@ class GroupTable:
                 self.groups.pop(record.group_id, None)
             else:
                 self.groups[record.group_id] = record.value
+            return
+        if isinstance(record, GenerationRecord):
+            if record.value is None:
+                self.generations.pop(record.group_id, None)
+            else:
+                self.generations[record.group_id] = record.value
             return
         key = TopicPartition(record.topic, record.partition)
         if record.value is not None:

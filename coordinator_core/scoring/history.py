@@ -164,7 +164,9 @@ class History:
                 self._update_worked(partition)
 
     def _subscription_changed(self, event: ev.SubscriptionChanged) -> None:
-        self._consumers[event.client].topics = tuple(event.topics)
+        consumer = self._consumers.get(event.client)
+        if consumer is not None:
+            consumer.topics = tuple(event.topics)
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:
         self.topics[event.topic] = event.partitions

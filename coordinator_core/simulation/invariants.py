@@ -116,6 +116,9 @@ class Invariants:
         if not self._consumers:
             return []
         problems = [] if self.state == "Stable" else [f"the group is {self.state}"]
+        problems += [
+            f"{client} is not in the group" for client in self._consumers if not self._is_valid(client)
+        ]
         for topic, count in self.topics.items():
             if topic not in subscribed:
                 continue
@@ -165,7 +168,9 @@ class Invariants:
             del self._consumers[event.client]
 
     def _subscription_changed(self, event: ev.SubscriptionChanged) -> None:
-        self._consumers[event.client].topics = frozenset(event.topics)
+        consumer = self._consumers.get(event.client)
+        if consumer is not None:
+            consumer.topics = frozenset(event.topics)
 
     def _coordinator_failed(self, event: ev.CoordinatorFailed) -> None:  # noqa: ARG002 - that it did counts
         self._known_state = False
@@ -202,7 +207,9 @@ class Invariants:
         self._check_owners()
 
     def _joined(self, event: ev.Joined) -> None:
-        consumer = self._consumers[event.client]
+        consumer = self._consumers.get(event.client)
+        if consumer is None:
+            return
         if event.member_id == consumer.member_id and event.generation < consumer.generation:
             problem = f"{event.client} went from {consumer.generation} to {event.generation}"
             self._violated("generations only grow", problem)
@@ -213,7 +220,10 @@ class Invariants:
         self._give_up(event.client, _partitions(event.partitions))
 
     def _give_up(self, client: str, partitions: Iterable[TopicPartition]) -> None:
-        owned = self._consumers[client].owned
+        consumer = self._consumers.get(client)
+        if consumer is None:
+            return  # it failed for good, and what it held went with it
+        owned = consumer.owned
         for partition in partitions:
             owned.pop(partition, None)
             claims = self._claims.get(partition, {})
@@ -222,7 +232,9 @@ class Invariants:
                 self._contested.pop(partition, None)
 
     def _assigned(self, event: ev.Assigned) -> None:
-        consumer = self._consumers[event.client]
+        consumer = self._consumers.get(event.client)
+        if consumer is None:
+            return
         owned = dict.fromkeys(_partitions(event.owned))
         strange = sorted({p.topic for p in owned} - consumer.topics)
         if strange:

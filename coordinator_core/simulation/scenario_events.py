@@ -272,7 +272,6 @@ def _apply(run: "Run", arguments: Any) -> None:
 def scenario_events() -> Iterable[ScenarioEventSpec]:
     """Kinds of events of this package."""
     return [
-        ScenarioEventSpec("calm", _calm, _apply, "The network is well from now on: calm: true."),
         ScenarioEventSpec("join", _join, _apply, "A new member: join: {id: extra, topics: [orders]}."),
         ScenarioEventSpec(
             "leave", _of_member(Leave, "leave"), _apply, "A member closes properly: leave: c-1."
@@ -305,4 +304,5 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
             _apply,
             "The coordinator fails, another takes over: coordinator_failover: {down: 3s}.",
         ),
+        ScenarioEventSpec("calm", _calm, _apply, "The network is well from now on: calm: true."),
     ]

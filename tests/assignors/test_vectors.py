@@ -1,5 +1,7 @@
 """Against what Apache Kafka's own assignors returned for the same groups."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -9,17 +11,33 @@ from coordinator_core.registry import default_registry
 from tests.assignors.vectors import Judge, expected, vectors
 
 
-def assign(name, document):
-    judge = Judge(document)
+@cache
+def judges(recorded):
+    return [Judge(document) for document in vectors(recorded)]
+
+
+@cache
+def answers(name, recorded):
+    """What an assignor of ours makes of the groups that Kafka's was recorded with."""
     assignor = default_registry().assignor(name)
-    return judge, compute_assignment(assignor, judge.parsed.cluster, judge.parsed.group)
+    return [compute_assignment(assignor, j.parsed.cluster, j.parsed.group) for j in judges(recorded)]
+
+
+def lines(name, recorded):
+    """Number, document, judge and our answer."""
+    return zip(
+        range(len(vectors(recorded))),
+        vectors(recorded),
+        judges(recorded),
+        answers(name, recorded),
+        strict=True,
+    )
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
 def test_range_and_roundrobin_equal_kafka_in_every_line_and_its_order(name):
     """PROTOCOL 10.1 and 10.2."""
-    for number, document in enumerate(vectors(name)):
-        _, assignment = assign(name, document)
+    for number, document, _, assignment in lines(name, name):
         ours = {member: list(partitions) for member, partitions in assignment.items()}
         assert ours == expected(document), f"line {number} ({document['kind']})"
 
@@ -27,51 +45,47 @@ def test_range_and_roundrobin_equal_kafka_in_every_line_and_its_order(name):
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 def test_the_sticky_ones_are_valid_and_whole_in_every_line(name):
     """PROTOCOL 10.3, C-60."""
-    for number, document in enumerate(vectors(name)):
-        judge, assignment = assign(name, document)
+    for number, _, judge, assignment in lines(name, name):
         assert judge.invalid(assignment) is None, number
         held_back = unassigned(judge.parsed.cluster, judge.parsed.group, assignment)
         claimed = set(judge.problem.index.partitions(judge.problem.claim_partition))
         assert set(held_back) <= (claimed if name == "cooperative-sticky" else set()), number
 
 
-@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-def test_the_sticky_ones_are_never_worse_than_kafka(name):
+@pytest.mark.parametrize("recorded", ["sticky", "cooperative-sticky"])
+def test_the_sticky_ones_are_never_worse_than_kafka(recorded):
     """PROTOCOL 10.3: sum of squares, then owners across racks, then moves.
 
     Kafka's cooperative answer holds back what moves, so the two rounds are compared by where they end:
     ours by Sticky's answer, its own by at least what it keeps.
     """
     compared = 0
-    for number, document in enumerate(vectors(name)):
-        judge, assignment = assign("sticky", document)
-        recorded = expected(document)
-        if judge.invalid(recorded) is not None:
+    for number, document, judge, assignment in lines("sticky", recorded):
+        theirs = expected(document)
+        if judge.invalid(theirs) is not None:
             continue
-        theirs = judge.owners(recorded)
-        if (theirs[judge.problem.subscribed] == NO_OWNER).any():
+        if (judge.owners(theirs)[judge.problem.subscribed] == NO_OWNER).any():
             continue
-        assert judge.cost(assignment) <= judge.cost(recorded), f"line {number} ({document['kind']})"
+        assert judge.cost(assignment) <= judge.cost(theirs), f"line {number} ({document['kind']})"
         compared += 1
-    assert compared > len(vectors(name)) // 3
+    assert compared > len(vectors(recorded)) // 3
 
 
 def test_cooperative_sticky_hands_out_nothing_that_another_member_claims():
     """PROTOCOL 10.3, C-64: only an owner whose claim counts may keep a partition that others claim too."""
-    for number, document in enumerate(vectors("cooperative-sticky")):
-        judge, assignment = assign("cooperative-sticky", document)
+    for number, _, judge, assignment in lines("cooperative-sticky", "cooperative-sticky"):
         problem, owner = judge.problem, judge.owners(assignment)
-        for partition, claimant in zip(problem.claim_partition, problem.claim_member, strict=True):
-            new = owner[partition]
-            assert new in (NO_OWNER, claimant, problem.owner[partition]), number
+        for partition, claimant in zip(
+            problem.claim_partition.tolist(), problem.claim_member.tolist(), strict=True
+        ):
+            assert owner[partition] in (NO_OWNER, claimant, problem.owner[partition]), number
 
 
 def test_cooperative_sticky_is_sticky_less_what_moves():
     """PROTOCOL 10.3: whoever kept a partition keeps it, and nobody waits for one that is free."""
-    for document in vectors("cooperative-sticky"):
-        judge, sticky = assign("sticky", document)
-        _, cooperative = assign("cooperative-sticky", document)
-        target, first = judge.owners(sticky), judge.owners(cooperative)
+    final = answers("sticky", "cooperative-sticky")
+    for number, _, judge, cooperative in lines("cooperative-sticky", "cooperative-sticky"):
+        target, first = judge.owners(final[number]), judge.owners(cooperative)
         claimed = np.isin(np.arange(judge.problem.index.size), judge.problem.claim_partition)
         assert (first[~claimed] == target[~claimed]).all()
         given = first != NO_OWNER

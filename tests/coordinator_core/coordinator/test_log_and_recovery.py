@@ -307,3 +307,27 @@ def test_a_group_loads_with_its_partition_alone(bench):
     bench.coordinator.on_elected(bench.coordinator._home("h"))
     assert bench.joined(group="h").error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert bench.joined(group="g").error is ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_a_generation_that_was_handed_out_and_never_stored_is_not_handed_out_again(bench, make_bench):
+    """Given a round that was joined but not synced, when another coordinator takes over, then its next
+    generation is greater: generations only grow, whatever fails. PROTOCOL 1.3, 8.2, C-81."""
+    bench.completing_group()
+    handed_out = bench.group().generation
+    other = make_bench(log=bench.log, now_ms=bench.now_ms)
+    assert other.group().generation < handed_out
+    other.stable_group(1)
+    assert other.group().generation == handed_out + 1
+
+
+def test_the_join_phase_waits_until_its_generation_is_written_down(bench):
+    """Given the write of the generation under way, when everybody has joined, then the joins are answered
+    after it; when it fails, it is tried again a little later. PROTOCOL 3.7."""
+    leader, follower = bench.stable_group(2)
+    bench.holding = True
+    joins = [bench.join(leader), bench.join(follower)]
+    assert not set(joins) & bench.replies.keys()
+    bench.release(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert not set(joins) & bench.replies.keys()
+    bench.sleep(100)
+    assert {bench.replies[j].generation_id for j in joins} == {2}

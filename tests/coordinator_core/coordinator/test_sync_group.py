@@ -137,10 +137,12 @@ def test_a_write_that_a_new_generation_overtook_is_ignored(bench, error):
     leader, follower = bench.completing_group()
     bench.holding = True
     bench.sync(leader, shares={leader: b"L", follower: b"F"})
+    (under_way,) = bench.held
+    bench.held, bench.holding = [], False
     bench.join(leader, metadata=b"new")
     bench.join(follower)
     parked = bench.sync(follower)
-    bench.release(error)
+    bench.write(under_way, error)
     assert (bench.state(), bench.group().generation) == (COMPLETING, 3)
     assert parked not in bench.replies
 

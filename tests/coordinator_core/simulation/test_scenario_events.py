@@ -64,7 +64,7 @@ def test_a_kind_is_read_from_the_document(specs, kind, value, extra, parsed):
     assert specs[kind].parse(value, extra, AT) == parsed
 
 
-def test_the_kinds_are_those_of_the_contract_and_the_cut(specs):
+def test_the_kinds_are_those_of_the_contract_and_cut_and_calm(specs):
     assert list(specs) == [
         "join",
         "leave",
@@ -76,6 +76,7 @@ def test_the_kinds_are_those_of_the_contract_and_the_cut(specs):
         "add_partitions",
         "rolling_restart",
         "coordinator_failover",
+        "calm",
     ]
 
 
@@ -100,6 +101,7 @@ VALUES = {
     "add_partitions": {"orders": 24},
     "rolling_restart": {"every": "20s", "down": "5s"},
     "coordinator_failover": {"down": "3s"},
+    "calm": True,
 }
 BESIDE = {
     "pause": {"for": "1s"},

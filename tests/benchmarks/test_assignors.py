@@ -1,0 +1,181 @@
+"""How long assigning takes: fresh, after a join, after a leave; alone, as a leader's work, and beside others.
+
+Measured from group and cluster objects to an assignment whose every member has been read. Run with
+``python -m pytest tests/benchmarks --benchmark-only --benchmark-json=results.json``, then
+``python -m tests.benchmarks.table results.json``.
+"""
+
+import warnings
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from assignors.user_data import encode_generation, encode_ownership
+from coordinator_core.assignor import compute_assignment
+from coordinator_core.client.leading import decode_members, lead
+from coordinator_core.model import Subscription
+from coordinator_core.protocol.consumer_protocol import encode_subscription
+from coordinator_core.protocol.messages import JoinGroupMember
+from coordinator_core.registry import default_registry
+from coordinator_core.simulation.run import simulate
+from coordinator_core.simulation.scenario_files import load_scenario
+from tests.benchmarks.workloads import SIZES, after, cluster, fresh
+
+ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+CHANGES = ["fresh", "join", "leave"]
+FIRST_THREE = list(SIZES)[:3]
+CASES = [(size, "equal") for size in SIZES]
+CASES += [(size, shape) for shape in ("disjoint", "half") for size in FIRST_THREE]
+
+ROLLING_DEPLOY = Path(__file__).parents[1] / "data" / "scenarios" / "rolling-deploy.yaml"
+
+KAFKA_PYTHON = {
+    "range": ("range", "RangePartitionAssignor"),
+    "roundrobin": ("roundrobin", "RoundRobinPartitionAssignor"),
+    "sticky": ("sticky.sticky_assignor", "StickyPartitionAssignor"),
+}
+KAFKA_PYTHON_CASES = [(name, size) for name in ("range", "roundrobin") for size in FIRST_THREE[:2]]
+KAFKA_PYTHON_CASES += [("sticky", "100x1k")]
+
+
+@cache
+def settled(assignor, size, shape):
+    """What a fresh group gets, by the assignor itself."""
+    return compute_assignment(default_registry().assignor(assignor), cluster(size), fresh(size, shape))
+
+
+def group_of(assignor, change, size, shape):
+    if change == "fresh":
+        return fresh(size, shape)
+    return after(settled(assignor, size, shape), size, shape, change)
+
+
+def measure(benchmark, function, arguments, *, who, change, size, shape):
+    """Rounds in which nothing is left from the round before: each gets arguments of its own."""
+    benchmark.group = f"{size} {shape}"
+    benchmark.extra_info.update(who=who, change=change, size=size, shape=shape)
+    rounds = 7 if size in FIRST_THREE[:2] else 3
+    return benchmark.pedantic(function, setup=lambda: (arguments(), {}), rounds=rounds, warmup_rounds=1)
+
+
+@pytest.mark.parametrize(
+    ("assignor", "change", "size", "shape"),
+    [
+        pytest.param(assignor, change, size, shape, id=f"{assignor}-{change}-{size}-{shape}")
+        for size, shape in CASES
+        for assignor in ASSIGNORS
+        for change in CHANGES
+    ],
+)
+def test_assigning(benchmark, assignor, change, size, shape):
+    """C-70."""
+    members = group_of(assignor, change, size, shape)
+    made = default_registry().assignor(assignor)
+
+    def run(topics):
+        assignment = compute_assignment(made, topics, members)
+        return sum(len(assignment[m]) for m in members)
+
+    given = measure(
+        benchmark, run, lambda: (cluster(size),), who=assignor, change=change, size=size, shape=shape
+    )
+    held_back = assignor == "cooperative-sticky" and change == "join"
+    assert given <= SIZES[size][1]
+    assert given == SIZES[size][1] or held_back
+
+
+def joining(assignor, members):
+    """The members as JoinGroup hands them to the leader."""
+    for m, s in members.items():
+        if assignor == "sticky":
+            sent = Subscription(s.topics, user_data=encode_ownership(s.owned, s.generation))
+        elif assignor == "cooperative-sticky":
+            sent = Subscription(s.topics, s.owned, s.generation, user_data=encode_generation(s.generation))
+        else:
+            sent = Subscription(s.topics)
+        yield JoinGroupMember(m, None, encode_subscription(sent))
+
+
+@pytest.mark.parametrize(
+    ("assignor", "size"),
+    [pytest.param(a, size, id=f"leader-{a}-join-{size}-equal") for size in FIRST_THREE for a in ASSIGNORS],
+)
+def test_leading(benchmark, assignor, size):
+    """C-70: from encoded subscriptions to encoded assignments."""
+    requests = list(joining(assignor, group_of(assignor, "join", size, "equal")))
+    made = default_registry().assignor(assignor)
+
+    def run(topics):
+        return lead(made, topics, decode_members(requests))
+
+    led = measure(
+        benchmark,
+        run,
+        lambda: (cluster(size),),
+        who=f"leader, {assignor}",
+        change="join",
+        size=size,
+        shape="equal",
+    )
+    assert len(led.assignments) == len(requests)
+
+
+@cache
+def kafka_python(assignor):
+    """Its class; it is loaded late, because it warns of its own imports."""
+    module, name = KAFKA_PYTHON[assignor]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return getattr(import_module(f"kafka.coordinator.assignors.{module}"), name)
+
+
+def as_kafka_python(assignor, members, topics):
+    """The same group and cluster in the shapes of that package."""
+    metadata = SimpleNamespace(
+        topics=lambda: set(topics),
+        partitions_for_topic=lambda t: set(range(topics[t].partitions)) if t in topics else None,
+    )
+    joined = []
+    for m, s in members.items():
+        said = SimpleNamespace(topics=list(s.topics), user_data=b"")
+        if assignor == "sticky" and s.generation >= 0:
+            said = kafka_python(assignor)._metadata(list(s.topics), list(s.owned), s.generation)
+        joined.append(SimpleNamespace(member_id=m, group_instance_id=None, metadata=said))
+    return metadata, joined
+
+
+@pytest.mark.parametrize(
+    ("assignor", "change", "size"),
+    [
+        pytest.param(assignor, change, size, id=f"kafka-python-{assignor}-{change}-{size}-equal")
+        for assignor, size in KAFKA_PYTHON_CASES
+        for change in CHANGES
+    ],
+)
+def test_kafka_python_beside_it(benchmark, assignor, change, size):
+    """The same groups, by the assignors that Python programs use today."""
+    members = group_of(assignor, change, size, "equal")
+    made = kafka_python(assignor)
+    given = measure(
+        benchmark,
+        lambda topics, joined: made().assign(topics, joined),
+        lambda: as_kafka_python(assignor, members, cluster(size).topics),
+        who=f"kafka-python, {assignor}",
+        change=change,
+        size=size,
+        shape="equal",
+    )
+    assert set(given) == set(members)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_simulating(benchmark, strategy):
+    """Protocol messages a second, of forty members deployed one after another."""
+    registry, scenario = default_registry(), load_scenario(ROLLING_DEPLOY)
+    benchmark.group = "simulator"
+    trace = benchmark.pedantic(simulate, (scenario, strategy, registry), rounds=3, warmup_rounds=1)
+    benchmark.extra_info.update(who=f"simulator, {strategy}", messages=sum(trace.ended.messages.values()))
+    assert trace.ended.messages

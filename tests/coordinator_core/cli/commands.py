@@ -1,0 +1,33 @@
+"""The installed command in a process of its own, as a shell would start it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+SCENARIOS = ROOT / "tests" / "data" / "scenarios"
+COMMAND = [sys.executable, "-c", "from coordinator_core.cli.main import run; run()"]
+
+
+def environment(**more):
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+def in_a_process(*arguments, stdin=b"", env=None):
+    """The finished process: returncode, stdout and stderr in bytes."""
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        env=environment(**(env or {})),
+        check=False,
+    )
+
+
+def the_error(answer):
+    """The one line of a command that was used wrongly: nothing on stdout, status 2."""
+    assert (answer.status, answer.out) == (2, "")
+    (line,) = answer.err.splitlines()
+    assert line.startswith("error: ")
+    return line.removeprefix("error: ")

@@ -1,0 +1,339 @@
+"""`rebalance-lab compare`: strategies side by side, and what is said of wrong input."""
+
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+from rich.console import Console
+
+from coordinator_core.cli import compare as compare_module
+from coordinator_core.cli import running
+from coordinator_core.cli.compare import DEFAULT_STRATEGIES
+from coordinator_core.hookspecs import MetricSpec, hookimpl
+from coordinator_core.registry import Registry, default_registry
+from coordinator_core.scoring.comparison import Comparison
+from coordinator_core.simulation.trace import read_trace
+from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process, the_error
+
+METRICS = list(default_registry().metrics())
+NAMES = "cooperative-sticky, range, roundrobin, sticky"
+
+
+def figures_of(answer):
+    return {each["strategy"]: each["metrics"] for each in json.loads(answer.out)["strategies"]}
+
+
+# --- formats
+
+
+def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
+    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1")
+    assert (answer.status, answer.err) == (0, "")
+    title, heading, *rows = answer.out.splitlines()
+    assert title == "small, seed 4"
+    assert heading.split() == ["sticky", "range"]
+    assert [row.split()[0] for row in rows] == METRICS
+    assert all(len(row.split()) == 3 for row in rows)
+    assert rows[0].split() == ["rounds", "2", "2"]
+
+
+def test_without_a_strategy_the_four_built_in_ones_are_compared(lab, small):
+    answer = lab("compare", small, "-j", "1", "--format", "json")
+    assert list(figures_of(answer)) == list(DEFAULT_STRATEGIES)
+
+
+def test_a_strategy_given_twice_is_run_once(lab, small):
+    answer = lab("compare", small, "-j", "1", "-s", "range", "-s", "range", "--format", "json")
+    assert list(figures_of(answer)) == ["range"]
+
+
+def test_json_csv_and_html_say_the_same(lab, small):
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky+static", "--format"]
+    figures = figures_of(lab(*options, "json"))
+    assert list(figures) == ["range", "sticky+static"]
+    assert list(figures["range"]) == METRICS
+    rows = list(csv.DictReader(io.StringIO(lab(*options, "csv").out)))
+    assert [row["strategy"] for row in rows] == ["range", "sticky+static"]
+    for row in rows:
+        for name, value in figures[row["strategy"]].items():
+            assert (float(row[name]) if row[name] else None) == pytest.approx(value)
+    html = lab(*options, "html").out
+    assert html.startswith("<!doctype html>")
+    assert "<th scope=col>sticky+static</th>" in html
+    assert all(f">{name}</th>" in html for name in METRICS)
+
+
+def test_a_scenario_in_which_nothing_happens_has_figures(lab, small):
+    """No change from outside: there is no time to stable, which is no reason to stop."""
+    small.write_text(small.read_text().split("events:")[0])
+    answer = lab("compare", small, "-j", "1", "-s", "range", "--format", "json")
+    assert answer.status == 0
+    figures = figures_of(answer)["range"]
+    assert figures["time_to_stable_seconds"] is figures["time_to_stable_seconds_max"] is None
+    assert figures["imbalance"] == 1
+
+
+def test_a_scenario_may_come_from_standard_input(lab, small):
+    options = ["-j", "1", "-s", "range", "--format", "json"]
+    assert lab("compare", "-", *options, stdin=small.read_bytes()) == lab("compare", small, *options)
+
+
+def test_the_seed_of_the_command_line_takes_the_place_of_the_scenarios(lab, small, tmp_path):
+    small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
+    options = ["compare", small, "-j", "1", "-s", "range", "--trace", tmp_path / "t", "--format", "json"]
+    traces = {}
+    for seed in ("4", "5"):
+        assert json.loads(lab(*options, "--seed", seed).out)["seed"] == int(seed)
+        traces[seed] = (tmp_path / "t" / "small.range.jsonl").read_bytes()
+    assert json.loads(lab(*options).out)["seed"] == 4
+    assert (tmp_path / "t" / "small.range.jsonl").read_bytes() == traces["4"]
+    assert traces["4"] != traces["5"]
+
+
+# --- traces
+
+
+def test_traces_are_kept_whole_under_the_scenarios_and_the_strategys_name(lab, small, tmp_path):
+    folder = tmp_path / "not" / "yet" / "there"
+    small.write_text(small.read_text().replace("name: small", "name: a/b c"))
+    answer = lab("compare", small, "-j", "1", "-s", "range+static", "-s", "sticky", "--trace", folder)
+    assert answer.status == 0
+    assert sorted(p.name for p in folder.iterdir()) == ["a_b_c.range+static.jsonl", "a_b_c.sticky.jsonl"]
+    trace = read_trace(folder / "a_b_c.range+static.jsonl")
+    assert (trace.scenario, trace.strategy) == ("a/b c", "range+static")
+    assert trace.ended.group_state == "Stable"
+
+
+def test_a_folder_for_traces_that_cannot_be_made_is_wrong_use(lab, small):
+    error = the_error(lab("compare", small, "-j", "1", "--trace", small / "below-a-file"))
+    assert error.startswith("--trace: found ")
+    assert error.endswith("expected a folder that can be written to")
+
+
+def test_a_trace_that_cannot_be_written_is_one_error_and_leaves_nothing_half_written(lab, small, tmp_path):
+    (tmp_path / "t" / "small.range.jsonl").mkdir(parents=True)
+    error = the_error(lab("compare", small, "-j", "1", "-s", "range", "--trace", tmp_path / "t"))
+    assert "a path that cannot be written (Is a directory)" in error
+    assert [p.name for p in (tmp_path / "t").iterdir()] == ["small.range.jsonl"]
+
+
+# --- processes and terminals
+
+
+def test_several_processes_give_the_figures_of_one(small, tmp_path):
+    """And the same traces."""
+    done = {}
+    for jobs in ("1", "2"):
+        options = ["-s", "range", "-s", "cooperative-sticky", "--format", "json", "--trace", tmp_path / jobs]
+        done[jobs] = in_a_process("compare", small, "-j", jobs, *options)
+        assert (done[jobs].returncode, done[jobs].stderr) == (0, b"")
+    assert done["1"].stdout == done["2"].stdout
+    for path in (tmp_path / "1").iterdir():
+        assert path.read_bytes() == (tmp_path / "2" / path.name).read_bytes()
+
+
+def on_a_terminal(columns, *arguments):
+    """What a command prints on a terminal of so many columns, line by line."""
+    ours, its = pty.openpty()
+    environ = environment(COLUMNS=str(columns), LINES="60", TERM="xterm", NO_COLOR="1")
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stdout=its, stderr=subprocess.PIPE, env=environ
+    ) as process:
+        os.close(its)
+        said = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # how Linux says that the other side is closed
+                break
+            if not piece:
+                break
+            said += piece
+        os.close(ours)
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+    return said.decode().replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()
+
+
+def shown_at(columns, monkeypatch):
+    """The lines of a table of the four strategies on a terminal of so many columns."""
+    figures = {s: {m: 1_234.0 * i for i, m in enumerate(METRICS)} for s in DEFAULT_STRATEGIES}
+    metrics = list(default_registry().metrics().values())
+    written = io.StringIO()
+    monkeypatch.setattr(compare_module, "stdout", lambda: Console(file=written, width=columns))
+    compare_module.print_comparison(Comparison("day", 1, metrics, figures))
+    return [line.rstrip() for line in written.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("columns", range(46, 90))
+def test_on_a_narrow_terminal_strategies_that_do_not_fit_go_below(columns, monkeypatch):
+    """Nothing is cut off, whatever the width."""
+    lines = shown_at(columns, monkeypatch)
+    assert max(map(len, lines)) <= columns
+    assert not [line for line in lines if "…" in line]
+    headings = [line.split() for line in lines if set(line.split()) & set(DEFAULT_STRATEGIES)]
+    assert [name for heading in headings for name in heading] == list(DEFAULT_STRATEGIES)
+    labels = [line.split()[0] for line in lines if line.split() and line.split()[0] in METRICS]
+    assert labels == METRICS * len(headings)
+
+
+def test_a_terminal_that_is_wide_enough_has_one_table_and_one_column_less_has_two(monkeypatch):
+    wide = max(map(len, shown_at(200, monkeypatch)))
+    for columns, tables in ((wide, 1), (wide - 1, 2)):
+        assert sum(line.startswith("rounds ") for line in shown_at(columns, monkeypatch)) == tables
+
+
+def test_a_real_terminal_is_as_wide_as_it_says(small):
+    lines = on_a_terminal(50, "compare", small, "-j", "1")
+    assert max(len(line.rstrip()) for line in lines) <= 50
+    assert sum(line.split()[:1] == ["rounds"] for line in lines) > 1
+    assert not [line for line in lines if "…" in line]
+
+
+def test_in_a_pipe_the_table_is_as_wide_as_it_needs_to_be(lab, small, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    answer = lab("compare", small, "-j", "1")
+    assert "…" not in answer.out
+    assert answer.out.splitlines()[1].split() == list(DEFAULT_STRATEGIES)
+
+
+# --- strategies that fail
+
+
+def assignor_that_raises():
+    from coordinator_core.assignor import Assignor
+    from coordinator_core.hookspecs import AssignorSpec
+
+    class Broken(Assignor):
+        name = "broken"
+
+        def assign(self, cluster, group):
+            raise KeyError("oops")
+
+    class Plugin:
+        @hookimpl
+        def assignors(self):
+            return [AssignorSpec("broken", Broken)]
+
+    return Plugin()
+
+
+def metric_that_raises():
+    class Plugin:
+        @hookimpl
+        def metrics(self):
+            return [MetricSpec("broken", "", lambda history: 1 / 0)]
+
+    return Plugin()
+
+
+def use_with(monkeypatch, plugin):
+    """The built-in plugins, loaded as always, and another."""
+    from importlib.metadata import entry_points
+
+    registry = Registry()
+    registry.load(entry_points(group="rebalance_lab"))
+    registry.register(plugin, name="mine")
+    for module in (compare_module, running):
+        monkeypatch.setattr(module, "default_registry", lambda: registry)
+
+
+def test_a_strategy_that_fails_is_named_and_the_others_go_on(lab, small, monkeypatch):
+    use_with(monkeypatch, assignor_that_raises())
+    answer = lab("compare", small, "-j", "1", "-s", "broken", "-s", "range", "--format", "json")
+    assert answer.status == 1
+    assert list(figures_of(answer)) == ["range"]
+    (line,) = answer.err.splitlines()
+    assert line.startswith("error: strategy 'broken': ")
+    assert "KeyError: 'oops'" in line
+
+
+def test_a_metric_that_fails_is_named(lab, small, monkeypatch):
+    use_with(monkeypatch, metric_that_raises())
+    answer = lab("compare", small, "-j", "1", "-s", "range")
+    assert (answer.status, answer.out) == (1, "")
+    assert answer.err == (
+        "error: strategy 'range': plugin 'mine', metric 'broken': ZeroDivisionError: division by zero\n"
+    )
+
+
+# --- wrong use
+
+
+@pytest.mark.parametrize(
+    ("strategy", "error"),
+    [
+        ("nope", f"strategy: found 'nope', expected one of {NAMES}"),
+        ("rnage", f"strategy: found 'rnage', expected one of {NAMES} (did you mean 'range'?)"),
+        ("", f"strategy: found '', expected one of {NAMES}"),
+        ("range+nope", "modifier of strategy 'range+nope': found 'nope', expected one of static"),
+        ("range+static=4", "strategy 'range+static=4': found 'static=4', expected static without a value"),
+    ],
+)
+def test_a_strategy_that_there_is_not_is_one_error_that_says_what_there_is(lab, small, strategy, error):
+    """Before anything runs, however many others are right."""
+    assert the_error(lab("compare", small, "-s", "range", "-s", strategy)).startswith(error)
+
+
+WRONG = {
+    "an unknown field": (
+        "duration: 20s",
+        "duration: 20s\nsede: 4",
+        "small.yaml: sede: found the unknown field",
+    ),
+    "negative partitions": (
+        "partitions: 4",
+        "partitions: -4",
+        "topics.orders.partitions: found -4, expected",
+    ),
+    "a member that never joined leaves": (
+        "leave: b",
+        "leave: zed",
+        "events[0].leave: found 'zed', which never joined, expected",
+    ),
+    "a CSV that is not there": ("rate: 40", "rates_csv: no.csv, interval: 5m", "a file that cannot be read"),
+    "no YAML": ("name: small", "name: [small", "small.yaml: line 2, column 9: found what cannot be read"),
+    "no number": ("partitions: 4", "partitions: four", "topics.orders.partitions: found 'four'"),
+    "an unknown event": ("leave: b", "explode: b", "events[0]"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_scenario_is_one_error_that_names_the_place(lab, small, wrong):
+    before, after, error = WRONG[wrong]
+    assert before in small.read_text()
+    small.write_text(small.read_text().replace(before, after))
+    assert error in the_error(lab("compare", small, "-s", "range", "-j", "1"))
+
+
+@pytest.mark.parametrize("made", ["", "\n\n", "# a comment\n", "- a\n- list\n", "just text"])
+def test_a_file_without_a_scenario_is_one_error(lab, small, made):
+    small.write_text(made)
+    assert the_error(lab("compare", small)).startswith(f"{small}: found ")
+
+
+def test_a_line_of_a_hundred_megabytes_is_one_error(lab, small):
+    """The file is refused by its size, unread."""
+    with small.open("wb") as file:
+        file.truncate(100_000_000)
+    assert the_error(lab("compare", small)) == (
+        f"{small}: found a file of 100,000,000 bytes, expected a scenario of at most 4 MB"
+    )
+
+
+def test_what_is_not_text_or_not_there_is_one_error(lab, small, tmp_path):
+    small.write_bytes(b"name: \xff\n")
+    assert "bytes that are not UTF-8" in the_error(lab("compare", small))
+    assert "(No such file or directory)" in the_error(lab("compare", tmp_path / "nope.yaml"))
+    assert "(Is a directory)" in the_error(lab("compare", tmp_path))
+
+
+def test_an_error_makes_no_folder_for_traces(lab, small, tmp_path):
+    small.write_text("")
+    the_error(lab("compare", small, "--trace", tmp_path / "t"))
+    the_error(lab("compare", small, "-s", "nope", "--trace", tmp_path / "t"))
+    assert not (tmp_path / "t").exists()

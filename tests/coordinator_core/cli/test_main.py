@@ -1,0 +1,113 @@
+"""The command as a whole: its help, its warnings, and how it ends."""
+
+import subprocess
+from importlib.metadata import EntryPoint, entry_points
+
+import pytest
+
+from coordinator_core.cli import main
+from coordinator_core.registry import Registry
+from tests.coordinator_core.cli.commands import COMMAND, SCENARIOS, environment, in_a_process
+
+COMMANDS = ["compare", "simulate", "assign", "plugins"]
+
+
+def test_the_console_script_is_this_command():
+    (script,) = entry_points(group="console_scripts", name="rebalance-lab")
+    assert script.load() is main.run
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_names_every_command_and_the_exit_statuses(lab, option):
+    answer = lab(option)
+    assert (answer.status, answer.err) == (0, "")
+    assert all(f" {name} " in answer.out for name in COMMANDS)
+    assert "0 done, 1 some inputs failed, 2 wrong use" in answer.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_of_its_own(lab, name):
+    answer = lab(name, "-h")
+    assert (answer.status, answer.err) == (0, "")
+    assert f"rebalance-lab {name}" in answer.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nope"],
+        ["compare"],
+        ["compare", "x.yaml", "--nope"],
+        ["compare", "x.yaml", "--format", "xml"],
+        ["compare", "x.yaml", "--jobs", "0"],
+        ["compare", "x.yaml", "--seed", "-1"],
+        ["simulate", "x.yaml", "--seed", "x"],
+        ["assign", "--assignor"],
+        ["plugins", "surplus"],
+    ],
+)
+def test_wrong_options_end_with_status_2_and_nothing_on_stdout(lab, arguments):
+    answer = lab(*arguments)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate", SCENARIOS / "scale-out.yaml", "--format", "jsonl"],
+        ["compare", SCENARIOS / "leave.yaml", "-j", "1", "-s", "range"],
+        ["assign", "-a", "range"],
+    ],
+)
+def test_a_reader_that_has_seen_enough_is_no_error(arguments):
+    """As in ``... | head -1``: the command writes more than a pipe holds, or after its reader is gone."""
+    line = b'{"topics": {"t": {"partitions": 3}}, "members": [{"id": "a", "topics": ["t"]}]}\n'
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        process.stdout.close()
+        _, err = process.communicate(line * 2_000)
+    assert err == b""
+    assert process.returncode in (0, 1)
+
+
+def broken_registry():
+    registry = Registry()
+    registry.load([EntryPoint("broken", "no_such_[red]module[/]", "rebalance_lab")])
+    return registry
+
+
+def test_a_plugin_that_failed_is_a_warning_and_the_command_goes_on(lab, monkeypatch, small):
+    registry = broken_registry()
+    monkeypatch.setattr(main, "default_registry", lambda: registry)
+    answer = lab("simulate", small)
+    assert answer.status == 0
+    (line,) = answer.err.splitlines()
+    assert line.startswith("warning: plugin 'broken' of - is not available: cannot be imported from")
+    assert "no_such_[red]module[/]" in line
+    assert answer.out.startswith("small under cooperative-sticky")
+
+
+def test_errors_are_one_line_as_they_were_written(lab, tmp_path):
+    """Brackets are no markup, and colons no pictures."""
+    path = tmp_path / "[bold]x[/]:key:\n.yaml"
+    answer = lab("simulate", path)
+    assert answer.status == 2
+    assert len(answer.err.splitlines()) == 1
+    assert "[bold]x[/]:key: .yaml: found a file that cannot be read" in answer.err
+
+
+def test_results_go_to_stdout_and_nothing_else_does():
+    """In a shell: no bar, no colour and no warning of Python's in a pipe."""
+    done = in_a_process(
+        "simulate", SCENARIOS / "leave.yaml", "-s", "range", env={"PYTHONWARNINGS": "default"}
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"leave under range, seed 0\n")
+    assert b"\x1b" not in done.stdout

@@ -1,0 +1,207 @@
+"""`rebalance-lab simulate`: one run told round by round, its trace and its picture."""
+
+import errno
+import json
+import os
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from coordinator_core.cli import simulate as simulate_module
+from coordinator_core.cli.simulate import print_told
+from coordinator_core.simulation.trace import read_trace
+from tests.coordinator_core.cli.commands import SCENARIOS, the_error
+from tests.coordinator_core.scoring.traces import (
+    assigned,
+    changed,
+    generation,
+    lost,
+    revoked,
+    state,
+    trace_of,
+)
+
+SCALE_OUT = SCENARIOS / "scale-out.yaml"
+
+
+def test_a_run_is_told_round_by_round_with_causes_and_partitions(lab):
+    answer = lab("simulate", SCALE_OUT, "-s", "range")
+    assert (answer.status, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0] == "scale-out under range, seed 0"
+    said = [" ".join(line.split()[1:]) for line in lines if line[:12].strip().startswith("0:")]
+    assert [text.split(":")[0] for text in said] == [
+        "generation 1 (range)",
+        "join c3",
+        "generation 2 (range)",
+        "crash c2",
+        "the session of c2 expired",
+        "generation 3 (range)",
+    ]
+    told = [" ".join(line.split()).replace(" (leader)", "") for line in lines]
+    assert "c1 assigned clicks 0-2" in told
+    assert "c2 revoked clicks 3-5; assigned clicks 2-3" in told
+    assert "because session of c2 expired" in told
+    assert sum("(leader)" in line for line in lines) == 3
+    assert lines[-1].startswith("ended Stable in generation 3 after 0:03:00.000, ")
+
+
+def test_cooperative_sticky_is_the_strategy_when_none_is_given(lab, small):
+    answer = lab("simulate", small)
+    assert answer.out.startswith("small under cooperative-sticky, seed 4\n")
+    assert "; kept orders " in answer.out
+
+
+def test_the_words_of_a_round(capfd):
+    """By hand: given up in good order, lost, assigned and kept, runs of numbers, and a round without end."""
+    print_told(
+        trace_of(
+            (1_000, state("PreparingRebalance", cause="x[0] joined")),
+            (1_500, generation(7, "a", "b", leader="b", protocol="sticky")),
+            (2_000, state("Stable")),
+            (2_000, revoked("a", {"t": [9], "u": [1]})),
+            (2_000, lost("b", {"t": [3]})),
+            (2_000, assigned("a", 7, {"t": [0, 1, 2, 4, 5, 7]}, added={"t": [7]})),
+            (2_000, assigned("b", 7, {})),
+            (3_661_001, changed("crash", "a")),
+            (3_661_500, state("PreparingRebalance", cause="session of a expired")),
+            (3_662_000, state("PreparingRebalance", cause="session of a expired")),
+            topics={"t": 10, "u": 2},
+            duration_ms=4_000_000,
+            messages={"Heartbeat": 1_200, "JoinGroup": 34},
+        ),
+        simulate_module.stdout(),
+    )
+    assert capfd.readouterr().out.splitlines() == [
+        "by-hand under range, seed 1",
+        "",
+        " 0:00:01.000  generation 7 (sticky): Stable after 1 s",
+        "              because x[0] joined",
+        "              a           revoked t 9, u 1; assigned t 7; kept t 0-2 4-5",
+        "              b (leader)  lost t 3",
+        " 1:01:01.001  crash a",
+        " 1:01:01.500  a round (no assignor): never Stable",
+        "              because session of a expired",
+        "",
+        "ended Stable in generation 1 after 1:06:40.000, 1,234 requests",
+    ]
+
+
+def test_json_is_the_rounds(lab):
+    rounds = json.loads(lab("simulate", SCALE_OUT, "-s", "range", "--format", "json").out)
+    assert [each["generation"] for each in rounds] == [1, 2, 3]
+    assert rounds[1]["members"]["c3"] == {
+        "revoked": {},
+        "lost": {},
+        "assigned": {"clicks": [4, 5]},
+        "kept": {},
+    }
+    assert set(rounds[0]) == {
+        "began_ms",
+        "causes",
+        "generation",
+        "protocol",
+        "leader",
+        "stable_ms",
+        "members",
+    }
+
+
+def test_jsonl_is_the_trace_as_it_is_kept(lab, small, tmp_path):
+    path = tmp_path / "trace.jsonl"
+    answer = lab("simulate", small, "--format", "jsonl", "--trace", path)
+    assert answer.out == path.read_text()
+    trace = read_trace(path)
+    assert trace.strategy == "cooperative-sticky"
+    assert trace.encode() == path.read_bytes()
+    assert len(trace.events) == len(answer.out.splitlines())
+
+
+def test_a_picture_has_a_lane_for_each_partition(lab, small, tmp_path):
+    path = tmp_path / "run.svg"
+    assert lab("simulate", small, "-s", "range", "--picture", path).status == 0
+    root = ET.fromstring(path.read_text())
+    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0] == "small under range"
+    assert [text for text in texts if text.startswith("orders-")] == [f"orders-{n}" for n in range(4)]
+    assert {"A a", "B b", "leave b", "nobody"} <= set(texts)
+
+
+def test_a_picture_has_so_many_lanes_and_no_more(lab, small, tmp_path, monkeypatch):
+    monkeypatch.setattr(simulate_module, "MOST_LANES", 3)
+    path = tmp_path / "run.svg"
+    lab("simulate", small, "--picture", path)
+    assert "orders-2" in path.read_text()
+    assert "orders-3" not in path.read_text()
+
+
+def test_the_seed_of_the_command_line_takes_the_place_of_the_scenarios(lab, small):
+    assert lab("simulate", small, "--seed", "9").out.startswith("small under cooperative-sticky, seed 9\n")
+
+
+def test_a_scenario_may_come_from_standard_input(lab, small):
+    assert lab("simulate", "-", stdin=small.read_bytes()) == lab("simulate", small)
+
+
+@pytest.mark.parametrize("option", ["--trace", "--picture"])
+def test_what_is_written_replaces_what_was_there(lab, small, tmp_path, option):
+    path = tmp_path / "result"
+    path.write_text("of an earlier run")
+    assert lab("simulate", small, option, path).status == 0
+    assert path.read_bytes()[:1] in (b"{", b"<")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["result", "small.yaml"]
+
+
+@pytest.mark.parametrize("option", ["--trace", "--picture"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("no/such/folder/result", "No such file or directory"),
+        ("folder", "Is a directory"),
+        ("small.yaml/result", "Not a directory"),
+        (".", "Is a directory"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_what_cannot_be_written_is_one_error_and_leaves_nothing(
+    lab, small, tmp_path, monkeypatch, option, name, why
+):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    error = the_error(lab("simulate", small, option, name))
+    assert error == f"{name}: found a path that cannot be written ({why}), expected a file"
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["folder", "small.yaml"]
+
+
+def test_a_disk_that_is_full_leaves_what_was_there(lab, small, tmp_path, monkeypatch):
+    path = tmp_path / "result"
+    path.write_text("of an earlier run")
+
+    def full(self, data):
+        self.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert "(No space left on device)" in the_error(lab("simulate", small, "--trace", path))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["result", "small.yaml"]
+    assert path.read_text() == "of an earlier run"
+
+
+def test_a_strategy_that_there_is_not_is_one_error(lab, small):
+    assert the_error(lab("simulate", small, "-s", "nope")).startswith(
+        "strategy: found 'nope', expected one of"
+    )
+
+
+def test_an_empty_standard_input_is_one_error(lab):
+    assert the_error(lab("simulate", "-")).startswith("standard input: found nothing (it is empty)")
+
+
+def test_a_run_that_fails_is_one_error_and_status_1(lab, small, monkeypatch, tmp_path):
+    from coordinator_core.cli.running import Ran
+
+    monkeypatch.setattr(simulate_module, "run_all", lambda *_, **__: [Ran("range", error="it broke")])
+    answer = lab("simulate", small, "-s", "range", "--trace", tmp_path / "t")
+    assert answer == (1, "", "error: strategy 'range': it broke\n")
+    assert not (tmp_path / "t").exists()

@@ -1,0 +1,113 @@
+"""The lower bounds against exhaustive search, over small groups with different subscriptions."""
+
+from collections import Counter
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator_core.model import TopicPartition
+from coordinator_core.scoring.bounds import fewest_moves, fewest_moves_in_balance, least_sum_of_squares
+
+TOPICS, MEMBERS = ("t", "u", "v"), ("a", "b", "c")
+LARGE_ENOUGH = settings(max_examples=150, deadline=None)
+
+
+@st.composite
+def groups(draw):
+    """Topics of at most seven partitions, one to three members, and who owned what before."""
+    topics = {t: draw(st.integers(0, 3 if t == "t" else 2)) for t in TOPICS}
+    members = {
+        m: draw(st.lists(st.sampled_from(TOPICS), unique=True)) for m in MEMBERS[: draw(st.integers(1, 3))]
+    }
+    owners = st.sampled_from([None, *MEMBERS, "gone"])
+    before = {tp: owner for tp in partitions_of(topics) if (owner := draw(owners)) is not None}
+    return topics, members, before
+
+
+def partitions_of(topics):
+    return [TopicPartition(t, n) for t, count in topics.items() for n in range(count)]
+
+
+def assignments(partitions, members):
+    """Every way to give each partition to a subscriber; one without a subscriber has no owner."""
+    choices = [[m for m, topics in members.items() if tp.topic in topics] or [None] for tp in partitions]
+    for owners in product(*choices):
+        yield dict(zip(partitions, owners, strict=True))
+
+
+def loads(owners, members):
+    counts = Counter(owner for owner in owners.values() if owner is not None)
+    return [counts[m] for m in members]
+
+
+def sum_of_squares(owners, members):
+    return sum(load * load for load in loads(owners, members))
+
+
+def moves(before, after):
+    return sum(1 for tp, owner in before.items() if after[tp] != owner)
+
+
+@LARGE_ENOUGH
+@given(groups())
+def test_the_least_sum_of_squares_is_that_of_the_best_of_all_assignments(group):
+    topics, members, _ = group
+    every = assignments(partitions_of(topics), members)
+    assert least_sum_of_squares(topics, members) == min(sum_of_squares(each, members) for each in every)
+
+
+@LARGE_ENOUGH
+@given(groups())
+def test_the_fewest_moves_in_balance_are_those_of_the_best_of_all_balanced_assignments(group):
+    """An owner that is gone, or that no longer subscribes, loses its partitions in any case."""
+    topics, members, before = group
+    every = list(assignments(partitions_of(topics), members))
+    least = min(sum_of_squares(each, members) for each in every)
+    best = min(moves(before, each) for each in every if sum_of_squares(each, members) == least)
+    assert fewest_moves_in_balance(before, topics, members) == best
+
+
+@LARGE_ENOUGH
+@given(groups(), st.data())
+def test_the_fewest_moves_within_loads_are_those_of_the_best_assignment_within_them(group, data):
+    topics, members, before = group
+    subscribed = {t for listed in members.values() for t in listed}
+    partitions = [tp for tp in partitions_of(topics) if tp.topic in subscribed]
+    before = {tp: owner for tp, owner in before.items() if tp in partitions}
+    every = list(assignments(partitions, members))
+    reached = loads(data.draw(st.sampled_from(every)), members)
+    within = (min(reached), max(reached))
+    fitting = [each for each in every if all(within[0] <= x <= within[1] for x in loads(each, members))]
+    best = min(moves(before, each) for each in fitting)
+    assert fewest_moves(before, partitions, members, within) == best
+
+
+def test_what_no_longer_exists_need_not_move():
+    """Partition 5 of a topic of two, and a topic that is gone."""
+    before = {TopicPartition("t", 0): "a", TopicPartition("t", 5): "a", TopicPartition("x", 0): "a"}
+    assert fewest_moves_in_balance(before, {"t": 2}, {"a": ["t"], "b": ["t"]}) == 0
+
+
+def test_a_better_balance_costs_more_moves():
+    """Four partitions of one member, and a second that owns none: within 1 to 3 one must move, in balance
+    two."""
+    members = {"a": ["t"], "b": ["t"]}
+    before = {TopicPartition("t", n): "a" for n in range(4)}
+    assert fewest_moves(before, list(before), members, (0, 4)) == 0
+    assert fewest_moves(before, list(before), members, (1, 3)) == 1
+    assert fewest_moves(before, list(before), members, (2, 2)) == 2
+    assert fewest_moves_in_balance(before, {"t": 4}, members) == 2
+
+
+def test_loads_that_no_assignment_keeps_within_are_the_callers_bug():
+    with pytest.raises(AssertionError, match="no assignment keeps within the loads"):
+        fewest_moves({}, [TopicPartition("t", 0)], {"a": ["t"], "b": ["t"]}, (1, 1))
+
+
+def test_nobody_and_nothing_have_no_load():
+    assert least_sum_of_squares({}, {"a": []}) == 0
+    assert least_sum_of_squares({"t": 3}, {"a": []}) == 0
+    assert least_sum_of_squares({"t": 3}, {}) == 0
+    assert fewest_moves_in_balance({}, {}, {}) == 0

@@ -1,0 +1,307 @@
+"""Each metric on a trace written by hand, with the figure worked out beside it."""
+
+from math import isnan
+
+import pytest
+
+from coordinator_core import events as ev
+from coordinator_core.scoring import metrics
+from tests.coordinator_core.scoring.traces import (
+    changed,
+    history_of,
+    measured,
+    rates,
+    revoked,
+    round_at,
+    started,
+    state,
+    stopped,
+)
+
+CONTRACT = [
+    "rounds",
+    "moved_partitions",
+    "avoidable_moves",
+    "stopped_partition_seconds",
+    "time_to_stable_seconds",
+    "time_to_stable_seconds_max",
+    "imbalance",
+    "weighted_imbalance",
+    "max_lag",
+    "lag_record_seconds",
+    "duplicate_records",
+    "messages",
+    "optimality_gap",
+]
+
+
+def two_members(*timed, topics=None, **options):
+    return history_of(
+        (0, started("a", "t")), (0, started("b", "t")), *timed, topics=topics or {"t": 4}, **options
+    )
+
+
+def test_the_metrics_are_those_of_the_contract_in_its_order():
+    assert [metric.name for metric in metrics.metrics()] == CONTRACT
+
+
+def test_every_metric_says_what_it_is_and_less_is_better():
+    assert all(metric.doc and metric.better == "lower" for metric in metrics.metrics())
+
+
+# --- rounds and moves
+
+
+def test_a_round_counts_when_it_is_completed():
+    history = two_members(
+        round_at(1_000, 1, {"a": {"t": [0, 1, 2, 3]}}),
+        round_at(5_000, 2, {"a": {"t": [0, 1, 2, 3]}}),
+        (9_000, state("PreparingRebalance")),
+    )
+    assert metrics.rounds(history) == 2
+
+
+def rebalanced(before, after):
+    """Everyone gives up all of it, and a round later owns what they own then."""
+    given_up = [(4_000, revoked(client, {"t": numbers})) for client, numbers in before.items()]
+    return two_members(
+        round_at(1_000, 1, {client: {"t": numbers} for client, numbers in before.items()}),
+        (4_000, state("PreparingRebalance")),
+        given_up,
+        round_at(5_000, 2, {client: {"t": numbers} for client, numbers in after.items()}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved", "avoidable"),
+    [
+        # Two must move for a balance of 2 and 2, and two did.
+        ({"a": [0, 1, 2, 3]}, {"a": [0, 1], "b": [2, 3]}, 2, 0),
+        # In balance before and after: the swap of all four was for nothing.
+        ({"a": [0, 1], "b": [2, 3]}, {"a": [2, 3], "b": [0, 1]}, 4, 4),
+        # Nothing moved.
+        ({"a": [0, 1], "b": [2, 3]}, {"a": [0, 1], "b": [2, 3]}, 0, 0),
+        # 1 and 3 is not the best balance, but the one that was reached; one move would do for it.
+        ({"a": [0, 1, 2, 3]}, {"a": [0], "b": [1, 2, 3]}, 3, 2),
+        # The owner is gone, so both must move whatever happens.
+        ({"a": [0, 1], "b": [2, 3]}, {"b": [0, 1, 2, 3]}, 2, 0),
+    ],
+)
+def test_avoidable_moves_are_those_beyond_the_fewest_for_the_balance_reached(before, after, moved, avoidable):
+    history = rebalanced(before, after)
+    assert metrics.moved_partitions(history) == moved
+    assert metrics.avoidable_moves(history) == avoidable
+
+
+# --- times
+
+
+def test_stopped_time_is_in_seconds():
+    history = two_members(round_at(2_500, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}))
+    assert metrics.stopped_partition_seconds(history) == pytest.approx(4 * 2.5)
+
+
+def states(*pairs):
+    return [(at_ms, state(after)) for at_ms, after in pairs]
+
+
+BEGUN = states((0, "PreparingRebalance"), (1_000, "Stable"))
+
+
+@pytest.mark.parametrize(
+    ("timed", "times"),
+    [
+        # One change, one round, from 10 s to 13 s.
+        ([(10_000, changed()), *states((10_100, "PreparingRebalance"), (13_000, "Stable"))], [3_000]),
+        # Two rounds follow (a cooperative rebalance): up to the last Stable.
+        (
+            [
+                (10_000, changed()),
+                *states((10_100, "PreparingRebalance"), (13_000, "Stable")),
+                *states((13_100, "PreparingRebalance"), (17_000, "Stable")),
+            ],
+            [7_000],
+        ),
+        # No round follows (a static member is back in time): nothing to wait for.
+        ([(10_000, changed("restart"))], [0]),
+        # A change that comes during a round takes over the wait: 15 - 10 and 15 - 12.
+        (
+            [
+                (10_000, changed()),
+                *states((10_100, "PreparingRebalance")),
+                (12_000, changed("leave")),
+                *states((15_000, "Stable")),
+            ],
+            [5_000, 3_000],
+        ),
+        # Two changes with a round each.
+        (
+            [
+                (10_000, changed()),
+                *states((10_100, "PreparingRebalance"), (13_000, "Stable")),
+                (20_000, changed()),
+                *states((20_100, "PreparingRebalance"), (21_000, "Stable")),
+            ],
+            [3_000, 1_000],
+        ),
+        # Two changes at the same time wait for the same round.
+        (
+            [
+                (10_000, changed("join")),
+                (10_000, changed("leave")),
+                *states((10_100, "PreparingRebalance"), (13_000, "Stable")),
+            ],
+            [3_000, 3_000],
+        ),
+        # The group becomes Stable in the very moment of the change: nothing to wait for.
+        (
+            [*states((8_000, "PreparingRebalance"), (10_000, "Stable")), (10_000, changed())],
+            [0],
+        ),
+        # Never Stable again: up to the end of the run at 100 s.
+        ([(10_000, changed()), *states((10_100, "PreparingRebalance"))], [90_000]),
+    ],
+)
+def test_time_to_stable_is_from_a_change_to_the_last_stable_before_the_next(timed, times):
+    history = two_members(BEGUN, timed)
+    assert metrics.time_to_stable_seconds(history) == pytest.approx(sum(times) / len(times) / 1_000)
+    assert metrics.time_to_stable_seconds_max(history) == pytest.approx(max(times) / 1_000)
+
+
+# --- balance
+
+
+def test_imbalance_is_the_most_over_the_mean_of_partitions():
+    """3 and 1 partitions: 3 over 2."""
+    history = two_members(round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}))
+    assert metrics.imbalance(history) == pytest.approx(1.5)
+
+
+def test_a_member_that_owns_nothing_counts_for_the_mean():
+    history = two_members(round_at(1_000, 1, {"a": {"t": [0, 1, 2, 3]}, "b": {}}))
+    assert metrics.imbalance(history) == pytest.approx(2)
+
+
+def test_weighted_imbalance_weighs_partitions_by_their_rates():
+    """10 + 20 + 30 against 40 records/s: 60 over 50."""
+    history = two_members(
+        (0, rates("t", 10.0, 20.0, 30.0, 40.0)),
+        round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}),
+    )
+    assert metrics.weighted_imbalance(history) == pytest.approx(1.2)
+
+
+def test_rates_count_while_the_assignment_is_in_force_each_for_its_time():
+    """In force from 20 s to 100 s. Partition 0 has 8 records/s for 20 s of it and 0 for 60 s: 2 on average;
+    partition 1 has 4, then 8: 7. The mean is 4.5, the most 7. What was before 20 s does not count."""
+    history = two_members(
+        (0, rates("t", 1_000.0, 0.0)),
+        (10_000, rates("t", 8.0, 4.0)),
+        round_at(20_000, 1, {"a": {"t": [0]}, "b": {"t": [1]}}),
+        (40_000, rates("t", 0.0, 8.0)),
+        topics={"t": 2},
+    )
+    assert metrics.weighted_imbalance(history) == pytest.approx(7 / 4.5)
+
+
+def test_partitions_that_were_added_have_no_rate_before():
+    """Partition 1 has 6 records/s for the second half of the time: 3, against 5 of partition 0."""
+    history = two_members(
+        (0, rates("t", 5.0)),
+        round_at(0, 1, {"a": {"t": [0]}, "b": {"t": [1]}}),
+        (50_000, rates("t", 5.0, 6.0)),
+        topics={"t": 2},
+    )
+    assert metrics.weighted_imbalance(history) == pytest.approx(5 / 4)
+
+
+def test_the_optimality_gap_is_the_sum_of_squares_over_the_least_less_one():
+    """9 + 1 over 4 + 4, less one."""
+    history = two_members(round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}))
+    assert metrics.optimality_gap(history) == pytest.approx(0.25)
+
+
+def test_the_gap_is_none_where_subscriptions_do_not_allow_more():
+    """Only a subscribes to u, so 3 and 1 is the best there is."""
+    history = history_of(
+        (0, started("a", "t", "u")),
+        (0, started("b", "t")),
+        round_at(1_000, 1, {"a": {"u": [0, 1, 2]}, "b": {"t": [0]}}),
+        topics={"t": 1, "u": 3},
+    )
+    assert metrics.optimality_gap(history) == 0
+    assert metrics.imbalance(history) == pytest.approx(1.5)
+
+
+def test_balance_is_that_of_the_assignment_at_the_end():
+    history = rebalanced({"a": [0, 1, 2, 3]}, {"a": [0, 1], "b": [2, 3]})
+    assert metrics.imbalance(history) == 1
+    assert metrics.optimality_gap(history) == 0
+
+
+# --- load and messages
+
+
+def test_lag_and_duplicates_are_put_together_from_the_measures():
+    history = two_members(
+        (10_000, measured(5.0, max_lag=70.0, lag_record_seconds=100.0, duplicates=2.0)),
+        (20_000, measured(30.0, max_lag=30.0, lag_record_seconds=50.5, duplicates=0.5)),
+    )
+    assert metrics.max_lag(history) == 70
+    assert metrics.lag_record_seconds(history) == pytest.approx(150.5)
+    assert metrics.duplicate_records(history) == pytest.approx(2.5)
+
+
+def test_messages_are_the_requests_of_all_kinds():
+    history = two_members(messages={"Heartbeat": 40, "JoinGroup": 2})
+    assert metrics.messages(history) == 42
+
+
+# --- runs without a figure
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        metrics.time_to_stable_seconds,
+        metrics.time_to_stable_seconds_max,
+        metrics.imbalance,
+        metrics.weighted_imbalance,
+        metrics.max_lag,
+        metrics.optimality_gap,
+    ],
+)
+def test_a_run_in_which_nothing_happened_has_no_such_figure(metric):
+    assert isnan(metric(history_of(topics={"t": 4})))
+
+
+@pytest.mark.parametrize("metric", [metrics.imbalance, metrics.weighted_imbalance, metrics.optimality_gap])
+@pytest.mark.parametrize(
+    "unsettled",
+    [
+        [(60_000, state("PreparingRebalance"))],
+        [(60_000, stopped("a", "crashed"))],
+        [(60_000, ev.ConsumerFailed(client="a", error="FENCED_INSTANCE_ID"))],
+    ],
+)
+def test_a_run_that_does_not_end_at_rest_has_no_balance(metric, unsettled):
+    history = two_members(
+        (0, rates("t", 1.0, 1.0, 1.0, 1.0)),
+        round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
+        unsettled,
+    )
+    assert isnan(metric(history))
+
+
+@pytest.mark.parametrize("timed", [[], [(0, rates("t", 0.0, 0.0, 0.0, 0.0))]])
+def test_without_records_there_is_no_weighted_imbalance(timed):
+    """Nobody said anything of rates, or they are zero."""
+    history = two_members(timed, round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}))
+    assert isnan(metrics.weighted_imbalance(history))
+
+
+def test_a_run_in_which_nothing_happened_counts_nothing():
+    history = history_of(topics={"t": 4})
+    counted = [metrics.rounds, metrics.moved_partitions, metrics.avoidable_moves, metrics.messages]
+    counted += [metrics.stopped_partition_seconds, metrics.lag_record_seconds, metrics.duplicate_records]
+    assert [metric(history) for metric in counted] == [0] * 7

@@ -1,0 +1,216 @@
+"""Whole runs: the scenarios kept here, what events do to processes, and that nothing is left to chance."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator_core import events as ev
+from coordinator_core.registry import default_registry
+from coordinator_core.scoring.history import History
+from coordinator_core.simulation.invariants import Invariants, check_trace
+from coordinator_core.simulation.run import Run, simulate
+from coordinator_core.simulation.scenario import parse_scenario
+from coordinator_core.simulation.scenario_files import load_scenario
+
+SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
+NAMES = ["scale-out", "leave", "bounce", "mixed-subscriptions", "rolling-deploy", "mentions-day"]
+STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+
+
+def scenario_of(*events, members=2, duration="3m", **fields):
+    document = {
+        "name": "test",
+        "duration": duration,
+        "topics": {"t": {"partitions": 6, "rate": 60}},
+        "members": [{"id": f"c{i}", "topics": ["t"], "process_rate": 100} for i in range(members)],
+        "events": list(events),
+        **fields,
+    }
+    return parse_scenario(document, where="test")
+
+
+def run(scenario, strategy="cooperative-sticky"):
+    watch = Invariants()
+    trace = simulate(scenario, strategy, default_registry(), watch=watch)
+    assert watch.violations == []
+    return trace, watch
+
+
+def seen(trace, kind, **fields):
+    found = [line for line in trace.events if isinstance(line.event, kind)]
+    return [e for e in found if all(getattr(e.event, k) == v for k, v in fields.items())]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_scenario_ends_stable_under_every_strategy(name, strategy):
+    trace, watch = run(load_scenario(SCENARIOS / f"{name}.yaml"), strategy)
+    assert trace.ended.group_state == "Stable"
+    assert watch.settled() == []
+    assert trace.ended.messages["Heartbeat"] > 0
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_equal_runs_give_equal_traces_byte_for_byte(strategy):
+    """C-84."""
+    scenario = load_scenario(SCENARIOS / "mixed-subscriptions.yaml")
+    first, second = (simulate(scenario, strategy, default_registry()) for _ in range(2))
+    assert first.encode() == second.encode()
+
+
+def test_another_seed_gives_another_run():
+    faulty = {"latency": [1, 50], "loss": 0.01}
+    one, two = (run(scenario_of(seed=seed, network=faulty))[0] for seed in (1, 2))
+    assert one.encode() != two.encode()
+
+
+def test_a_run_without_changes_has_one_round_and_no_more():
+    """Given nothing from outside, when an hour passes, then there is no round after the first (C-83)."""
+    trace, _ = run(scenario_of(duration="1h"))
+    assert len(seen(trace, ev.GenerationStarted)) == 1
+
+
+def test_every_round_of_a_run_says_its_cause():
+    """C-83."""
+    trace, _ = run(scenario_of({"at": "60s", "crash": "c1"}, {"at": "2m", "restart": "c1"}))
+    rounds = seen(trace, ev.GroupStateChanged, after="PreparingRebalance")
+    assert len(rounds) >= 3
+    assert all(line.event.cause for line in rounds)
+
+
+def test_who_leaves_gives_up_in_good_order_and_is_gone_at_once():
+    """PROTOCOL 5.3: LeaveGroup removes the member; its partitions move without a session timeout."""
+    trace, _ = run(scenario_of({"at": "60s", "leave": "c1"}))
+    (stopped,) = seen(trace, ev.MemberStopped, client="c1")
+    (revoked,) = seen(trace, ev.Revoked, client="c1")
+    (commit,) = [e for e in seen(trace, ev.OffsetsCommitted, client="c1") if e.at_ms >= 60_000]
+    assert commit.at_ms <= revoked.at_ms <= stopped.at_ms < 61_000
+    assert History(trace).settled[-1].members.keys() == {"c0"}
+    assert seen(trace, ev.MemberRemoved)[0].at_ms < 61_000
+
+
+def test_who_crashes_is_missed_when_its_session_ends():
+    """PROTOCOL 5.3: no LeaveGroup; the session timeout removes the member."""
+    trace, _ = run(scenario_of({"at": "60s", "crash": "c1"}, config={"session.timeout.ms": "10s"}))
+    (removed,) = seen(trace, ev.MemberRemoved)
+    assert 66_000 <= removed.at_ms <= 71_000
+    assert not seen(trace, ev.Revoked, client="c1")
+
+
+def test_a_static_member_that_bounces_within_its_session_causes_no_round():
+    """PROTOCOL 11.4, 6.5."""
+    events = [{"at": "60s", "leave": "c1"}, {"at": "70s", "restart": "c1"}]
+    trace, _ = run(scenario_of(*events), "cooperative-sticky+static")
+    assert len(seen(trace, ev.GenerationStarted)) == 1
+    assert len(seen(trace, ev.MemberReplaced)) == 1
+    before, after = History(trace).settled[-2:]
+    assert before.owners == after.owners
+
+
+def test_a_static_member_that_stays_away_is_missed_when_its_session_ends():
+    """PROTOCOL 6.5, C-44."""
+    trace, _ = run(scenario_of({"at": "60s", "leave": "c1"}), "range+static")
+    (removed,) = seen(trace, ev.MemberRemoved)
+    assert 60_000 + 42_000 <= removed.at_ms <= 60_000 + 46_000
+
+
+def test_a_stuck_handler_is_put_out_of_the_group_and_comes_back():
+    """Given no poll for max.poll.interval.ms, then the member leaves; when it polls again, what it owned is
+    lost, and it joins anew (PROTOCOL 9.9, C-56)."""
+    config = {"max.poll.interval.ms": "20s", "session.timeout.ms": "10s"}
+    trace, _ = run(scenario_of({"at": "60s", "pause": "c0", "for": "40s"}, config=config))
+    (lost,) = seen(trace, ev.Lost, client="c0")
+    assert lost.at_ms >= 100_000
+    left = [e for e in seen(trace, ev.MemberRemoved) if "max.poll.interval" in e.event.reason]
+    assert len(left) == 1
+    assert 80_000 <= left[0].at_ms <= 80_100
+    assert History(trace).settled[-1].members.keys() == {"c0", "c1"}
+
+
+def test_a_short_pause_changes_nothing():
+    trace, _ = run(scenario_of({"at": "60s", "pause": "c0", "for": "30s"}))
+    assert len(seen(trace, ev.GenerationStarted)) == 1
+
+
+def test_a_consumer_that_is_cut_off_is_fenced_and_learns_it_later():
+    """C-80: until it learns, it holds partitions that a valid member owns; that is counted, no violation."""
+    config = {"session.timeout.ms": "10s"}
+    trace, watch = run(scenario_of({"at": "60s", "cut": "c0", "for": "40s"}, config=config))
+    assert watch.zombie_partition_ms > 3 * 20_000
+    assert seen(trace, ev.Lost, client="c0")[0].at_ms > 100_000
+
+
+def test_a_failover_loses_no_offset_and_ends_stable():
+    """PROTOCOL 1.3, 8.2: another broker rebuilds the group from the log; nobody has to rejoin."""
+    trace, watch = run(scenario_of({"at": "60s", "coordinator_failover": {"down": "3s"}}))
+    assert len(seen(trace, ev.CoordinatorFailed)) == 1
+    assert len(seen(trace, ev.GenerationStarted)) == 1
+    assert watch.settled() == []
+    assert sum(line.event.duplicates for line in seen(trace, ev.LagMeasured)) == 0
+
+
+def test_partitions_that_are_added_are_found_by_the_leader_and_assigned():
+    """PROTOCOL 9.4."""
+    scenario = scenario_of({"at": "30s", "add_partitions": {"t": 9}}, config={"metadata.max.age.ms": "20s"})
+    trace, _ = run(scenario)
+    last = History(trace).last_settled
+    assert len(last.owners) == 9
+
+
+def test_a_changed_subscription_starts_a_round():
+    """PROTOCOL 9.4."""
+    topics = {"t": {"partitions": 6, "rate": 60}, "u": {"partitions": 2}}
+    event = {"at": "60s", "subscribe": "c1", "topics": ["u"]}
+    trace, _ = run(scenario_of(event, topics=topics))
+    owners = History(trace).last_settled.owners
+    assert {client for tp, client in owners.items() if tp.topic == "u"} == {"c1"}
+    assert {client for tp, client in owners.items() if tp.topic == "t"} == {"c0"}
+
+
+def test_a_rolling_restart_closes_and_starts_everybody_in_turn():
+    trace, _ = run(scenario_of({"at": "30s", "rolling_restart": {"every": "20s", "down": "5s"}}, members=3))
+    stopped = [line.event.client for line in seen(trace, ev.MemberStopped)]
+    started = [line.event.client for line in seen(trace, ev.MemberStarted)]
+    assert stopped == ["c0", "c1", "c2"]
+    assert started == ["c0", "c1", "c2"] * 2
+
+
+def test_a_group_lives_through_a_network_that_loses_and_doubles_messages():
+    """C-82: once the faults are over the group is Stable within the bound, and stays so."""
+    faulty = {"latency": [1, 200], "loss": 0.05, "duplicate": 0.1}
+    events = [{"at": "60s", "crash": "c1"}, {"at": "5m", "calm": True}]
+    config = {"session.timeout.ms": "10s", "max.poll.interval.ms": "30s", "request.timeout.ms": "10s"}
+    scenario = scenario_of(*events, members=4, duration="10m", network=faulty, config=config)
+    trace, watch = run(scenario)
+    assert watch.settled() == []
+    rounds = [line.at_ms for line in seen(trace, ev.GenerationStarted)]
+    assert max(rounds) < 5 * 60_000 + 3_000 + 2 * 30_000 + 10_000
+
+
+def test_the_trace_of_a_run_passes_the_checks_made_on_it_while_it_ran():
+    trace, _ = run(scenario_of({"at": "60s", "crash": "c1"}))
+    assert check_trace(trace) == []
+
+
+def test_the_load_is_measured_at_every_change_and_at_least_two_hundred_times():
+    trace, _ = run(scenario_of({"at": "61s", "crash": "c1"}))
+    measured = [line.at_ms for line in seen(trace, ev.LagMeasured)]
+    assert len(measured) >= 200
+    assert 61_000 in measured
+
+
+def test_records_that_were_handled_but_not_committed_are_handled_again():
+    """A crash loses at most what was handled since the last auto-commit."""
+    trace, _ = run(scenario_of({"at": "60s", "crash": "c1"}, config={"auto.commit.interval.ms": "5s"}))
+    again = sum(line.event.duplicates for line in seen(trace, ev.LagMeasured))
+    assert 0 < again <= 3 * 10 * 5 + 3
+
+
+def test_a_run_can_be_driven_step_by_step():
+    stepped = Run(scenario_of(), "range", default_registry())
+    for until_ms in range(0, 180_001, 777):
+        stepped.advance(until_ms)
+    stepped.advance(180_000)
+    at_once, _ = run(scenario_of(), "range")
+    protocol = [line for line in at_once.events if not isinstance(line.event, ev.LagMeasured)]
+    assert [e for e in stepped.finish().events if not isinstance(e.event, ev.LagMeasured)] == protocol
