@@ -135,8 +135,9 @@ def _checked(name: str, problem: Problem, assignment: GroupAssignment) -> GroupA
 def _check_subscribed(name: str, problem: Problem, owner: Int32Array) -> None:
     if problem.alike:
         return
-    held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
-    strange = held[~problem.eligible(owner[held], held)][:MOST_VIOLATIONS]
+    held = np.flatnonzero(owner != NO_OWNER)
+    holders = owner if len(held) == len(owner) else owner[held]
+    strange = held[~problem.eligible(holders, held)][:MOST_VIOLATIONS].astype(np.int32)
     if len(strange):
         raise AssignmentError(
             name,

@@ -58,7 +58,7 @@ class TopicIndex:
     ``offsets``  int32[T + 1]; the partitions of topic t are numbered offsets[t] .. offsets[t + 1] - 1.
     """
 
-    __slots__ = ("_position", "_remapped", "_topic_of_every", "offsets", "size", "topics")
+    __slots__ = ("_nobody", "_position", "_remapped", "_topic_of_every", "offsets", "size", "topics")
 
     def __init__(self, partition_counts: Mapping[str, int]) -> None:
         self.topics = tuple(java_order(partition_counts))
@@ -76,6 +76,7 @@ class TopicIndex:
         self._position: dict[str, int] = {t: i for i, t in enumerate(self.topics)}
         self._remapped: tuple[TopicIndex, Int32Array] | None = None
         self._topic_of_every: Int32Array | None = None
+        self._nobody: Int32Array | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -121,6 +122,14 @@ class TopicIndex:
             self._topic_of_every = np.repeat(positions, np.diff(self.offsets))
             self._topic_of_every.flags.writeable = False
         return self._topic_of_every
+
+    @property
+    def nobody(self) -> Int32Array:
+        """int32[size], all -1: the owners where nobody owns anything. Not to be written to."""
+        if self._nobody is None:
+            self._nobody = np.full(self.size, NO_OWNER, dtype=np.int32)
+            self._nobody.flags.writeable = False
+        return self._nobody
 
     def same_numbering(self, other: "TopicIndex") -> bool:
         """Whether every dense number means the same partition in both."""
@@ -230,9 +239,11 @@ class Partitions(AbstractSet[TopicPartition]):
         Partitions the index does not know are left out. Sets that share one index, as those of one
         assignment do, are renumbered together.
         """
+        if set(map(id, owned)) <= {id(NO_PARTITIONS)}:
+            return NOTHING, NOTHING
         shared = next((o._index for o in owned if o._index is not None), None)
         if shared is None or not all(o._index is shared or not len(o) for o in owned):
-            return _gathered([o.dense_in(index) if o is not NO_PARTITIONS else NOTHING for o in owned])
+            return _claims_by_topic(index, owned)
         numbers, holders = _gathered([NOTHING if o._dense is None else o._dense for o in owned])
         if index.same_numbering(shared):
             return numbers, holders
@@ -268,6 +279,32 @@ class Partitions(AbstractSet[TopicPartition]):
 
 NO_PARTITIONS = Partitions()
 NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
+
+
+def _claims_by_topic(index: TopicIndex, owned: Sequence[Partitions]) -> tuple[Int32Array, Int32Array]:
+    """The claims of sets that are kept topic by topic; one concatenation for all of them."""
+    offsets = index.offsets.tolist()
+    pieces: list[Int32Array] = []
+    at: list[int] = []
+    holder: list[int] = []
+    for member, partitions in enumerate(owned):
+        if partitions is NO_PARTITIONS:
+            continue
+        for topic, numbers in partitions.by_topic().items():
+            position = index.position(topic)
+            if position is not None:
+                pieces.append(numbers)
+                at.append(position)
+                holder.append(member)
+    if not pieces:
+        return NOTHING, NOTHING
+    counts = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
+    numbers = np.concatenate(pieces)
+    start = np.repeat(np.array([offsets[p] for p in at], dtype=np.int32), counts)
+    end = np.repeat(np.array([offsets[p + 1] for p in at], dtype=np.int32), counts)
+    known = (numbers >= 0) & (numbers < end - start)
+    holders = np.repeat(np.array(holder, dtype=np.int32), counts)
+    return (numbers + start)[known], holders[known]
 
 
 def _gathered(pieces: Sequence[Int32Array]) -> tuple[Int32Array, Int32Array]:

@@ -137,12 +137,20 @@ class Problem:
             signature[t] = at
         return signature, subscribers
 
-    def eligible(self, members: Int32Array, partitions: Int32Array) -> BoolArray:
+    @cached_property
+    def _class_rows(self) -> NDArray[np.intp]:
+        """intp[M]: where the row of each member's class begins in the flat `class_subscribes`."""
+        rows: NDArray[np.intp] = self.member_class.astype(np.intp)
+        rows *= self.class_subscribes.shape[1]
+        return rows
+
+    def eligible(self, members: Int32Array, partitions: NDArray[np.integer]) -> BoolArray:
         """bool[n]: whether each member subscribes to the topic of the partition beside it."""
         if self.alike:
             return np.ones(len(members), dtype=np.bool_)
-        topics = self.index.topic_of_every[partitions]
-        allowed: BoolArray = self.class_subscribes[self.member_class[members], topics]
+        cell = self._class_rows.take(members)
+        cell += self.index.topic_of_every.take(partitions)
+        allowed: BoolArray = self.class_subscribes.ravel().take(cell)
         return allowed
 
 
@@ -165,7 +173,7 @@ def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
         members=tuple(members),
         member_class=member_class,
         class_subscribes=class_subscribes,
-        owner=np.full(index.size, NO_OWNER, dtype=np.int32),
+        owner=np.full(index.size, NO_OWNER, dtype=np.int32) if len(claim_partition) else index.nobody,
         claim_partition=claim_partition,
         claim_member=claim_member,
         racks=_racks(cluster, index, [s.rack for s in subscriptions]),
@@ -239,7 +247,7 @@ def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> 
     described = [t for t, info in cluster.topics.items() if info.racks is not None]
     for topic in described:
         _same_length(topic, "racks", cluster.topics[topic])
-    named = {rack for rack in racks if rack}
+    named = {rack for rack in racks if rack} if racks.count(None) < len(racks) else set()
     if not named or not described:
         return None
     replicas: dict[tuple[str, ...], int] = {(): 0}
@@ -296,7 +304,7 @@ def _same_length(topic: str, what: str, info: TopicInfo) -> None:
 
 
 def _capacity(members: Sequence[str], capacity: Sequence[float | None]) -> FloatArray | None:
-    if all(each is None for each in capacity):
+    if capacity.count(None) == len(capacity):
         return None
     for member, each in zip(members, capacity, strict=True):
         if each is not None and not each > 0:

@@ -5,7 +5,11 @@ from typing import NamedTuple
 
 from coordinator_core.assignor import ArrayAssignor, Assignor, compute_assignment
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, java_order
-from coordinator_core.protocol.consumer_protocol import decode_subscription, encode_assignment
+from coordinator_core.protocol.consumer_protocol import (
+    KnownTopics,
+    decode_subscription,
+    encode_assignment,
+)
 from coordinator_core.protocol.messages import JoinGroupMember, SyncGroupAssignment
 
 
@@ -18,12 +22,17 @@ class Led(NamedTuple):
 
 def decode_members(members: Iterable[JoinGroupMember]) -> dict[str, Subscription]:
     """Member id -> subscription; an id that comes twice counts once (C-68). Raises ProtocolError."""
-    return {m.member_id: decode_subscription(m.metadata, instance_id=m.group_instance_id) for m in members}
+    known = KnownTopics()
+    return {
+        m.member_id: decode_subscription(m.metadata, instance_id=m.group_instance_id, known=known)
+        for m in members
+    }
 
 
 def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
     """Every topic that some member subscribes to, sorted."""
-    return tuple(java_order(dict.fromkeys(t for s in members.values() for t in s.topics)))
+    lists = {id(s.topics): s.topics for s in members.values()}
+    return tuple(java_order(dict.fromkeys(t for topics in lists.values() for t in topics)))
 
 
 def lead(assignor: Assignor | ArrayAssignor, cluster: Cluster, members: dict[str, Subscription]) -> Led:

@@ -43,7 +43,8 @@ def _dealt_afresh(partition_starts: IntArray, member_starts: IntArray) -> Int32A
     for first, end, size in zip(
         member_starts.tolist(), member_starts[1:].tolist(), np.diff(partition_starts).tolist(), strict=False
     ):
-        circles.append(np.resize(np.arange(first, end, dtype=np.int32), size))
+        members = np.arange(first, end, dtype=np.int32)
+        circles.append(np.tile(members, -(-size // len(members)))[:size])
     return circles[0] if len(circles) == 1 else np.concatenate(circles)
 
 

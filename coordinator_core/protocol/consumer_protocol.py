@@ -42,11 +42,26 @@ def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTI
     return b"".join(parts)
 
 
-def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Subscription:
+class KnownTopics:
+    """The topics that the last subscription listed, and their bytes: most members of a group list the same.
+
+    Subscriptions decoded with the same `KnownTopics` share the tuple where they do.
+    """
+
+    __slots__ = ("encoded", "topics")
+
+    def __init__(self) -> None:
+        self.encoded = b""
+        self.topics: tuple[str, ...] = ()
+
+
+def decode_subscription(
+    data: bytes, *, instance_id: str | None = None, known: KnownTopics | None = None
+) -> Subscription:
     """The inverse; the instance id, which travels in JoinGroup, is put in from outside."""
     reader = _Reader(data, "subscription")
     version = reader.i16()
-    topics = tuple(reader.string() for _ in range(reader.count()))
+    topics = reader.topics(known or KnownTopics())
     user_data = reader.nullable_bytes()
     owned, generation, rack = NO_PARTITIONS, NO_GENERATION, None
     if version >= 1:
@@ -109,6 +124,16 @@ class _Reader:
             )
         self._at += size
         return piece
+
+    def topics(self, known: KnownTopics) -> tuple[str, ...]:
+        """A list of names; one that begins with the bytes known is the one known."""
+        begin = self._at
+        if known.encoded and self._data.startswith(known.encoded, begin):
+            self._at += len(known.encoded)
+            return known.topics
+        known.topics = tuple(self.string() for _ in range(self.count()))
+        known.encoded = self._data[begin : self._at]
+        return known.topics
 
     def i16(self) -> int:
         value: int = _I16.unpack(self._take(2))[0]

@@ -1,6 +1,7 @@
 """How long assigning takes: fresh, after a join, after a leave; alone, as a leader's work, and beside others.
 
-Measured from group and cluster objects to an assignment whose every member has been read. Run with
+Measured from group and cluster objects to an assignment object whose every member can be read; what reading
+all of them adds is measured beside it. Run with
 ``python -m pytest tests/benchmarks --benchmark-only --benchmark-json=results.json``, then
 ``python -m tests.benchmarks.table results.json``.
 """
@@ -57,7 +58,7 @@ def measure(benchmark, function, arguments, *, who, change, size, shape):
     """Rounds in which nothing is left from the round before: each gets arguments of its own."""
     benchmark.group = f"{size} {shape}"
     benchmark.extra_info.update(who=who, change=change, size=size, shape=shape)
-    rounds = 7 if size in FIRST_THREE[:2] else 3
+    rounds = 15 if size in FIRST_THREE else 7
     return benchmark.pedantic(function, setup=lambda: (arguments(), {}), rounds=rounds, warmup_rounds=1)
 
 
@@ -76,15 +77,37 @@ def test_assigning(benchmark, assignor, change, size, shape):
     made = default_registry().assignor(assignor)
 
     def run(topics):
-        assignment = compute_assignment(made, topics, members)
-        return sum(len(assignment[m]) for m in members)
+        return compute_assignment(made, topics, members)
 
-    given = measure(
+    assignment = measure(
         benchmark, run, lambda: (cluster(size),), who=assignor, change=change, size=size, shape=shape
     )
+    given = sum(len(assignment[m]) for m in members)
     held_back = assignor == "cooperative-sticky" and change == "join"
     assert given <= SIZES[size][1]
     assert given == SIZES[size][1] or held_back
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_assigning_and_reading(benchmark, size):
+    """The same for Sticky, and every member's partitions read from the object."""
+    members = group_of("sticky", "join", size, "equal")
+    made = default_registry().assignor("sticky")
+
+    def run(topics):
+        assignment = compute_assignment(made, topics, members)
+        return [assignment[m] for m in members]
+
+    read = measure(
+        benchmark,
+        run,
+        lambda: (cluster(size),),
+        who="sticky, read whole",
+        change="join",
+        size=size,
+        shape="equal",
+    )
+    assert sum(map(len, read)) == SIZES[size][1]
 
 
 def joining(assignor, members):

@@ -23,13 +23,14 @@ def subscriptions(size, shape, *, extra=0):
     """Member id -> topics. ``extra`` more members than the size says, at the end."""
     members, _, topic_count = SIZES[size]
     topics = tuple(cluster(size).topics)
+    fifths = [topics[i * topic_count // 5 : (i + 1) * topic_count // 5] for i in range(5)]
     random = Random(11)
     made = {}
     for m in range(members + extra):
         if shape == "equal":
             chosen = topics
         elif shape == "disjoint":
-            chosen = topics[(m % 5) * topic_count // 5 : (m % 5 + 1) * topic_count // 5]
+            chosen = fifths[m % 5]
         else:
             chosen = tuple(sorted(random.sample(topics, topic_count // 2)))
         made[f"member-{m:05}"] = chosen
