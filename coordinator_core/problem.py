@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +155,9 @@ class Problem:
         return allowed
 
 
+_FIELDS = attrgetter("topics", "owned", "rack", "capacity")
+
+
 def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
     """The array view of a group on a cluster.
 
@@ -163,8 +167,9 @@ def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
     index = cluster.index
     members = group.sorted_members()
     subscriptions = group.in_order(members)
-    member_class, class_subscribes = _classes(index, [s.topics for s in subscriptions])
-    owned = [s.owned for s in subscriptions]
+    fields = zip(*map(_FIELDS, subscriptions), strict=True) if subscriptions else ((), (), (), ())
+    topics, owned, member_racks, capacity = fields
+    member_class, class_subscribes = _classes(index, topics)
     claim_partition, claim_member = Partitions.claims(index, owned)
     bare = Problem(
         cluster=cluster,
@@ -176,9 +181,9 @@ def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
         owner=np.full(index.size, NO_OWNER, dtype=np.int32) if len(claim_partition) else index.nobody,
         claim_partition=claim_partition,
         claim_member=claim_member,
-        racks=_racks(cluster, index, [s.rack for s in subscriptions]),
+        racks=_racks(cluster, index, member_racks),
         weights=_weights(cluster, index),
-        capacity=_capacity(members, [s.capacity for s in subscriptions]),
+        capacity=_capacity(members, capacity),
     )
     if len(claim_partition):
         _resolve_claims(bare, subscriptions)
