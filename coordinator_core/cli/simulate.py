@@ -147,4 +147,6 @@ def _picture(trace: Trace) -> str:
     history = History(trace)
     lanes = dict(sorted(history.spans.items())[:MOST_LANES])
     title = f"{trace.scenario} under {trace.strategy}"
+    if len(history.spans) > MOST_LANES:
+        title += f" (the first {MOST_LANES} of {len(history.spans):,} partitions)"
     return ownership_svg(lanes, title=title, from_ms=0, to_ms=trace.started.duration_ms, marks=history.marks)

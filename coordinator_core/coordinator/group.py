@@ -121,6 +121,13 @@ class Group:
         """The number of the next generation: greater than any before."""
         return max(self.generation, self.handed_out) + 1
 
+    def lost_a_round(self) -> bool:
+        """Whether the coordinator before may have handed out a generation that was never stored.
+
+        Who joins again may have that one, and must not be given the older one that was.
+        """
+        return self.handed_out > self.generation
+
     def joining_members(self) -> Iterator[Member]:
         """Those whose JoinGroup is parked, in the order they joined the group."""
         return (m for m in self.members.values() if m.joining is not None)

@@ -158,7 +158,7 @@ def _rejoin(step: Step, group: Group, request_id: int, request: JoinGroupRequest
         member.joining = request_id
         rebalance.answer_join(step, group, member)
         return
-    if state is GroupState.STABLE and unchanged and not leads:
+    if state is GroupState.STABLE and unchanged and not leads and not group.lost_a_round():
         member.joining = request_id
         rebalance.answer_join(step, group, member)
         return

@@ -18,6 +18,10 @@ _LABEL_WIDTH = 90
 _WIDTH = 860
 _TOP = 44
 _NARROWEST_LABEL = 16.0
+_LEGEND_COLUMNS = 6
+_LEGEND_WIDTH = 126
+_LEGEND_HEIGHT = 18
+_LONGEST_NAME = 17
 
 
 class Span(NamedTuple):
@@ -50,7 +54,8 @@ def ownership_svg(
     clients = sorted({span.client for spans in lanes.values() for span in spans})
     colours = {client: PALETTE[i % len(PALETTE)] for i, client in enumerate(clients)}
     letters = {client: _letter(i) for i, client in enumerate(clients)}
-    height = _TOP + _LANE_HEIGHT * len(lanes) + 44
+    legend_rows = len(clients) // _LEGEND_COLUMNS + 1
+    height = _TOP + _LANE_HEIGHT * len(lanes) + 26 + _LEGEND_HEIGHT * legend_rows
     scale = (_WIDTH - _LABEL_WIDTH - 10) / max(1, to_ms - from_ms)
 
     def x(at_ms: int) -> float:
@@ -113,19 +118,17 @@ def _mark(at: float, bottom: int, label: str) -> str:
 def _legend(
     clients: Sequence[str], colours: Mapping[str, str], letters: Mapping[str, str], baseline: int
 ) -> str:
-    step = min(120.0, (_WIDTH - _LABEL_WIDTH - 90) / max(1, len(clients)))
-    parts = [
-        f'<rect x="{_LABEL_WIDTH + i * step:.1f}" y="{baseline - 10}" width="12" height="12" '
-        f'fill="{colours[client]}" stroke="#444" stroke-width="0.5"/>'
-        f'<text x="{_LABEL_WIDTH + i * step + 16:.1f}" y="{baseline}">'
-        f"{letters[client]} {escape(client)}</text>"
-        for i, client in enumerate(clients)
-    ]
-    end = _LABEL_WIDTH + len(clients) * step
-    parts.append(
-        f'<rect x="{end:.1f}" y="{baseline - 10}" width="12" height="12" fill="url(#gap)" stroke="#444" '
-        f'stroke-width="0.5"/><text x="{end + 16:.1f}" y="{baseline}">nobody</text>'
-    )
+    """Rows of entries, the last of which is for nobody."""
+    entries = [(colours[client], f"{letters[client]} {client}") for client in clients]
+    parts = []
+    for i, (fill, label) in enumerate([*entries, ("url(#gap)", "nobody")]):
+        row, column = divmod(i, _LEGEND_COLUMNS)
+        left, at = _LABEL_WIDTH + column * _LEGEND_WIDTH, baseline + row * _LEGEND_HEIGHT
+        shown = label if len(label) <= _LONGEST_NAME else label[: _LONGEST_NAME - 1] + "…"
+        parts.append(
+            f'<rect x="{left}" y="{at - 10}" width="12" height="12" fill="{fill}" stroke="#444" '
+            f'stroke-width="0.5"/><text x="{left + 16}" y="{at}">{escape(shown)}</text>'
+        )
     return "\n".join(parts)
 
 

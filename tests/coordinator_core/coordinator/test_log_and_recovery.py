@@ -331,3 +331,16 @@ def test_the_join_phase_waits_until_its_generation_is_written_down(bench):
     assert not set(joins) & bench.replies.keys()
     bench.sleep(100)
     assert {bench.replies[j].generation_id for j in joins} == {2}
+
+
+def test_a_member_of_a_round_that_was_lost_is_not_given_the_generation_before_it(bench, make_bench):
+    """Given a round that was joined but not synced, when another coordinator takes over and an unchanged
+    follower joins again, then a new round starts: its generation would go back otherwise. C-81."""
+    leader, follower = bench.stable_group(2)
+    bench.join(leader)
+    bench.join(follower)
+    assert bench.group().generation == 2
+    other = make_bench(log=bench.log, now_ms=bench.now_ms)
+    assert (other.state(), other.group().generation) == (GroupState.STABLE, 1)
+    assert other.join(follower) not in other.replies
+    assert other.state() is GroupState.PREPARING_REBALANCE
