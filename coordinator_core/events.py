@@ -125,10 +125,16 @@ class CoordinatorFailed(_Event, frozen=True):
 
 
 class CoordinatorElected(_Event, frozen=True):
-    """A broker has taken over the group's partition of the offsets topic and replayed its log."""
+    """A broker has taken over the group's partition of the offsets topic and replayed its log.
+
+    ``group_state``, ``generation`` and ``members`` are the group's as the log tells it; "" when it has none.
+    """
 
     node: int
     groups: int
+    group_state: str = ""
+    generation: int = -1
+    members: list[str] = []
 
 
 # --- emitted by the coordinator

@@ -18,7 +18,9 @@ README = (ROOT / "README.md").read_text()
 
 
 def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    """The fenced blocks of a language; "" for those that show output."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [text for named, text in fenced if named == language]
 
 
 def commands():

@@ -85,6 +85,7 @@ class History:
             ev.PartitionsAdded: self._partitions_added,
             ev.RatesChanged: self._rates_changed,
             ev.GroupStateChanged: self._state_changed,
+            ev.CoordinatorElected: self._coordinator_elected,
             ev.GenerationStarted: self._generation_started,
             ev.Joined: self._joined,
             ev.Revoked: self._given_up,
@@ -181,6 +182,12 @@ class History:
         self.states.append((self._at_ms, event.after))
         if event.after == STABLE:
             self.stable_ms.append(self._at_ms)
+
+    def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
+        if event.group_state:
+            self._state, self._generation = event.group_state, event.generation
+            self._group_size = len(event.members)
+            self.states.append((self._at_ms, event.group_state))
 
     def _generation_started(self, event: ev.GenerationStarted) -> None:
         self._generation = event.generation

@@ -69,6 +69,8 @@ class _Teller:
         elif isinstance(event, (ev.Revoked, ev.Lost, ev.Assigned)):
             self._moved(event)
         else:
+            if isinstance(event, ev.CoordinatorElected) and self._round and self._round.stable_ms is None:
+                self._round = None  # whoever takes over knows nothing of it
             text = _happened(event)
             if text:
                 self.told.append(Happened(at_ms, text))

@@ -80,7 +80,7 @@ class Brokers:
         self._config, self._random = config, random
         self._clock, self._network, self._load, self._emit = clock, network, load, emit
         partitions = config.offsets_topic_partitions
-        self._home = home_partition(group, partitions)
+        self._group, self._home = group, home_partition(group, partitions)
         self._leaders = {p: p % count for p in range(partitions)}
         self._requests = 0
         self._metadata: MetadataResponse | None = None
@@ -169,6 +169,8 @@ class Brokers:
         for partition in partitions:
             records = self.log.read(partition)
             self._carry_out(node, coordinator.on_loaded(partition, records, now_ms=self._clock.now_ms))
+        if self._home in partitions:
+            self._emit(_elected(node, coordinator, self._group))
 
     def _started(self, node: int) -> _Broker:
         coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)))
@@ -256,3 +258,17 @@ class Brokers:
         if end is None:
             return ListedOffset(topic, number, -1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return ListedOffset(topic, number, 0 if timestamp == EARLIEST else end)
+
+
+def _elected(node: int, coordinator: Coordinator, group_id: str) -> ev.CoordinatorElected:
+    groups = len(coordinator.group_ids())
+    group = coordinator.group(group_id)
+    if group is None:
+        return ev.CoordinatorElected(node=node, groups=groups)
+    return ev.CoordinatorElected(
+        node=node,
+        groups=groups,
+        group_state=group.state.value,
+        generation=group.generation,
+        members=list(group.members),
+    )

@@ -63,7 +63,7 @@ class Invariants:
         self._claims: dict[TopicPartition, dict[str, None]] = {}
         self._contested: dict[TopicPartition, None] = {}
         self._committed: dict[TopicPartition, int] = {}
-        self._known_state = True
+        self._highest = -1
         self._see: dict[type[Any], Callable[[Any], None]] = {
             ev.RunStarted: self._run_started,
             ev.PartitionsAdded: self._partitions_added,
@@ -71,7 +71,7 @@ class Invariants:
             ev.MemberStopped: self._member_gone,
             ev.ConsumerFailed: self._member_gone,
             ev.SubscriptionChanged: self._subscription_changed,
-            ev.CoordinatorFailed: self._coordinator_failed,
+            ev.CoordinatorElected: self._coordinator_elected,
             ev.GroupStateChanged: self._state_changed,
             ev.MemberAdded: self._member_added,
             ev.MemberRemoved: self._member_removed,
@@ -172,19 +172,22 @@ class Invariants:
         if consumer is not None:
             consumer.topics = frozenset(event.topics)
 
-    def _coordinator_failed(self, event: ev.CoordinatorFailed) -> None:  # noqa: ARG002 - that it did counts
-        self._known_state = False
+    def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
+        """What was not in the log did not happen: the group goes on from there."""
+        self.state, self.generation = event.group_state, event.generation
+        self._members = dict.fromkeys(event.members)
+        self._check_owners()
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
-        if self._known_state and self.state and event.before != self.state:
+        if self.state and event.before != self.state:
             self._violated("one state", f"left {event.before}, but was {self.state}")
         if event.after != event.before and event.after not in LEGAL_MOVES[event.before]:
             self._violated("legal moves", f"{event.before} to {event.after}")
         if event.after == "PreparingRebalance" and not event.cause:
             self._violated("every rebalance has a cause", f"none in generation {event.generation}")
-        if event.generation < self.generation and self._known_state:
+        if event.generation < self.generation:
             self._violated("generations only grow", f"{self.generation} to {event.generation}")
-        self.state, self._known_state = event.after, True
+        self.state = event.after
         self.generation = max(self.generation, event.generation)
 
     def _member_added(self, event: ev.MemberAdded) -> None:
@@ -200,9 +203,9 @@ class Invariants:
     def _generation_started(self, event: ev.GenerationStarted) -> None:
         if event.leader not in event.members:
             self._violated("one leader, who is a member", f"{event.leader} leads {event.generation}")
-        if event.generation < self.generation:
-            self._violated("generations only grow", f"{self.generation} to {event.generation}")
-        self.generation = event.generation
+        if event.generation <= self._highest:
+            self._violated("generations only grow", f"{self._highest} to {event.generation}")
+        self.generation = self._highest = event.generation
         self._members = dict.fromkeys(event.members)
         self._check_owners()
 

@@ -156,6 +156,8 @@ class Run:
         now_ms = self.clock.now_ms
         if isinstance(event, ev.GroupStateChanged):
             self._group_state, self._generation = event.after, event.generation
+        elif isinstance(event, ev.CoordinatorElected) and event.group_state:
+            self._group_state, self._generation = event.group_state, event.generation
         elif isinstance(event, ev.GenerationStarted):
             self._generation = event.generation
         self._events.append(ev.TraceEvent(now_ms, event))
