@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, cast
 import msgspec
 import typer
 
-from coordinator_core.assignor import compute_assignment
+from coordinator_core.assignor import Assignor, compute_assignment
 from coordinator_core.cli.output import ExitStatus, complain, give_up
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.registry import Registry, default_registry
@@ -20,6 +20,7 @@ from coordinator_core.simulation.group_document import assignment_document, pars
 
 LONGEST_LINE = 64 * 2**20
 _CHUNK = 2**20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def assign(
@@ -70,11 +71,18 @@ def assigned_line(
         if name is None:
             expected = f"one of {', '.join(sorted(registry.assignors()))}, here or as --assignor"
             raise InputError(f"{where}: assignor", "nothing", expected)
-        assignment = compute_assignment(registry.assignor(name), parsed.cluster, parsed.group)
+        assignment = compute_assignment(_assignor(name, where, registry), parsed.cluster, parsed.group)
         document["assignment"] = assignment_document(assignment, list(parsed.group))
     except RebalanceLabError as problem:
         document["error"] = str(problem)
     return document
+
+
+def _assignor(name: str, where: str, registry: Registry) -> Assignor:
+    try:
+        return registry.assignor(name)
+    except InputError as problem:
+        raise InputError(f"{where}: {problem.where}", problem.found, problem.expected) from None
 
 
 def _decoded(line: bytes, where: str) -> dict[str, Any]:
@@ -94,6 +102,7 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes | InputErro
     try:
         while line := stream.readline(LONGEST_LINE + 1):
             number += 1
+            line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
             if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
                 size = len(line) + _skip_line(stream)
                 found = f"a line of {size:,} bytes"

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, stdout, write_whole
+from coordinator_core.cli.output import ExitStatus, check_path, complain, stdout, write_whole
 from coordinator_core.cli.running import Ran, available_cores, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
@@ -62,16 +62,19 @@ def compare(
     for name in strategies:
         registry.strategy(name)
     opened = opened_scenario(scenario, seed)
+    paths: dict[str, Path] = {}
     if trace is not None:
         _make_folder(trace)
+        paths = {s: trace / f"{_file_name(opened.name)}.{_file_name(s)}.jsonl" for s in strategies}
+        for path in paths.values():
+            check_path(path)
     ran = run_all(opened, strategies, jobs=jobs or available_cores(), keep_traces=trace is not None)
+    _print(opened.name, opened.seed, ran, output)
     for each in ran:
-        if each.trace is not None and trace is not None:
-            name = f"{_file_name(opened.name)}.{_file_name(each.strategy)}.jsonl"
-            write_whole(trace / name, each.trace.encode())
         if each.error:
             complain(f"strategy {each.strategy!r}: {each.error}")
-    _print(opened.name, opened.seed, ran, output)
+        if each.trace is not None:
+            write_whole(paths[each.strategy], each.trace.encode())
     if any(each.error for each in ran):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 

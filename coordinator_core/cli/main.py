@@ -1,6 +1,5 @@
 """The ``rebalance-lab`` command: what there is, and how errors leave it."""
 
-import os
 import sys
 
 import typer
@@ -35,12 +34,9 @@ def _every_command(context: typer.Context) -> None:
 
 
 def run() -> None:
-    """The console script: errors of ours are one line, and a closed pipe is no error."""
+    """The console script: errors of ours are one line."""
     try:
         app()
     except RebalanceLabError as problem:
         complain(problem)
         sys.exit(int(ExitStatus.WRONG_USE))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(int(ExitStatus.SOME_INPUTS_FAILED))

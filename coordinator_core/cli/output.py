@@ -1,7 +1,8 @@
 """Where the command writes: results to stdout, everything else to stderr; and its exit statuses."""
 
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from errno import EISDIR
 from os import strerror
@@ -55,15 +56,30 @@ def give_up(problem: object, status: ExitStatus = ExitStatus.WRONG_USE) -> NoRet
     raise typer.Exit(int(status))
 
 
+def check_path(path: Path | None) -> None:
+    """Raises InputError for a path that cannot be written to, before any long work is done."""
+    if path is not None:
+        with _unfinished(path) as unfinished:
+            unfinished.write_bytes(b"")
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """A file, whole or not at all: it appears under its name when it is complete."""
+    with _unfinished(path) as unfinished:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+
+
+@contextmanager
+def _unfinished(path: Path) -> Iterator[Path]:
+    """A name beside the file's for what is not complete yet; nothing stays behind under it."""
     unfinished = path.parent / f"{path.name}.part"
     try:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, strerror(EISDIR))
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
+        yield unfinished
     except OSError as problem:
+        raise InputError(str(path), f"a path that cannot be written ({problem.strerror})", "a file") from None
+    finally:
         with suppress(OSError):
             unfinished.unlink()
-        raise InputError(str(path), f"a path that cannot be written ({problem.strerror})", "a file") from None

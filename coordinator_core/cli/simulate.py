@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, give_up, stdout, write_whole
+from coordinator_core.cli.output import ExitStatus, check_path, complain, give_up, stdout, write_whole
 from coordinator_core.cli.running import run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.registry import default_registry
@@ -53,6 +53,8 @@ def simulate(
     What must hold in every run is checked on the way.
     """
     default_registry().strategy(strategy)
+    check_path(trace)
+    check_path(picture)
     opened = opened_scenario(scenario, seed)
     watch = Invariants()
     (ran,) = run_all(opened, [strategy], jobs=1, keep_traces=True, watch=watch)

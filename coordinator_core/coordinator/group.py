@@ -117,6 +117,13 @@ class Group:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE
 
+    def check_member(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """Whether a request comes from a member, and in the current generation (PROTOCOL 4.1)."""
+        error = self.check_identity(member_id, instance_id)
+        if error is ErrorCode.NONE and generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        return error
+
     def next_generation(self) -> int:
         """The number of the next generation: greater than any before."""
         return max(self.generation, self.handed_out) + 1

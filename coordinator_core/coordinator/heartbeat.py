@@ -23,11 +23,7 @@ def _check(group: Group | None, request: HeartbeatRequest) -> ErrorCode:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = group.check_identity(request.member_id, request.group_instance_id)
-    if error is not ErrorCode.NONE:
-        return error
-    if request.generation_id != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    if group.state is GroupState.PREPARING_REBALANCE:
+    error = group.check_member(request.member_id, request.group_instance_id, request.generation_id)
+    if error is ErrorCode.NONE and group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    return error

@@ -66,14 +66,10 @@ def _check(group: Group | None, request: OffsetCommitRequest) -> ErrorCode:
     managed = request.generation_id >= 0 or request.member_id != NO_MEMBER
     if not managed and request.group_instance_id is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = group.check_identity(request.member_id, request.group_instance_id)
-    if error is not ErrorCode.NONE:
-        return error
-    if request.generation_id != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    error = group.check_member(request.member_id, request.group_instance_id, request.generation_id)
+    if error is ErrorCode.NONE and group.state is GroupState.COMPLETING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    return error
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,9 @@ def _check(group: Group | None, request: SyncGroupRequest) -> ErrorCode:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    error = group.check_identity(request.member_id, request.group_instance_id)
+    error = group.check_member(request.member_id, request.group_instance_id, request.generation_id)
     if error is not ErrorCode.NONE:
         return error
-    if request.generation_id != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
     type_differs = request.protocol_type not in (None, group.protocol_type)
     if type_differs or request.protocol_name not in (None, group.protocol_name):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -53,12 +53,6 @@ class Trace:
         """JSON Lines, one event a line; equal traces give equal bytes."""
         return msgspec.json.Encoder().encode_lines(self.events)
 
-    def write(self, path: Path) -> None:
-        """To a file, whole or not at all: it appears under its name when it is complete."""
-        unfinished = path.with_name(path.name + ".part")
-        unfinished.write_bytes(self.encode())
-        unfinished.replace(path)
-
 
 def read_trace(path: Path) -> Trace:
     """A trace from a file. Raises InputError that names the file and the line."""
