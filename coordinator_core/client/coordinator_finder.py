@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from coordinator_core.client.core import ConsumerError, Core
+from coordinator_core.client.core import Core
 from coordinator_core.client.error_actions import FIND, Action, action
 from coordinator_core.client.requests import Answer, Failure
+from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -44,4 +45,4 @@ class CoordinatorFinder:
             return
         self._retry_ms = now_ms + self._core.config.retry_backoff_ms
         if isinstance(answer, FindCoordinatorResponse) and action(FIND, answer.error) is Action.FATAL:
-            self._core.fail(ConsumerError(f"FindCoordinator: {answer.error.name}"))
+            self._core.fail(ProtocolError("FindCoordinator", answer.error.name))

@@ -9,7 +9,6 @@ from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.outcome import Effects
 from coordinator_core.client.requests import Completion, RequestQueue
 from coordinator_core.client.subscription import Subscriptions
-from coordinator_core.errors import RebalanceLabError
 from coordinator_core.events import ConsumerFailed
 from coordinator_core.protocol.messages import Request
 
@@ -48,7 +47,3 @@ class Core:
             self.failure = str(error)
             self.effects.events.append(ConsumerFailed(client=self.config.client_id, error=self.failure))
         self.effects.fail(error)
-
-
-class ConsumerError(RebalanceLabError):
-    """The group, or what the consumer was told to do, does not let it go on."""

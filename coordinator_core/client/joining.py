@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 from coordinator_core.assignor import ArrayAssignor, Assignor, subscription_user_data, tell_assignment
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
-from coordinator_core.client.core import ConsumerError, Core
+from coordinator_core.client.core import Core
 from coordinator_core.client.error_actions import JOIN, SYNC, Action, action
 from coordinator_core.client.generation import NO_PART, Generation
 from coordinator_core.client.heartbeat import Heartbeat
@@ -192,8 +192,8 @@ class Joining:
         if self._membership.state is not MemberState.PREPARING_REBALANCE:
             return  # it has left, or lost its membership, since it asked
         if answer.protocol_type not in (None, PROTOCOL_TYPE) or answer.protocol_name not in self._assignors:
-            problem = f"JoinGroup: the group chose {answer.protocol_type}/{answer.protocol_name}"
-            self._core.fail(ConsumerError(problem))
+            problem = f"the group chose {answer.protocol_type}/{answer.protocol_name}"
+            self._core.fail(ProtocolError("JoinGroup", problem))
             return
         self._joined(answer, now_ms=now_ms)
 
@@ -308,7 +308,7 @@ class Joining:
         if sent != current.generation or current.state is not MemberState.COMPLETING_REBALANCE:
             return  # the generation was lost meanwhile (PITFALLS C-49)
         if answer.protocol_name not in (None, sent.protocol):
-            self._core.fail(ConsumerError(f"SyncGroup: an assignment of {answer.protocol_name}"))
+            self._core.fail(ProtocolError("SyncGroup", f"an assignment of {answer.protocol_name}"))
             return
         current.move_to(MemberState.STABLE)
         current.rejoin_requested = False

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 from coordinator_core.assignor import ArrayAssignor, Assignor, supported_protocols
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
-from coordinator_core.client.core import ConsumerError, Core
+from coordinator_core.client.core import Core
 from coordinator_core.client.error_actions import Action
 from coordinator_core.client.generation import NO_PART, Generation
 from coordinator_core.client.requests import Answer
 from coordinator_core.client.states import MEMBER_MOVES, MemberState, check_move
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.events import ClientStateChanged
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -88,7 +88,7 @@ class Membership:
             if sent == self.generation:
                 if error is ErrorCode.FENCED_INSTANCE_ID:  # what it owns is another's by now
                     self.reset(what, keep_member_id=False)
-                self._core.fail(ConsumerError(what))
+                self._core.fail(ProtocolError(api, error.name))
         elif action is Action.REDISCOVER:
             self._coordinator.lose(now_ms=now_ms)
         elif action is Action.BACK_OFF:

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
-from coordinator_core.client.core import ConsumerError, Core
+from coordinator_core.client.core import Core
 from coordinator_core.client.error_actions import COMMIT, Action, action
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.membership import Membership
 from coordinator_core.client.outcome import PositionSource
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.client.states import MemberState
+from coordinator_core.errors import ProtocolError
 from coordinator_core.events import OffsetsCommitted
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -190,7 +191,7 @@ class Offsets:
         todo = action(COMMIT, error)
         unchanged = sent == self._membership.generation
         if error is ErrorCode.OFFSET_METADATA_TOO_LARGE:
-            self._core.effects.fail(ConsumerError(f"OffsetCommit: {error.name}"))
+            self._core.effects.fail(ProtocolError("OffsetCommit", error.name))
             return CommitResult(error.name, retriable=False)
         if todo is Action.BACK_OFF:
             return CommitResult(error.name, retriable=True)

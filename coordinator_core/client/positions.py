@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
-from coordinator_core.client.core import ConsumerError, Core
+from coordinator_core.client.core import Core
 from coordinator_core.client.outcome import PositionSource
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.client.states import FetchState
 from coordinator_core.client.subscription import PartitionState
+from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -102,11 +103,8 @@ class Positions:
         """auto.offset.reset; with "none" the application hears of it."""
         strategy = self._core.config.auto_offset_reset
         if strategy == "none":
-            self._core.effects.fail(
-                ConsumerError(
-                    f"{partition.topic}-{partition.partition}: {why}, and auto.offset.reset is none"
-                )
-            )
+            named = f"{partition.topic}-{partition.partition}"
+            self._core.effects.fail(ProtocolError(named, f"{why}, and auto.offset.reset is none"))
         else:
             self.reset(partition, strategy)
 
@@ -133,7 +131,7 @@ class Positions:
             if answer.error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 self._coordinator.lose(now_ms=now_ms)
             elif answer.error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                self._core.fail(ConsumerError(f"OffsetFetch: {answer.error.name}"))
+                self._core.fail(ProtocolError("OffsetFetch", answer.error.name))
             self._back_off(now_ms=now_ms)
             return
         started: dict[TopicPartition, int] = {}

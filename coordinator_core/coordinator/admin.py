@@ -7,9 +7,8 @@ from coordinator_core.coordinator.group import Group
 from coordinator_core.coordinator.records import OffsetRecord
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.states import GroupState
-from coordinator_core.errors import ProtocolError
+from coordinator_core.coordinator.subscriptions import topics_of
 from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.consumer_protocol import decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     DescribedGroup,
@@ -81,7 +80,7 @@ def delete_offsets(step: Step, request_id: int, request: OffsetDeleteRequest) ->
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
         step.effects.reply(request_id, OffsetDeleteResponse(error=ErrorCode.NON_EMPTY_GROUP))
         return
-    subscribed = subscribed_topics(group)
+    subscribed = {topic for member in group.members.values() for topic in topics_of(member.protocols)}
     errors = tuple(
         PartitionError(
             tp.topic,
@@ -101,18 +100,6 @@ def delete_offsets(step: Step, request_id: int, request: OffsetDeleteRequest) ->
         step.append(records, write)
     else:
         write.completed(step, ErrorCode.NONE)
-
-
-def subscribed_topics(group: Group) -> set[str]:
-    """The topics that its members subscribe to, in any assignor's metadata. Only looked into."""
-    topics: set[str] = set()
-    for member in group.members.values():
-        for protocol in member.protocols:
-            try:
-                topics.update(decode_subscription(protocol.metadata).topics)
-            except ProtocolError:
-                continue  # a stranger's protocol: what it subscribes to is not ours to read
-    return topics
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from coordinator_core.coordinator.group import Group, Member
 from coordinator_core.coordinator.records import GroupRecord
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.states import GroupState
+from coordinator_core.coordinator.subscriptions import topics_of
 from coordinator_core.coordinator.timers import TimerKind
 from coordinator_core.events import MemberAdded, MemberRemoved, MemberReplaced
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -215,7 +216,9 @@ def _must_rebalance(step: Step, group: Group, before: "MemberBefore", member: Me
     """Kafka looks only at the choice of assignor (KAFKA-12759); ours may look at the subscription."""
     if group.choose_protocol() != group.protocol_name:
         return True
-    return step.config.notice_static_subscription and before.protocols != member.protocols
+    if not step.config.notice_static_subscription:
+        return False
+    return topics_of(before.protocols).keys() != topics_of(member.protocols).keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ import pytest
 
 from coordinator_core.coordinator.states import GroupState
 from coordinator_core.events import GroupStateChanged, MemberReplaced
+from coordinator_core.model import Partitions, Subscription
+from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 
 PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
@@ -209,16 +211,19 @@ def test_a_setting_decides_if_a_changed_subscription_is_noticed(make_bench, noti
     """Given Stable, when a static member comes back with another subscription, then no round, as in Kafka
     (KAFKA-12759), unless the setting says so. PROTOCOL 6.3, C-43."""
     bench = make_bench(notice_static_subscription=notices)
-    static_group(bench)
-    assert (bench.joined(instance="i2", metadata=b"more topics") is None) is notices
+    static_group(bench, metadata=encode_subscription(Subscription(("t",))))
+    more = encode_subscription(Subscription(("t", "u")))
+    assert (bench.joined(instance="i2", metadata=more) is None) is notices
     assert bench.state() is (PREPARING if notices else GroupState.STABLE)
 
 
 def test_the_setting_leaves_an_unchanged_subscription_alone(make_bench):
-    """PROTOCOL 6.3, C-43."""
+    """Given the same topics in other bytes, as after a restart that forgot what was owned. PROTOCOL 6.3."""
     bench = make_bench(notice_static_subscription=True)
-    static_group(bench)
-    assert bench.joined(instance="i2").error is ErrorCode.NONE
+    owning = Subscription(("t", "u"), Partitions({"t": [0]}), 1)
+    static_group(bench, metadata=encode_subscription(owning))
+    forgetful = encode_subscription(Subscription(("t", "u")))
+    assert bench.joined(instance="i2", metadata=forgetful).error is ErrorCode.NONE
 
 
 def test_a_bounce_while_preparing_counts_as_rejoined(bench):

@@ -33,7 +33,10 @@ CONFIG = {
     "metadata.max.age.ms": 15_000,
     "request.timeout.ms": 8_000,
     "auto.commit.interval.ms": 4_000,
+    "group.notice.static.subscription": True,
 }
+"""The last one because Kafka leaves topics unread when a static member comes back with others (KAFKA-12759)."""
+
 SETTLE_MS = 3_000 + 6 * REBALANCE_MS + 3 * SESSION_MS + 30_000
 LEARNING_MS = 20_000
 QUIET_MS = 30_000
