@@ -35,7 +35,7 @@ CONFIG = {
     "auto.commit.interval.ms": 4_000,
     "group.notice.static.subscription": True,
 }
-"""The last one because Kafka leaves topics unread when a static member comes back with others (KAFKA-12759)."""
+"""The last one because Kafka leaves topics unread when a static member comes back with others."""
 
 SETTLE_MS = 3_000 + 6 * REBALANCE_MS + 3 * SESSION_MS + 30_000
 LEARNING_MS = 20_000
