@@ -154,6 +154,10 @@ class Group(RuleBasedStateMachine):
         if not hasattr(self, "run") or self.watch.violations:
             return
         self.happen(1, "calm", True)
+        if "static" in self.strategy:
+            # a leader that comes back and skips the assignment takes the cluster as it finds it (KIP-814):
+            # what was added while it was away shows only when something else is added
+            self.happen(LEARNING_MS, "add_partitions", {"a": self.partitions["a"] + 1})
         problems, latest_ms = ["not settled"], self.at_ms + SETTLE_MS
         while problems and self.at_ms < latest_ms:
             self.let_time_pass(5_000)
