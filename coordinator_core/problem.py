@@ -155,7 +155,8 @@ class Problem:
         return allowed
 
 
-_FIELDS = attrgetter("topics", "owned", "rack", "capacity")
+_TOPICS, _OWNED = attrgetter("topics"), attrgetter("owned")
+_RACK, _CAPACITY = attrgetter("rack"), attrgetter("capacity")
 
 
 def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
@@ -167,8 +168,7 @@ def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
     index = cluster.index
     members = group.sorted_members()
     subscriptions = group.in_order(members)
-    fields = zip(*map(_FIELDS, subscriptions), strict=True) if subscriptions else ((), (), (), ())
-    topics, owned, member_racks, capacity = fields
+    topics, owned = list(map(_TOPICS, subscriptions)), list(map(_OWNED, subscriptions))
     member_class, class_subscribes = _classes(index, topics)
     claim_partition, claim_member = Partitions.claims(index, owned)
     bare = Problem(
@@ -181,9 +181,9 @@ def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
         owner=np.full(index.size, NO_OWNER, dtype=np.int32) if len(claim_partition) else index.nobody,
         claim_partition=claim_partition,
         claim_member=claim_member,
-        racks=_racks(cluster, index, member_racks),
+        racks=_racks(cluster, index, list(map(_RACK, subscriptions))),
         weights=_weights(cluster, index),
-        capacity=_capacity(members, capacity),
+        capacity=_capacity(members, list(map(_CAPACITY, subscriptions))),
     )
     if len(claim_partition):
         _resolve_claims(bare, subscriptions)

@@ -30,6 +30,7 @@ class Metadata:
         self._in_flight = False
         self._wanted = True
         self._due_ms = self._not_before_ms = 0
+        self._cluster: tuple[tuple[int, tuple[str, ...]], Cluster] | None = None
         self.version = 0
         """Grows with every answer."""
 
@@ -91,7 +92,10 @@ class Metadata:
 
     def cluster(self, topics: Sequence[str]) -> Cluster:
         """The topics that exist among those named, as an assignor sees them."""
-        return Cluster({t: _info(self.topics[t]) for t in topics if t in self.topics})
+        key = (self.version, tuple(topics))
+        if self._cluster is None or self._cluster[0] != key:
+            self._cluster = key, Cluster({t: _info(self.topics[t]) for t in topics if t in self.topics})
+        return self._cluster[1]
 
     def snapshot(self, topics: Sequence[str]) -> tuple[tuple[str, TopicInfo], ...]:
         """What a leader's assignment is based on: partitions and racks (C-54)."""

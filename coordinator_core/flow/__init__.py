@@ -13,7 +13,7 @@ from coordinator_core.flow.components import components
 from coordinator_core.flow.dealing import IntArray, starts_of
 from coordinator_core.flow.transport import Component, balance_apart
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import BoolArray, Problem
+from coordinator_core.problem import BoolArray, Problem, Racks
 
 __all__ = ["balanced_owners"]
 
@@ -32,11 +32,11 @@ def balanced_owners(problem: Problem) -> Int32Array:
     class_component, topic_component, count = components(problem.class_subscribes)
     split = _Split(problem, class_component, topic_component, count)
     simple = np.bincount(class_component, minlength=count) == 1
-    if problem.racks is not None:
-        simple &= ~split.racks_matter()
+    rack_aware = split.racks_matter() if problem.racks is not None else np.zeros(count, dtype=np.bool_)
+    simple &= ~rack_aware
     split.solve_simple(simple, target)
     for each in np.flatnonzero(~simple).tolist():
-        split.solve_apart(each, target)
+        split.solve_apart(each, target, problem.racks if rack_aware[each] else None)
     return target
 
 
@@ -89,14 +89,13 @@ class _Split:
         solved = balance_alike(owner, starts_of(partition_counts), starts_of(member_counts))
         target[partitions] = members[solved]
 
-    def solve_apart(self, component: int, target: Int32Array) -> None:
-        """One component by min-cost flow."""
+    def solve_apart(self, component: int, target: Int32Array, racks: Racks | None) -> None:
+        """One component by min-cost flow; without racks where they make no difference (PITFALLS C-72)."""
         problem = self.problem
         partitions = _segment(self.partitions, self.partition_starts, component)
         members = _segment(self.members, self.member_starts, component)
         topics = np.flatnonzero(self.topic_component == component)
         classes = np.flatnonzero(self.class_component == component)
-        racks = problem.racks
         nowhere = np.zeros(len(partitions), dtype=np.int32)
         owner = self._local_owner(partitions, members)
         solved = balance_apart(
@@ -105,7 +104,7 @@ class _Split:
                 owner=np.full(len(partitions), NO_OWNER, dtype=np.int32) if owner is None else owner,
                 rack_set=nowhere if racks is None else racks.partition_set[partitions],
                 member_class=np.searchsorted(classes, problem.member_class[members]).astype(np.int32),
-                member_rack=_rack_columns(problem, members),
+                member_rack=_rack_columns(racks, members),
                 subscribes=problem.class_subscribes[np.ix_(classes, topics)],
                 crossing=np.zeros((1, 1), dtype=np.bool_) if racks is None else racks.crossing,
             )
@@ -121,11 +120,11 @@ class _Split:
         return place[self.problem.owner[partitions]]
 
 
-def _rack_columns(problem: Problem, members: Int32Array) -> Int32Array:
-    if problem.racks is None:
+def _rack_columns(racks: Racks | None, members: Int32Array) -> Int32Array:
+    if racks is None:
         return np.zeros(len(members), dtype=np.int32)
-    racks = problem.racks.member[members]
-    return np.where(racks < 0, len(problem.racks.names), racks).astype(np.int32)
+    where = racks.member[members]
+    return np.where(where < 0, len(racks.names), where).astype(np.int32)
 
 
 def _segment(values: Int32Array, starts: IntArray, at: int) -> Int32Array:
