@@ -25,7 +25,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 def assign(
     file: Annotated[
-        str, typer.Argument(metavar="[FILE|-]", help="JSON Lines, one group a line; .gz is unpacked.")
+        str,
+        typer.Argument(
+            metavar="FILE", help="JSON Lines, one group a line; .gz is unpacked; - reads standard input."
+        ),
     ] = "-",
     assignor: Annotated[
         str | None,

@@ -14,6 +14,7 @@ from coordinator_core.registry import default_registry
 
 app = typer.Typer(
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
