@@ -249,7 +249,7 @@ class Client:
                 deadlines.append(self._heartbeat.next_deadline_ms())
                 if not self._wants_poll:
                     deadlines.append(self._poll_deadline_ms())
-        return min((d for d in deadlines if d is not None), default=None)
+        return min([d for d in deadlines if d is not None], default=None)
 
     # --- inside
 
@@ -274,7 +274,8 @@ class Client:
             deadlines.append(self._offsets.next_deadline_ms())
         if self._subscriptions.is_group_managed and self._coordinator.node is not None:
             deadlines.append(self._joining.next_deadline_ms())
-        return min((d for d in deadlines if d is not None and d > self._looked_ms), default=None)
+        looked_ms = self._looked_ms
+        return min([d for d in deadlines if d is not None and d > looked_ms], default=None)
 
     def _finish(self, now_ms: int) -> ClientOutcome:
         self._looked_ms = now_ms

@@ -71,7 +71,7 @@ class Metadata:
 
     def next_deadline_ms(self) -> int | None:
         """When it is due again; None while it is under way or nothing is of interest."""
-        if self._in_flight or self._topics_to_ask_for() == ():
+        if self._in_flight or not self._is_of_interest():
             return None
         return self._not_before_ms if self._wanted else self._due_ms
 
@@ -100,6 +100,13 @@ class Metadata:
     def snapshot(self, topics: Sequence[str]) -> tuple[tuple[str, TopicInfo], ...]:
         """What a leader's assignment is based on: partitions and racks (C-54)."""
         return tuple((t, _info(self.topics[t])) for t in topics if t in self.topics)
+
+    def _is_of_interest(self) -> bool:
+        """Whether there is a topic to ask for."""
+        subscriptions = self._subscriptions
+        if subscriptions.mode is SubscriptionMode.AUTO_PATTERN:
+            return True
+        return bool(subscriptions.topics or subscriptions.group_topics or subscriptions.partitions)
 
     def _topics_to_ask_for(self) -> tuple[str, ...] | None:
         subscriptions = self._subscriptions

@@ -85,7 +85,9 @@ class RequestQueue:
 
     def next_deadline_ms(self) -> int | None:
         """When the next request is past its time."""
-        return min((pending.deadline_ms for pending in self._pending.values()), default=None)
+        if not self._pending:
+            return None
+        return min([pending.deadline_ms for pending in self._pending.values()])
 
     def _send(self, request_id: int) -> None:
         pending = self._pending[request_id]

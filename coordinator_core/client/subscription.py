@@ -73,7 +73,8 @@ class Subscriptions:
     @property
     def is_group_managed(self) -> bool:
         """Whether a coordinator assigns the partitions."""
-        return self.mode in (SubscriptionMode.AUTO_TOPICS, SubscriptionMode.AUTO_PATTERN)
+        mode = self.mode
+        return mode is SubscriptionMode.AUTO_TOPICS or mode is SubscriptionMode.AUTO_PATTERN
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Subscribe to topics, in place of those before. Raises InputError."""

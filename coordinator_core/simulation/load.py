@@ -39,10 +39,10 @@ class _Flow:
 
     def advance(self, now_ms: float) -> float:
         """Move on to a time at or before the next breakpoint; the records handled again meanwhile."""
+        if now_ms <= self.at_ms:
+            return 0.0
         seconds = (now_ms - self.at_ms) / 1_000
         self.at_ms = now_ms
-        if seconds <= 0:
-            return 0.0
         kept_up = self.position >= self.produced and self.speed == self.rate
         self.produced += self.rate * seconds
         if not self.speed:
