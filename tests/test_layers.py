@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "coordinator_core"
 
 BASE = {"errors", "model"}
-ASSIGNOR_SIDE = BASE | {"problem", "flow", "bounds", "assignor"}
+ASSIGNOR_SIDE = BASE | {"problem", "flow", "assignor"}
 PROTOCOL_SIDE = BASE | {"protocol", "events"}
 
 MAY_IMPORT: dict[str, set[str]] = {

@@ -62,10 +62,6 @@ class RequestQueue:
         pending.completion(response, now_ms)
         return True
 
-    def forget(self, request_id: int) -> None:
-        """Nobody wants the answer any more."""
-        self._take(request_id)
-
     def fail_node(self, node: int, failure: Failure, *, now_ms: int) -> None:
         """The connection is gone: everything asked of the node fails."""
         failed = [i for i, pending in self._pending.items() if pending.node == node]

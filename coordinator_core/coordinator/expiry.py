@@ -49,6 +49,7 @@ def _session_expired(step: Step, group: Group, member_id: str) -> None:
 def _complete_after_expiry(step: Step, group: Group) -> None:
     cut_short = step.config.expiry_cuts_initial_delay and rebalance.in_initial_delay(group)
     if cut_short and group.all_have_joined():
+        group.join_is_due = True
         rebalance.complete_join(step, group)
     else:
         rebalance.complete_if_all_joined(step, group)

@@ -40,7 +40,7 @@ class Group:
     """A group. ``members`` are kept in the order they joined.
 
     ``handed_out`` is the highest generation that a coordinator before this one may have given to members,
-    ``reserved`` the highest that this one may; ``join_is_due``: the join phase waits for that alone.
+    ``reserved`` the highest that this one may; ``join_is_due``: the join phase is over its time.
     """
 
     group_id: str

@@ -75,6 +75,7 @@ def on_join_timer(step: Step, group: Group) -> None:
         group.initial_delay_ms = delay
         step.schedule(TimerKind.JOIN, group, delay)
         return
+    group.join_is_due = True
     complete_join(step, group)
 
 
@@ -101,12 +102,15 @@ class ReserveGeneration:
         group.is_reserving = False
         if error is ErrorCode.NONE:
             group.reserved = max(group.reserved, self.generation)
-        if group.state is not GroupState.PREPARING_REBALANCE or not group.join_is_due:
+        if group.state is not GroupState.PREPARING_REBALANCE:
             return
-        if error is ErrorCode.NONE:
+        if error is not ErrorCode.NONE:
+            if group.join_is_due or (group.all_have_joined() and not in_initial_delay(group)):
+                step.schedule(TimerKind.JOIN, group, RESERVE_AGAIN_MS)
+        elif group.join_is_due:
             complete_join(step, group)
         else:
-            step.schedule(TimerKind.JOIN, group, RESERVE_AGAIN_MS)
+            complete_if_all_joined(step, group)  # an id may have become pending since (PROTOCOL 3.4)
 
     def abandoned(self, step: Step) -> None:
         """Nobody waits for it."""
@@ -115,7 +119,6 @@ class ReserveGeneration:
 def complete_join(step: Step, group: Group) -> None:
     """End the join phase (PROTOCOL 3.7), as soon as its generation is reserved."""
     if group.reserved < group.next_generation():
-        group.join_is_due = True
         _reserve_generation(step, group)
         return
     group.join_is_due = False

@@ -4,22 +4,17 @@
 checks serve the simulator, the tests and a trace that somebody sent.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator_core import events as ev
 from coordinator_core.coordinator.records import OffsetRecord, Record
+from coordinator_core.coordinator.states import LEGAL_MOVES
 from coordinator_core.model import TopicPartition
 from coordinator_core.simulation.trace import Trace
 
-LEGAL_MOVES: Mapping[str, frozenset[str]] = {
-    "Empty": frozenset({"PreparingRebalance", "Dead"}),
-    "PreparingRebalance": frozenset({"CompletingRebalance", "Empty", "Dead"}),
-    "CompletingRebalance": frozenset({"Stable", "PreparingRebalance", "Dead"}),
-    "Stable": frozenset({"PreparingRebalance", "Dead"}),
-    "Dead": frozenset(),
-}
+_MOVES = {before.value: frozenset(state.value for state in after) for before, after in LEGAL_MOVES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +176,7 @@ class Invariants:
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         if self.state and event.before != self.state:
             self._violated("one state", f"left {event.before}, but was {self.state}")
-        if event.after != event.before and event.after not in LEGAL_MOVES[event.before]:
+        if event.after != event.before and event.after not in _MOVES[event.before]:
             self._violated("legal moves", f"{event.before} to {event.after}")
         if event.after == "PreparingRebalance" and not event.cause:
             self._violated("every rebalance has a cause", f"none in generation {event.generation}")

@@ -112,16 +112,6 @@ def test_a_completion_may_ask_the_same_node_again(desk):
     assert desk.queue.next_deadline_ms() == 200
 
 
-def test_a_request_that_is_forgotten_completes_nothing_and_makes_room(desk):
-    """PROTOCOL 9.10."""
-    ids = [desk.submit() for _ in range(MOST_IN_FLIGHT + 1)]
-    desk.sent()
-    desk.queue.forget(ids[0])
-    assert desk.sent() == ids[-1:]
-    assert not desk.queue.received(ids[0], ANSWER, now_ms=0)
-    assert desk.done == []
-
-
 def test_a_request_that_waits_expires_too(desk):
     """PROTOCOL 9.10."""
     for _ in range(MOST_IN_FLIGHT):

@@ -344,3 +344,16 @@ def test_a_member_of_a_round_that_was_lost_is_not_given_the_generation_before_it
     assert (other.state(), other.group().generation) == (GroupState.STABLE, 1)
     assert other.join(follower) not in other.replies
     assert other.state() is GroupState.PREPARING_REBALANCE
+
+
+def test_an_id_that_becomes_pending_while_the_generation_is_written_holds_the_round_open(bench):
+    """Given everybody rejoined, the write under way, when an id becomes pending, then the round waits for it
+    although the write succeeds. PROTOCOL 3.4, C-04."""
+    leader, follower = bench.stable_group(2)
+    bench.holding = True
+    joins = [bench.join(leader), bench.join(follower)]
+    pending = bench.joined().member_id
+    bench.release()
+    assert not set(joins) & bench.replies.keys()
+    newcomer = bench.join(pending)
+    assert {bench.replies[j].generation_id for j in (*joins, newcomer)} == {2}
