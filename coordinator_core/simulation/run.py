@@ -1,8 +1,8 @@
 """A run: a scenario under a strategy, from the first join to the end of its duration.
 
-Equal times: the scenario's events happen first, in the order of the document; of the rest, what was put on
-the clock first. All randomness comes from the scenario's seed, one stream for each concern, so that what
-one draws does not shift another.
+Equal times: the members of the document start first, then the scenario's events happen in its order; of the
+rest, what was put on the clock first happens first. All randomness comes from the scenario's seed, one stream
+for each concern, so that what one draws does not shift another.
 """
 
 import re
@@ -93,15 +93,14 @@ class Run:
                 topics={name: topic.partitions for name, topic in scenario.topics.items()},
             )
         )
+        for member in scenario.members:
+            self.clock.at_first(0, lambda m=member: self.start(m))  # type: ignore[misc]
         for event in scenario.events:
             self.schedule(event)
         self.network = Network(self.clock, scenario.network, self._stream("network"))
         self.brokers = self._make_brokers()
         for name, topic in scenario.topics.items():
-            for step, (at_ms, _) in enumerate(topic.rates.steps[:1]):
-                self.clock.at(at_ms, lambda n=name, s=step: self._next_rates(n, s))  # type: ignore[misc]
-        for member in scenario.members:
-            self.clock.at(0, lambda m=member: self.start(m))  # type: ignore[misc]
+            self.clock.at(topic.rates.steps[0][0], lambda n=name: self._next_rates(n, 0))  # type: ignore[misc]
         self._measure_regularly()
 
     def _make_brokers(self) -> Brokers:

@@ -214,3 +214,11 @@ def test_a_run_can_be_driven_step_by_step():
     at_once, _ = run(scenario_of(), "range")
     protocol = [line for line in at_once.events if not isinstance(line.event, ev.LagMeasured)]
     assert [e for e in stepped.finish().events if not isinstance(e.event, ev.LagMeasured)] == protocol
+
+
+def test_an_event_at_the_very_beginning_finds_the_members_of_the_document():
+    events = [{"at": 0, "leave": "c0"}, {"at": 0, "pause": "c1", "for": "5s"}]
+    trace, watch = run(scenario_of(*events))
+    assert seen(trace, ev.MemberStopped, client="c0")[0].at_ms == 0
+    assert History(trace).last_settled.members.keys() == {"c1"}
+    assert watch.settled() == []
