@@ -2,10 +2,15 @@
 
 from collections.abc import Iterable
 
+from assignors.average import AverageAssignor, AverageByCircleAssignor
 from assignors.cooperative_sticky import CooperativeStickyAssignor
+from assignors.lag_aware import LagAwareAssignor
+from assignors.optimal import OPTIONS, OptimalAssignor
 from assignors.range import RangeAssignor
+from assignors.rendezvous import RendezvousAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.sticky import StickyAssignor
+from assignors.weighted.options import read_amount
 from coordinator_core.hookspecs import AssignorSpec, hookimpl
 
 
@@ -21,4 +26,23 @@ def assignors() -> Iterable[AssignorSpec]:
         AssignorSpec(
             "cooperative-sticky", CooperativeStickyAssignor, "Sticky's answer without stopping what stays."
         ),
+        AssignorSpec(
+            "optimal",
+            OptimalAssignor,
+            "The best there is, by weights and capacities where they are known; OR-Tools.",
+            options=OPTIONS,
+            provider="reported-rates",
+        ),
+        AssignorSpec(
+            "lag-aware",
+            LagAwareAssignor,
+            "The heaviest first, sticky within a tolerance; fast at any size.",
+            options={"tolerance": read_amount},
+            provider="reported-work",
+        ),
+        AssignorSpec(
+            "rendezvous", RendezvousAssignor, "Highest random weight with bounded load; nothing remembered."
+        ),
+        AssignorSpec("average", AverageAssignor, "Consecutive slices of each topic; RocketMQ's default."),
+        AssignorSpec("average-by-circle", AverageByCircleAssignor, "Each topic in a circle; RocketMQ's."),
     ]

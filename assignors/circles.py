@@ -40,3 +40,17 @@ def place_in_topic(problem: Problem) -> tuple[Int32Array, Int32Array]:
     topic = problem.index.topic_of_every
     place = np.arange(problem.index.size, dtype=np.int32) - problem.index.offsets[topic]
     return topic, place
+
+
+def runs(problem: Problem, topic_members: TopicMembers) -> Int32Array:
+    """int32[P]: the owners in consecutive runs of each topic, the first ones longer by one."""
+    topic, place = place_in_topic(problem)
+    counts = np.diff(problem.index.offsets)
+    quota, extra = np.divmod(counts, np.maximum(topic_members.count, 1))
+    in_long_runs = (extra * (quota + 1))[topic]
+    member = np.where(
+        place < in_long_runs,
+        place // (quota[topic] + 1),
+        extra[topic] + (place - in_long_runs) // np.maximum(quota[topic], 1),
+    )
+    return topic_members.pick(topic, member)

@@ -1,7 +1,6 @@
 """CooperativeSticky: Sticky's answer, reached in two rounds so that only what moves stops (KIP-429).
 
-A partition that goes to another member is left out until its owner has given it up. An owner is whoever
-claims it, in whatever generation: a member that lost its generation without knowing may still work on it.
+A partition that goes to another member is left out until its owner has given it up.
 """
 
 from operator import attrgetter
@@ -9,10 +8,11 @@ from operator import attrgetter
 import msgspec
 
 from assignors.user_data import decode_generation, encode_generation
+from coordinator_core.assignor import Capability
+from coordinator_core.combinators import hold_back
 from coordinator_core.flow import balanced_owners
 from coordinator_core.model import (
     NO_GENERATION,
-    NO_OWNER,
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -30,6 +30,7 @@ class CooperativeStickyAssignor:
 
     name = "cooperative-sticky"
     version = 0
+    capabilities = (Capability.STICKY, Capability.BALANCED, Capability.RACK_AWARE)
     supported_protocols = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
 
     def __init__(self) -> None:
@@ -56,11 +57,7 @@ class CooperativeStickyAssignor:
     def solve(self, problem: Problem) -> GroupAssignment:
         """The same, over arrays."""
         target = balanced_owners(problem)
-        partition, claimant = problem.claim_partition, problem.claim_member
-        if len(partition):
-            new = target[partition]
-            taken = partition[(new != claimant) & (new != problem.owner[partition])]
-            target[taken] = NO_OWNER
+        hold_back(problem, target)
         return GroupAssignment.from_owners(problem.index, problem.members, target)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assignors.circles import TopicMembers, place_in_topic
+from assignors.circles import TopicMembers, runs
 from assignors.java_hash import hash_order
+from coordinator_core.assignor import Capability
 from coordinator_core.flow.dealing import IntArray
 from coordinator_core.model import (
     NO_OWNER,
@@ -28,6 +29,7 @@ class RangeAssignor:
 
     name = "range"
     version = 0
+    capabilities = (Capability.RACK_AWARE,)
     supported_protocols = (RebalanceProtocol.EAGER,)
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
@@ -39,7 +41,7 @@ class RangeAssignor:
         topic_members = TopicMembers(problem)
         racks = problem.racks
         aware = [] if racks is None else _topics_with_racks(problem, topic_members, racks)
-        owner = _runs(problem, topic_members)
+        owner = runs(problem, topic_members)
         if not aware or racks is None:
             order = _listing_order(problem)
             return GroupAssignment.from_owners(problem.index, problem.members, owner, order=order)
@@ -47,20 +49,6 @@ class RangeAssignor:
             if len(topics) > 1 or topics[0] in aware:
                 _match_racks(problem, topic_members.of(topics[0]), racks, topics, owner)
         return GroupAssignment.from_owners(problem.index, problem.members, owner)
-
-
-def _runs(problem: Problem, topic_members: TopicMembers) -> Int32Array:
-    """The owner of every partition without regard to racks: int32[P]."""
-    topic, place = place_in_topic(problem)
-    counts = np.diff(problem.index.offsets)
-    quota, extra = np.divmod(counts, np.maximum(topic_members.count, 1))
-    in_long_runs = (extra * (quota + 1))[topic]
-    member = np.where(
-        place < in_long_runs,
-        place // (quota[topic] + 1),
-        extra[topic] + (place - in_long_runs) // np.maximum(quota[topic], 1),
-    )
-    return topic_members.pick(topic, member)
 
 
 def _listing_order(problem: Problem) -> Int32Array | None:

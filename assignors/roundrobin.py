@@ -6,6 +6,7 @@ Equal to Apache Kafka's RoundRobinAssignor, the order of each member's list incl
 import numpy as np
 
 from assignors.circles import TopicMembers, place_in_topic
+from coordinator_core.assignor import Capability
 from coordinator_core.flow.dealing import IntArray
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
 from coordinator_core.problem import Problem, build_problem
@@ -16,6 +17,7 @@ class RoundRobinAssignor:
 
     name = "roundrobin"
     version = 0
+    capabilities = (Capability.BALANCED,)
     supported_protocols = (RebalanceProtocol.EAGER,)
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:

@@ -5,25 +5,17 @@ behind. What a member owned travels in its user data, because an eager member gi
 it joins.
 """
 
-from operator import attrgetter
-
-import msgspec
-
-from assignors.user_data import decode_ownership, encode_ownership
+from assignors.memory import Memory, as_owners
+from coordinator_core.assignor import Capability
 from coordinator_core.flow import balanced_owners
 from coordinator_core.model import (
-    NO_GENERATION,
-    NO_PARTITIONS,
     Cluster,
     GroupAssignment,
     GroupSubscription,
     Partitions,
     RebalanceProtocol,
-    Subscription,
 )
 from coordinator_core.problem import Problem, build_problem
-
-_USER_DATA = attrgetter("user_data")
 
 
 class StickyAssignor:
@@ -31,25 +23,23 @@ class StickyAssignor:
 
     name = "sticky"
     version = 1
+    capabilities = (Capability.STICKY, Capability.BALANCED, Capability.RACK_AWARE)
     supported_protocols = (RebalanceProtocol.EAGER,)
 
     def __init__(self) -> None:
-        self._owned = NO_PARTITIONS
-        self._generation = NO_GENERATION
+        self._memory = Memory()
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes:  # noqa: ARG002 - the interface's
         """What the member got last, and when."""
-        return encode_ownership(self._owned, self._generation)
+        return self._memory.user_data()
 
     def on_assignment(self, partitions: Partitions, generation: int) -> None:
         """Remember what the member got."""
-        self._owned, self._generation = partitions, generation
+        self._memory.remember(partitions, generation)
 
     def prepare(self, group: GroupSubscription) -> GroupSubscription:
         """The group with what its members say in their user data that they owned."""
-        if not any(map(_USER_DATA, group.values())):
-            return group
-        return GroupSubscription({m: _as_owner(s) for m, s in group.items()})
+        return as_owners(group)
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
         """The assignment of a group."""
@@ -58,11 +48,3 @@ class StickyAssignor:
     def solve(self, problem: Problem) -> GroupAssignment:
         """The same, over arrays."""
         return GroupAssignment.from_owners(problem.index, problem.members, balanced_owners(problem))
-
-
-def _as_owner(subscription: Subscription) -> Subscription:
-    said = None if subscription.user_data is None else decode_ownership(subscription.user_data)
-    if said is None:
-        return subscription
-    owned, generation = said
-    return msgspec.structs.replace(subscription, owned=owned, generation=generation)

@@ -5,8 +5,10 @@ Kafka's ConsumerPartitionAssignor. Whatever an assignor returns is validated in 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import msgspec
 import numpy as np
 
 from coordinator_core.errors import AssignmentError, RebalanceLabError
@@ -29,12 +31,25 @@ MOST_VIOLATIONS = 10
 """So many are told of an assignment that is wrong all over."""
 
 
+class Capability(StrEnum):
+    """What an assignor may declare that it does; the conformance suite then holds it to that."""
+
+    STICKY = "sticky"
+    """Keeps what members own where nothing changed, and moves only what it must when one leaves."""
+    BALANCED = "balanced"
+    """Members that subscribe alike get the same number of partitions, or one more."""
+    WEIGHTED = "weighted"
+    """Goes by the weights of partitions and the capacities of members, where they are known."""
+    RACK_AWARE = "rack-aware"
+    """Prefers owners in the rack of a replica."""
+
+
 @runtime_checkable
 class Assignor(Protocol):
     """What an author writes: a name and one pure function.
 
     Optional attributes, with what counts when they are absent: ``version`` (0), ``supported_protocols``
-    ((EAGER,)), ``subscription_user_data(topics) -> bytes | None`` (None),
+    ((EAGER,)), ``capabilities`` (none), ``subscription_user_data(topics) -> bytes | None`` (None),
     ``on_assignment(partitions, generation) -> None``.
     """
 
@@ -60,33 +75,58 @@ class ArrayAssignor(Protocol):
         ...
 
 
-def supported_protocols(assignor: Assignor | ArrayAssignor) -> Sequence[RebalanceProtocol]:
-    """The protocols the assignor can run under; eager when it does not say."""
-    return getattr(assignor, "supported_protocols", (RebalanceProtocol.EAGER,))
+AnyAssignor: TypeAlias = Assignor | ArrayAssignor
 
 
-def subscription_user_data(assignor: Assignor | ArrayAssignor, topics: tuple[str, ...]) -> bytes | None:
-    """What the assignor wants to send along with a member's subscription."""
+def supported_protocols(assignor: AnyAssignor) -> Sequence[RebalanceProtocol]:
+    """The protocols the assignor can run under; eager when it does not say.
+
+    Raises AssignmentError for what is no list of protocols.
+    """
+    declared: Any = getattr(assignor, "supported_protocols", (RebalanceProtocol.EAGER,))
+    if not isinstance(declared, Iterable) or not all(isinstance(p, RebalanceProtocol) for p in declared):
+        said = f"declares supported_protocols {declared!r}, not a list of RebalanceProtocol"
+        raise AssignmentError(assignor.name, [said])
+    return tuple(declared)
+
+
+def capabilities(assignor: AnyAssignor) -> frozenset[Capability]:
+    """What the assignor declares. Raises AssignmentError for what is no capability."""
+    declared: Any = getattr(assignor, "capabilities", ())
+    if not isinstance(declared, Iterable):
+        raise AssignmentError(assignor.name, [f"declares capabilities {declared!r}, not a list of them"])
+    known = [str(each) for each in Capability]
+    strange = [str(each) for each in declared if each not in known]
+    if strange:
+        raise AssignmentError(
+            assignor.name, [f"declares the unknown capability {strange[0]!r}; there are {', '.join(known)}"]
+        )
+    return frozenset(map(Capability, declared))
+
+
+def subscription_user_data(assignor: AnyAssignor, topics: tuple[str, ...]) -> bytes | None:
+    """What the assignor wants to send along with a member's subscription. Raises TypeError for no bytes."""
     encode = getattr(assignor, "subscription_user_data", None)
-    data: bytes | None = None if encode is None else encode(topics)
+    data: Any = None if encode is None else encode(topics)
+    if data is not None and not isinstance(data, bytes):
+        raise TypeError(f"{type(data).__name__}, not bytes or None")
     return data
 
 
-def tell_assignment(assignor: Assignor | ArrayAssignor, partitions: Partitions, generation: int) -> None:
+def tell_assignment(assignor: AnyAssignor, partitions: Partitions, generation: int) -> None:
     """Tell the assignor of a member what the member got, if it wants to know."""
     listen = getattr(assignor, "on_assignment", None)
     if listen is not None:
         listen(partitions, generation)
 
 
-def compute_assignment(
-    assignor: Assignor | ArrayAssignor, cluster: Cluster, group: GroupSubscription
-) -> GroupAssignment:
+def compute_assignment(assignor: AnyAssignor, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
     """Run an assignor and check what it returns; members it left out get nothing.
 
     A partition that nobody got is allowed: a cooperative assignor holds back what moves.
     Raises AssignmentError when the assignor fails, or gives a partition twice, to a stranger, to a member
-    that does not subscribe to its topic, or one that does not exist.
+    that does not subscribe to its topic, or one that does not exist; or where its user data are no bytes or
+    its report is none that can be written down.
     """
     try:
         if hasattr(assignor, "solve"):  # cheaper than isinstance with a protocol
@@ -96,7 +136,7 @@ def compute_assignment(
         result = assignor.assign(cluster, group)
     except RebalanceLabError:
         raise
-    except Exception as wrong:
+    except (Exception, SystemExit) as wrong:
         raise AssignmentError(assignor.name, [f"raised {type(wrong).__name__}: {wrong}"]) from wrong
     if isinstance(result, GroupAssignment):
         return _checked(assignor.name, build_problem(cluster, group), result)
@@ -129,6 +169,7 @@ def _checked(name: str, problem: Problem, assignment: GroupAssignment) -> GroupA
             ],
         )
     _check_subscribed(name, problem, owner)
+    _check_said(name, assignment)
     return assignment
 
 
@@ -173,7 +214,24 @@ def _checked_mapping(name: str, cluster: Cluster, group: GroupSubscription, resu
     if violations:
         more = ["and more"] if len(violations) > MOST_VIOLATIONS else []
         raise AssignmentError(name, violations[:MOST_VIOLATIONS] + more)
-    return GroupAssignment(assigned, user_data=getattr(result, "user_data", None))
+    checked = GroupAssignment(assigned, user_data=getattr(result, "user_data", None))
+    checked.report = getattr(result, "report", None) or {}
+    _check_said(name, checked)
+    return checked
+
+
+def _check_said(name: str, assignment: GroupAssignment) -> None:
+    """What an assignor says beside the assignment: bytes for members, and a report."""
+    data: Any = assignment.user_data
+    if not isinstance(data, Mapping) or not all(isinstance(each, bytes) for each in data.values()):
+        raise AssignmentError(name, ["returned user data that are no mapping of members to bytes"])
+    report: Any = assignment.report
+    if not isinstance(report, Mapping):
+        raise AssignmentError(name, [f"returned a report that is {type(report).__name__}, not a mapping"])
+    try:
+        msgspec.json.encode(report)
+    except Exception as wrong:
+        raise AssignmentError(name, [f"returned a report that is not plain values: {wrong}"]) from wrong
 
 
 def _pairs(member: str, partitions: Any, violations: list[str]) -> Iterable[TopicPartition]:

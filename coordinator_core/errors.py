@@ -26,14 +26,22 @@ class InputError(RebalanceLabError):
 
 
 class AssignmentError(RebalanceLabError):
-    """An assignor returned something that is not an assignment of its group."""
+    """An assignor returned something that is not an assignment of its group, or nothing at all.
 
-    def __init__(self, assignor: str, violations: Sequence[str]) -> None:
-        super().__init__(assignor, tuple(violations))
-        self.assignor, self.violations = assignor, tuple(violations)
+    ``group`` says which group it was, where that is known.
+    """
+
+    def __init__(self, assignor: str, violations: Sequence[str], group: str = "") -> None:
+        super().__init__(assignor, tuple(violations), group)
+        self.assignor, self.violations, self.group = assignor, tuple(violations), group
+
+    def of(self, group: str) -> "AssignmentError":
+        """The same, said of a group."""
+        return AssignmentError(self.assignor, self.violations, group)
 
     def __str__(self) -> str:
-        return f"assignor {self.assignor!r}: " + "; ".join(self.violations)
+        where = f" on {self.group}" if self.group else ""
+        return f"assignor {self.assignor!r}{where}: " + "; ".join(self.violations)
 
 
 class PluginError(RebalanceLabError):

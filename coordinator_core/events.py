@@ -4,7 +4,7 @@
 calls it. Partitions travel as {topic: [numbers]}. Each event is one line of a trace, ``type`` its class.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -201,13 +201,17 @@ class Joined(_Event, frozen=True):
 
 
 class AssignmentComputed(_Event, frozen=True):
-    """The leader ran the assignor. ``members`` maps member id -> topics it subscribes to."""
+    """The leader ran the assignor. ``members`` maps member id -> topics it subscribes to.
+
+    ``report`` is what the assignor says of its answer.
+    """
 
     client: str
     generation: int
     assignor: str
     members: dict[str, list[str]]
     payload_bytes: int
+    report: dict[str, Any] = {}
 
 
 class Revoked(_Event, frozen=True):

@@ -12,11 +12,12 @@ entry-point group ``rebalance_lab``:
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pluggy
 
-from coordinator_core.assignor import Assignor
+from coordinator_core.assignor import AnyAssignor
+from coordinator_core.host import Host, Provider
 
 PROJECT = "rebalance_lab"
 
@@ -24,12 +25,24 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
+MakeAssignor: TypeAlias = Callable[[str], AnyAssignor]
+"""What makes a fresh assignor of a name: the registry, for combinators that need a second one."""
+
+
 @dataclass(frozen=True, slots=True)
 class AssignorSpec:
-    """A named assignor. ``factory`` makes a fresh object for each consumer; ``doc`` is one line."""
+    """A named assignor. ``factory`` makes a fresh object for each consumer; ``doc`` is one line.
+
+    ``options`` maps the keyword arguments of the factory that a strategy may set
+    (``optimal+max_moves=5%``) to what reads their text, which raises ValueError with what it expected; an
+    option without a value is read from "". ``provider`` names who tells the assignor what it needs beyond
+    the group, where the strategy does not say.
+    """
 
     name: str
-    factory: Callable[[], Assignor]
+    factory: Callable[..., AnyAssignor]
+    options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict, kw_only=True)
+    provider: str = field(default="", kw_only=True)
     doc: str = ""
 
 
@@ -38,12 +51,17 @@ class Strategy:
     """How a group rebalances: an assignor, and what the modifiers made of the rest.
 
     ``name`` is as written (``range+static``); ``static``: members have a group.instance.id;
-    ``options``: whatever further modifiers left for those who read it.
+    ``arguments``: what the assignor's factory is called with; ``wrappers``: combinators around the
+    assignor, the innermost first; ``provider``: who informs it, "" for nobody; ``options``: whatever
+    further modifiers left for those who read it.
     """
 
     name: str
     assignor: str
     static: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: tuple[Callable[[AnyAssignor, MakeAssignor], AnyAssignor], ...] = ()
+    provider: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def with_changes(self, **changes: Any) -> "Strategy":
@@ -60,6 +78,19 @@ class ModifierSpec:
 
     name: str
     apply: Callable[[Strategy, str | None], Strategy]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSpec:
+    """Who tells an assignor what it needs beyond the group: weights, capacities, racks.
+
+    ``factory(host)`` makes one for each consumer; the host is who runs the consumer: the simulator, or a
+    driver of real brokers.
+    """
+
+    name: str
+    factory: Callable[[Host], Provider]
     doc: str = ""
 
 
@@ -107,6 +138,10 @@ class Hooks:
     @hookspec
     def modifiers(self) -> Iterable[ModifierSpec]:  # type: ignore[empty-body]
         """Modifiers of strategies: the parts behind a plus sign."""
+
+    @hookspec
+    def providers(self) -> Iterable[ProviderSpec]:  # type: ignore[empty-body]
+        """Providers of weights, capacities and racks."""
 
     @hookspec
     def metrics(self) -> Iterable[MetricSpec]:  # type: ignore[empty-body]

@@ -407,7 +407,8 @@ class GroupAssignment(Mapping[str, Partitions]):
     """Member id -> what it gets; every member has an entry. Immutable.
 
     Backed either by a mapping or by an owner array (int32[index.size], -1 none) over `members`, from
-    which each member's partitions are read when first asked for.
+    which each member's partitions are read when first asked for. ``report`` is what the assignor says of
+    its answer: plain values by name.
     """
 
     def __init__(
@@ -416,6 +417,7 @@ class GroupAssignment(Mapping[str, Partitions]):
         self._assigned: dict[str, Partitions] | None = dict(assigned)
         self._members: tuple[str, ...] = tuple(assigned)
         self.user_data: Mapping[str, bytes] = user_data or {}
+        self.report: Mapping[str, Any] = {}
         self._index: TopicIndex | None = None
         self._owner: Int32Array | None = None
         self._order: Int32Array | None = None
@@ -431,6 +433,7 @@ class GroupAssignment(Mapping[str, Partitions]):
         order: Int32Array | None = None,
         listing: tuple[Int32Array, NDArray[np.int64]] | None = None,
         user_data: Mapping[str, bytes] | None = None,
+        report: Mapping[str, Any] | None = None,
     ) -> "GroupAssignment":
         """From an owner array: owner[p] is a position in `members`, or -1.
 
@@ -442,6 +445,7 @@ class GroupAssignment(Mapping[str, Partitions]):
         made = cls.__new__(cls)
         made._assigned, made._members, made.user_data = None, tuple(members), user_data or {}
         made._index, made._owner, made._order, made._listing = index, owner, order, listing
+        made.report = report or {}
         return made
 
     def owner_array(self, index: TopicIndex, members: Sequence[str]) -> Int32Array | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 from operator import attrgetter
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,7 @@ class Problem:
                          claims that do not count included;
     ``racks``            None when no member or no replica has a rack;
     ``weights``          float64[P] or None; 1.0 where a topic has none while others do;
-    ``capacity``         float64[M] or None; infinite where a member names none while others do.
+    ``capacity``         float64[M] or None; where a member names none while others do, their mean.
     """
 
     cluster: Cluster
@@ -312,6 +313,7 @@ def _capacity(members: Sequence[str], capacity: Sequence[float | None]) -> Float
     if capacity.count(None) == len(capacity):
         return None
     for member, each in zip(members, capacity, strict=True):
-        if each is not None and not each > 0:
-            raise InputError(f"members.{member}.capacity", f"{each}", "a number above 0")
-    return np.array([np.inf if each is None else each for each in capacity], dtype=np.float64)
+        if each is not None and not (each > 0 and math.isfinite(each)):
+            raise InputError(f"members.{member}.capacity", f"{each}", "a finite number above 0")
+    usual = fmean(each for each in capacity if each is not None)
+    return np.array([usual if each is None else each for each in capacity], dtype=np.float64)

@@ -15,24 +15,29 @@ from typing import Any
 
 import pluggy
 
-from coordinator_core.assignor import Assignor
-from coordinator_core.errors import InputError, PluginError
+from coordinator_core.assignor import AnyAssignor
+from coordinator_core.errors import InputError, PluginError, RebalanceLabError
 from coordinator_core.hookspecs import (
     PROJECT,
     AssignorSpec,
     Hooks,
     MetricSpec,
     ModifierSpec,
+    ProviderSpec,
     ScenarioEventSpec,
     Strategy,
     WorkloadSpec,
 )
+from coordinator_core.host import Host
+from coordinator_core.loading import load_reference, reference_in
+from coordinator_core.providers.informed import Informed
 
 DISTRIBUTION = "rebalance-lab"
 
 _RECORD_TYPES: dict[str, type] = {
     "assignors": AssignorSpec,
     "modifiers": ModifierSpec,
+    "providers": ProviderSpec,
     "metrics": MetricSpec,
     "workloads": WorkloadSpec,
     "scenario_events": ScenarioEventSpec,
@@ -139,6 +144,8 @@ class Registry:
             raise PluginError(
                 origin.name, kind, f"the name {record.name!r} is not lower-case words joined by - or _"
             )
+        if isinstance(record, AssignorSpec) and not isinstance(record.options, Mapping):
+            raise PluginError(origin.name, kind, f"the options of {record.name!r} are no mapping")
         taken = self._owners.get((kind, record.name))
         if record.name in seen:
             raise PluginError(origin.name, kind, f"contributes {record.name!r} twice")
@@ -171,6 +178,10 @@ class Registry:
         """Strategy modifiers by name."""
         return self._records["modifiers"]
 
+    def providers(self) -> Mapping[str, ProviderSpec]:
+        """Providers by name."""
+        return self._records["providers"]
+
     def metrics(self) -> Mapping[str, MetricSpec]:
         """Metrics by name, the built-ins first and in the order of the contract."""
         return self._records["metrics"]
@@ -183,33 +194,97 @@ class Registry:
         """Kinds of scenario events, by the key they are written under."""
         return self._records["scenario_events"]
 
-    def assignor(self, name: str) -> Assignor:
-        """A fresh assignor. Raises InputError, listing what there is, or PluginError if it cannot be made."""
-        spec = self.assignors().get(name)
-        if spec is None:
-            raise _unknown("assignor", name, self.assignors())
-        try:
-            return spec.factory()
-        except Exception as wrong:
-            owner = self._owners["assignors", name]
-            raise PluginError(owner.name, f"assignor {name!r}", f"{type(wrong).__name__}: {wrong}") from wrong
+    def assignor(self, text: str) -> AnyAssignor:
+        """A fresh assignor, by the name of a strategy: what it consists of, without a provider.
 
-    def strategy(self, text: str) -> Strategy:
-        """Parse ``assignor[+modifier[=value]]...``. Raises InputError for what there is not."""
-        assignor, *modifiers = text.split("+")
-        if assignor not in self.assignors():
-            raise _unknown("strategy", assignor, self.assignors())
-        strategy = Strategy(name=text, assignor=assignor)
-        for part in modifiers:
-            name, equals, value = part.partition("=")
-            spec = self.modifiers().get(name)
-            if spec is None:
-                raise _unknown(f"modifier of strategy {text!r}", name, self.modifiers())
+        Raises InputError, listing what there is, or PluginError if it cannot be made.
+        """
+        return self.build(self.strategy(text, what="assignor"))
+
+    def build(self, strategy: Strategy, host: Host | None = None) -> AnyAssignor:
+        """A fresh assignor of a strategy for one consumer; informed by its provider where there is a host.
+
+        Raises PluginError for what an assignor, combinator or provider raises while it is made.
+        """
+        made = self._made(self._spec(strategy.assignor), strategy)
+        for wrap in strategy.wrappers:
             try:
-                strategy = spec.apply(strategy, value if equals else None)
+                made = wrap(made, self.assignor)
+            except RebalanceLabError:
+                raise
+            except Exception as wrong:
+                raise self.failed("modifiers", strategy.name, wrong) from wrong
+        if host is None or not strategy.provider:
+            return made
+        try:
+            provider = self.providers()[strategy.provider].factory(host)
+            return Informed(made, provider, strategy.provider)
+        except RebalanceLabError:
+            raise
+        except Exception as wrong:
+            raise self.failed("providers", strategy.provider, wrong) from wrong
+
+    def _made(self, spec: AssignorSpec, strategy: Strategy) -> AnyAssignor:
+        try:
+            made = spec.factory(**strategy.arguments)
+        except (Exception, SystemExit) as wrong:
+            raise self.failed("assignors", spec.name, wrong) from wrong
+        if not isinstance(getattr(made, "name", None), str):
+            raise self.failed("assignors", spec.name, TypeError("what it makes has no name"))
+        return made
+
+    def failed(self, kind: str, name: str, wrong: BaseException) -> PluginError:
+        """What to raise for what the code of a record raised."""
+        owner = self._owners.get((kind, name))
+        what = f"{kind.removesuffix('s')} {name!r}"
+        return PluginError(owner.name if owner else name, what, f"{type(wrong).__name__}: {wrong}")
+
+    def _spec(self, name: str, what: str = "strategy") -> AssignorSpec:
+        """The record of an installed assignor, or one made for a reference to a file or module."""
+        spec = self.assignors().get(name)
+        if spec is not None:
+            return spec
+        if name != reference_in(name):
+            raise _unknown(what, name, self.assignors())
+        factory = load_reference(name)
+        return AssignorSpec(name, factory, options=getattr(factory, "options", {}))
+
+    def strategy(self, text: str, *, what: str = "strategy") -> Strategy:
+        """Parse ``assignor[+option or modifier[=value]]...``; the assignor's own options go first.
+
+        The assignor is an installed name, or ``path/to/file.py:Name`` or ``module:Name``. Raises InputError
+        for what there is not; ``what`` is what the text is called there. Raises PluginError for what the
+        code behind an option or modifier raises.
+        """
+        first = text.partition("+")[0]
+        assignor = first if first in self.assignors() else reference_in(text) or first
+        spec = self._spec(assignor, what)
+        strategy = Strategy(name=text, assignor=assignor, provider=spec.provider)
+        for part in text[len(assignor) :].split("+")[1:]:
+            name, equals, value = part.partition("=")
+            try:
+                if name in spec.options:
+                    arguments = {**strategy.arguments, name: spec.options[name](value)}
+                    strategy = strategy.with_changes(arguments=arguments)
+                else:
+                    strategy = self._modified(strategy, name, value if equals else None, spec)
             except ValueError as wrong:
                 raise InputError(f"strategy {text!r}", repr(part), str(wrong)) from None
+            except RebalanceLabError:
+                raise
+            except Exception as wrong:
+                kind, whose = ("assignors", assignor) if name in spec.options else ("modifiers", name)
+                raise self.failed(kind, whose, wrong) from wrong
+        if strategy.provider and strategy.provider not in self.providers():
+            raise _unknown(f"provider of strategy {text!r}", strategy.provider, self.providers())
         return strategy
+
+    def _modified(self, strategy: Strategy, name: str, value: str | None, spec: AssignorSpec) -> Strategy:
+        modifier = self.modifiers().get(name)
+        if modifier is None:
+            known = {*spec.options, *self.modifiers()}
+            raise _unknown(f"modifier of strategy {strategy.name!r}", name, known)
+        return modifier.apply(strategy, value)
 
 
 def _new_manager() -> pluggy.PluginManager:

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "coordinator_core"
 
 BASE = {"errors", "model"}
-ASSIGNOR_SIDE = BASE | {"problem", "flow", "assignor"}
+ASSIGNOR_SIDE = BASE | {"problem", "flow", "assignor", "combinators", "host"}
 PROTOCOL_SIDE = BASE | {"protocol", "events"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -17,9 +17,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"errors"},
     "problem": BASE,
     "flow": BASE | {"problem"},
-    "assignor": ASSIGNOR_SIDE - {"assignor"},
-    "hookspecs": ASSIGNOR_SIDE,
-    "registry": ASSIGNOR_SIDE | {"hookspecs"},
+    "assignor": BASE | {"problem"},
+    "deadline": set(),
+    "combinators": BASE | {"problem", "assignor", "deadline"},
+    "host": BASE,
+    "hookspecs": BASE | {"assignor", "host"},
+    "providers": BASE | {"assignor", "host", "hookspecs"},
+    "loading": BASE | {"assignor"},
+    "registry": BASE | {"assignor", "host", "hookspecs", "loading", "providers"},
     "assignors": ASSIGNOR_SIDE | {"hookspecs"},
     "events": BASE,
     "protocol": BASE,
@@ -28,7 +33,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulation": ASSIGNOR_SIDE | PROTOCOL_SIDE | {"hookspecs", "registry", "coordinator", "client"},
 }
 MAY_IMPORT["scoring"] = MAY_IMPORT["simulation"] | {"simulation"}
-MAY_IMPORT["cli"] = MAY_IMPORT["scoring"] | {"scoring"}
+MAY_IMPORT["conformance"] = ASSIGNOR_SIDE | {"loading", "registry", "simulation"}
+MAY_IMPORT["cli"] = MAY_IMPORT["scoring"] | {"scoring", "conformance"}
 
 
 def room_of(path: Path) -> str:

@@ -11,9 +11,11 @@ from typing import Annotated, Any, BinaryIO, cast
 import msgspec
 import typer
 
-from coordinator_core.assignor import Assignor, compute_assignment
+from coordinator_core.assignor import AnyAssignor, compute_assignment
 from coordinator_core.cli.output import ExitStatus, complain, give_up
-from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
+from coordinator_core.combinators import with_deadline
+from coordinator_core.errors import AssignmentError, InputError, RebalanceLabError
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.simulation.document import describe
 from coordinator_core.simulation.group_document import assignment_document, parse_group
@@ -34,6 +36,7 @@ def assign(
         str | None,
         typer.Option("--assignor", "-a", help="Use this assignor for every line, whatever the line says."),
     ] = None,
+    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
 ) -> None:
     """Assign partitions to the members of groups, one group a line.
 
@@ -46,7 +49,7 @@ def assign(
     failed = count = 0
     with _opened(file) as stream:
         for number, line in _lines(stream, file):
-            answer = assigned_line(line, f"line {number}", assignor, registry)
+            answer = assigned_line(line, f"line {number}", assignor, registry, timeout=timeout)
             failed += "error" in answer
             count += 1
             sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
@@ -59,9 +62,12 @@ def assign(
 
 
 def assigned_line(
-    line: bytes | InputError, where: str, assignor: str | None, registry: Registry
+    line: bytes | InputError, where: str, assignor: str | None, registry: Registry, *, timeout: float = 0
 ) -> dict[str, Any]:
-    """A line's document with "assignment", or with "error"."""
+    """A line's document with "assignment", or with "error"; "report" is what the assignor says of it.
+
+    An assignor that takes longer than `timeout` seconds is an error; 0 waits for ever.
+    """
     document: dict[str, Any] = {}
     try:
         if isinstance(line, InputError):
@@ -69,19 +75,27 @@ def assigned_line(
         document = _decoded(line, where)
         document.pop("assignment", None)
         document.pop("error", None)
+        document.pop("report", None)
         parsed = parse_group(document, where)
         name = assignor or parsed.assignor
         if name is None:
             expected = f"one of {', '.join(sorted(registry.assignors()))}, here or as --assignor"
             raise InputError(f"{where}: assignor", "nothing", expected)
-        assignment = compute_assignment(_assignor(name, where, registry), parsed.cluster, parsed.group)
+        made = _assignor(name, where, registry)
+        limited = with_deadline(made, timeout) if timeout else made
+        assignment = compute_assignment(limited, parsed.cluster, parsed.group)
         document["assignment"] = assignment_document(assignment, list(parsed.group))
+        if assignment.report:
+            document["report"] = assignment.report
+    except AssignmentError as problem:
+        name = document.get("name")
+        document["error"] = str(problem.of(where if name is None else f"{where} ({name})"))
     except RebalanceLabError as problem:
         document["error"] = str(problem)
     return document
 
 
-def _assignor(name: str, where: str, registry: Registry) -> Assignor:
+def _assignor(name: str, where: str, registry: Registry) -> AnyAssignor:
     try:
         return registry.assignor(name)
     except InputError as problem:

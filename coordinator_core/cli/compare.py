@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, check_path, complain, stdout, write_whole
-from coordinator_core.cli.running import Ran, available_cores, run_all
+from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, Ran, available_cores, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry import default_registry
@@ -38,7 +38,8 @@ def compare(
         typer.Option(
             "--strategy",
             "-s",
-            help="A strategy: an assignor, with +modifiers (range+static). Give it several times; "
+            help="A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
+            " assignor that is not installed. Give it several times; "
             f"{', '.join(DEFAULT_STRATEGIES)} when not given.",
         ),
     ] = None,
@@ -51,6 +52,7 @@ def compare(
         int | None, typer.Option("--jobs", "-j", min=1, help="Processes at once; the cores there are.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
+    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
 ) -> None:
     """Run strategies on a scenario, through the real group protocol, and compare what they cost.
 
@@ -68,7 +70,13 @@ def compare(
         paths = {s: trace / f"{_file_name(opened.name)}.{_file_name(s)}.jsonl" for s in strategies}
         for path in paths.values():
             check_path(path)
-    ran = run_all(opened, strategies, jobs=jobs or available_cores(), keep_traces=trace is not None)
+    ran = run_all(
+        opened,
+        strategies,
+        jobs=jobs or available_cores(),
+        keep_traces=trace is not None,
+        timeout=timeout,
+    )
     _print(opened.name, opened.seed, ran, output)
     for each in ran:
         if each.error:

@@ -5,7 +5,9 @@ import sys
 import typer
 
 from coordinator_core.cli.assign import assign
+from coordinator_core.cli.check import check
 from coordinator_core.cli.compare import compare
+from coordinator_core.cli.new_assignor import new_assignor
 from coordinator_core.cli.output import ExitStatus, complain, warn
 from coordinator_core.cli.plugins import plugins
 from coordinator_core.cli.simulate import simulate
@@ -25,6 +27,8 @@ app.command()(compare)
 app.command()(simulate)
 app.command()(assign)
 app.command()(plugins)
+app.command()(check)
+app.command()(new_assignor)
 
 
 @app.callback()

@@ -22,7 +22,7 @@ class Format(StrEnum):
 def plugins(
     output: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.table,
 ) -> None:
-    """List what plugins contribute: assignors, strategy modifiers, metrics, workloads, scenario events.
+    """List what plugins contribute: assignors, modifiers, providers, metrics, workloads, scenario events.
 
     A plugin that failed to load is listed with the reason; the exit status is 1 then.
     """
@@ -60,8 +60,8 @@ def listed(registry: Registry) -> dict[str, Any]:
 
 def _doc(registry: Registry, kind: str, name: str) -> str:
     record = getattr(registry, kind)()[name]
-    doc: str = record.doc
-    return doc
+    options = [f"+{option}" for option in record.options] if kind == "assignors" else []
+    return " ".join([record.doc, *([f"Options: {', '.join(options)}."] if options else [])])
 
 
 def _print_tables(registry: Registry) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,13 +15,18 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from coordinator_core.cli.output import stderr
+from coordinator_core.combinators import with_deadline
 from coordinator_core.errors import RebalanceLabError
+from coordinator_core.hookspecs import Strategy
 from coordinator_core.registry import default_registry
 from coordinator_core.scoring.comparison import measure
 from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.scenario import Scenario
 from coordinator_core.simulation.trace import Trace
+
+DEFAULT_TIMEOUT = 60.0
+TIMEOUT_HELP = "How long an assignor may take for one assignment; 0 waits for ever."
 
 _LOOK_EVERY_SECONDS = 0.2
 
@@ -44,16 +50,19 @@ def run_all(
     *,
     jobs: int,
     keep_traces: bool,
+    timeout: float,
     watch: Invariants | None = None,
 ) -> list[Ran]:
     """Every strategy on the scenario, in order; one that fails does not stop the others.
 
+    An assignor that takes longer than `timeout` seconds for an assignment has failed; 0 waits for ever.
     ``watch`` is for one strategy in this process.
     """
     if min(jobs, len(strategies)) <= 1:
         with _bars(scenario, strategies) as bars:
             return [
-                _run(scenario, s, keep_traces, partial(bars.move, i), watch) for i, s in enumerate(strategies)
+                _run(scenario, s, keep_traces, timeout, partial(bars.move, i), watch)
+                for i, s in enumerate(strategies)
             ]
     context = multiprocessing.get_context("spawn")
     reached = context.Array("q", len(strategies))
@@ -62,13 +71,15 @@ def run_all(
         ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(reached,)) as pool,
         _bars(scenario, strategies) as bars,
     ):
-        runs = [pool.submit(_run_apart, scenario, s, keep_traces, i) for i, s in enumerate(strategies)]
+        runs = [
+            pool.submit(_run_apart, scenario, s, keep_traces, timeout, i) for i, s in enumerate(strategies)
+        ]
         waiting: set[Future[Ran]] = set(runs)
         while waiting:
             _, waiting = wait(waiting, timeout=_LOOK_EVERY_SECONDS, return_when=FIRST_COMPLETED)
             for i in range(len(strategies)):
                 bars.move(i, reached[i])
-        return [run.result() for run in runs]
+        return [_result(s, run) for s, run in zip(strategies, runs, strict=True)]
 
 
 def available_cores() -> int:
@@ -76,28 +87,51 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _result(strategy: str, run: Future[Ran]) -> Ran:
+    try:
+        return run.result()
+    except BrokenProcessPool:
+        said = "a process ended under it (killed, or out of memory?); --jobs 1 shows whose it was"
+        return Ran(strategy, error=said)
+
+
 def _begin(reached: Any) -> None:
     global _reached
     _reached = reached
 
 
-def _run_apart(scenario: Scenario, strategy: str, keep_trace: bool, number: int) -> Ran:
+def _run_apart(scenario: Scenario, strategy: str, keep_trace: bool, timeout: float, number: int) -> Ran:
     def progress(at_ms: int) -> None:
         if _reached is not None:
             _reached[number] = at_ms
 
-    return _run(scenario, strategy, keep_trace, progress)
+    return _run(scenario, strategy, keep_trace, timeout, progress)
 
 
 def _run(
-    scenario: Scenario, strategy: str, keep_trace: bool, progress: Any, watch: Invariants | None = None
+    scenario: Scenario,
+    strategy: str,
+    keep_trace: bool,
+    timeout: float,
+    progress: Any,
+    watch: Invariants | None = None,
 ) -> Ran:
     registry = default_registry()
     try:
-        trace = simulate(scenario, registry.strategy(strategy), registry, progress=progress, watch=watch)
+        limited = _with_timeout(registry.strategy(strategy), timeout)
+        trace = simulate(scenario, limited, registry, progress=progress, watch=watch)
         return Ran(strategy, measure(trace, registry), trace if keep_trace else None)
     except RebalanceLabError as problem:
         return Ran(strategy, error=str(problem))
+    except SystemExit as wrong:
+        return Ran(strategy, error=f"its code ended the program (SystemExit: {wrong})")
+
+
+def _with_timeout(strategy: Strategy, timeout: float) -> Strategy:
+    if not timeout:
+        return strategy
+    deadline = lambda inner, make: with_deadline(inner, timeout)  # noqa: ARG005, E731
+    return strategy.with_changes(wrappers=(*strategy.wrappers, deadline))
 
 
 class _Bars:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from coordinator_core.assignor import ArrayAssignor, Assignor
+from coordinator_core.assignor import AnyAssignor
 from coordinator_core.client.callbacks import Callbacks
 from coordinator_core.client.closing import Closing
 from coordinator_core.client.config import ClientConfig
@@ -42,7 +42,7 @@ class Client:
     def __init__(
         self,
         config: ClientConfig,
-        assignors: Sequence[Assignor | ArrayAssignor],
+        assignors: Sequence[AnyAssignor],
         random: Random,
         *,
         bootstrap: Sequence[int] = (0,),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from coordinator_core.assignor import ArrayAssignor, Assignor, subscription_user_data, tell_assignment
+from coordinator_core.assignor import AnyAssignor, subscription_user_data, tell_assignment
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.error_actions import JOIN, SYNC, Action, action
@@ -54,7 +54,7 @@ class Joining:
         membership: Membership,
         heartbeat: Heartbeat,
         preparation: Preparation,
-        assignors: Sequence[Assignor | ArrayAssignor],
+        assignors: Sequence[AnyAssignor],
         protocol: RebalanceProtocol,
     ) -> None:
         self._core, self._coordinator, self._membership = core, coordinator, membership
@@ -158,7 +158,7 @@ class Joining:
             timeout_ms=max(config.max_poll_interval_ms + JOIN_SLACK_MS, config.request_timeout_ms),
         )
 
-    def _subscription_for(self, assignor: Assignor | ArrayAssignor, sent: Generation) -> JoinGroupProtocol:
+    def _subscription_for(self, assignor: AnyAssignor, sent: Generation) -> JoinGroupProtocol:
         """PROTOCOL 9.6; equal state gives equal bytes (PITFALLS C-21). Raises AssignmentError."""
         try:
             user_data = subscription_user_data(assignor, self._joined_topics)
@@ -246,6 +246,9 @@ class Joining:
         try:
             assignor = self._assignors[generation.protocol or ""]
             led = lead(assignor, self._core.metadata.cluster(topics), self._to_lead)
+        except AssignmentError as problem:
+            self._core.fail(problem.of(self._described()))
+            return
         except RebalanceLabError as problem:
             self._core.fail(problem)
             return
@@ -256,10 +259,20 @@ class Joining:
                 assignor=assignor.name,
                 members={m: list(s.topics) for m, s in self._to_lead.items()},
                 payload_bytes=led.payload_bytes,
+                report=led.report,
             )
         )
         self._to_lead = {}
         self._send_sync(led.assignments, now_ms=now_ms)
+
+    def _described(self) -> str:
+        """The group, for an error that is about it."""
+        topics = self._core.metadata.cluster(self._core.subscriptions.group_topics).topics
+        partitions = sum(info.partitions for info in topics.values())
+        return (
+            f"group {self._core.config.group_id!r} in generation {self._membership.generation.number}"
+            f" ({len(self._to_lead)} members, {partitions:,} partitions)"
+        )
 
     def _remember_cluster(self) -> None:
         """Only a leader watches for changes of the cluster (PITFALLS C-54)."""

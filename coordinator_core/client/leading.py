@@ -1,9 +1,9 @@
 """The leader's work: from the members' encoded subscriptions to their encoded assignments (PROTOCOL 9.6)."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from coordinator_core.assignor import ArrayAssignor, Assignor, compute_assignment
+from coordinator_core.assignor import AnyAssignor, compute_assignment
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, java_order
 from coordinator_core.protocol.consumer_protocol import (
     KnownTopics,
@@ -18,6 +18,7 @@ class Led(NamedTuple):
 
     assignments: tuple[SyncGroupAssignment, ...]
     payload_bytes: int
+    report: dict[str, Any]
 
 
 def decode_members(members: Iterable[JoinGroupMember]) -> dict[str, Subscription]:
@@ -35,11 +36,12 @@ def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
     return tuple(java_order(dict.fromkeys(t for topics in lists.values() for t in topics)))
 
 
-def lead(assignor: Assignor | ArrayAssignor, cluster: Cluster, members: dict[str, Subscription]) -> Led:
+def lead(assignor: AnyAssignor, cluster: Cluster, members: dict[str, Subscription]) -> Led:
     """Run the assignor and encode what each member gets. Raises AssignmentError."""
     assignment = compute_assignment(assignor, cluster, GroupSubscription(members))
     user_data = assignment.user_data
     encoded = tuple(
         SyncGroupAssignment(m, encode_assignment(assignment[m], user_data.get(m))) for m in members
     )
-    return Led(encoded, sum(len(each.assignment) for each in encoded))
+    payload_bytes = sum(len(each.assignment) for each in encoded)
+    return Led(encoded, payload_bytes, dict(assignment.report))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coordinator_core.flow import balanced_owners
+from coordinator_core.flow.fractional import least_level, pigeonhole
 from coordinator_core.model import (
     NO_OWNER,
     Cluster,
@@ -22,6 +23,35 @@ def least_sum_of_squares(topics: Mapping[str, int], members: Mapping[str, Sequen
     owner = balanced_owners(build_problem(Cluster(topics), group))
     loads = np.bincount(owner[owner != NO_OWNER], minlength=len(members)).astype(np.int64)
     return int((loads * loads).sum())
+
+
+def least_largest_load(
+    weights: Mapping[TopicPartition, float], members: Mapping[str, Sequence[str]]
+) -> float:
+    """What the heaviest member has at least, over all assignments of these partitions to their subscribers.
+
+    The greatest of four bounds: the average, the heaviest partition, the level at which topics with few
+    subscribers fit (an LP, solved by flows), and the pigeonhole's. 0 where nobody subscribes to anything that
+    weighs anything.
+    """
+    subscribed = {t for topics in members.values() for t in topics}
+    mine = {tp: w for tp, w in weights.items() if tp.topic in subscribed and w > 0}
+    topics = sorted({tp.topic for tp in mine})
+    supply, place = np.zeros(len(topics)), {t: i for i, t in enumerate(topics)}
+    for tp, weight in mine.items():
+        supply[place[tp.topic]] += weight
+    classes: dict[frozenset[str], int] = {}
+    for listed in members.values():
+        classes[frozenset(listed)] = classes.get(frozenset(listed), 0) + 1
+    allowed = np.array([[t in subscribes for subscribes in classes] for t in topics], dtype=np.bool_)
+    if not topics:
+        return 0.0
+    each = np.array(list(mine.values()))
+    return max(
+        least_level(supply, np.array(list(classes.values()), dtype=np.float64), allowed),
+        float(each.max()),
+        pigeonhole(each, np.ones(len(members))),
+    )
 
 
 def fewest_moves_in_balance(

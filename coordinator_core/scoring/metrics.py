@@ -4,7 +4,7 @@ Each is computed from a `History`; NaN where a run has no such figure (no change
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import nan
 
@@ -13,9 +13,13 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.scoring.bounds import (
     fewest_moves,
     fewest_moves_in_balance,
+    least_largest_load,
     least_sum_of_squares,
 )
 from coordinator_core.scoring.history import STABLE, History, Settled
+
+ROUNDING = 1e-9
+"""A gap below it is rounding."""
 
 
 def rounds(history: History) -> float:
@@ -120,11 +124,32 @@ def weighted_imbalance(history: History) -> float:
     settled = history.last_settled
     if settled is None or not settled.members:
         return nan
+    return _max_over_mean(list(_rate_loads(settled, _mean_rates(history, settled)).values()))
+
+
+def weighted_optimality_gap(history: History) -> float:
+    """The most records/s of a member over the least that any assignment could reach, less one, at the end."""
+    settled = history.last_settled
+    if settled is None or not settled.members:
+        return nan
+    rates = _mean_rates(history, settled)
+    bound = least_largest_load(rates, settled.members)
+    if not bound > 0:
+        return nan
+    gap = max(_rate_loads(settled, rates).values()) / bound - 1
+    return gap if gap > ROUNDING else 0.0
+
+
+def _mean_rates(history: History, settled: Settled) -> dict[TopicPartition, float]:
+    return {tp: _mean_rate(history, tp, settled.from_ms, settled.until_ms) for tp in settled.owners}
+
+
+def _rate_loads(settled: Settled, rates: Mapping[TopicPartition, float]) -> dict[str, float]:
     loads = dict.fromkeys(settled.members, 0.0)
     for tp, owner in settled.owners.items():
         if owner in loads:
-            loads[owner] += _mean_rate(history, tp, settled.from_ms, settled.until_ms)
-    return _max_over_mean(list(loads.values()))
+            loads[owner] += rates[tp]
+    return loads
 
 
 def _mean_rate(history: History, tp: TopicPartition, from_ms: int, until_ms: int) -> float:
@@ -192,4 +217,10 @@ def metrics() -> Iterable[MetricSpec]:
         MetricSpec("duplicate_records", "records", duplicate_records, doc="Handled again after a move."),
         MetricSpec("messages", "", messages, doc="Requests of the protocol."),
         MetricSpec("optimality_gap", "", optimality_gap, doc="Balance at the end against the best possible."),
+        MetricSpec(
+            "weighted_optimality_gap",
+            "",
+            weighted_optimality_gap,
+            doc="Heaviest member at the end, by records/s, against a lower bound.",
+        ),
     ]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from coordinator_core import events as ev
 from coordinator_core.simulation.trace import Trace
@@ -26,7 +27,8 @@ class Round:
     """From PreparingRebalance to Stable. ``generation`` is 0 until the join phase has ended.
 
     ``stable_ms`` is None where the round never got there. Members are consumers by name; for them
-    ``members`` says what happened, up to the beginning of the next round.
+    ``members`` says what happened, up to the beginning of the next round. ``report`` is what the assignor
+    said of its answer.
     """
 
     began_ms: int
@@ -36,6 +38,7 @@ class Round:
     leader: str = ""
     stable_ms: int | None = None
     members: dict[str, MemberRound] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -66,6 +69,8 @@ class _Teller:
             self._round.generation = event.generation
             self._round.protocol = event.protocol
             self._round.leader = _UUID.sub("", event.leader)
+        elif isinstance(event, ev.AssignmentComputed) and self._round is not None:
+            self._round.report = event.report
         elif isinstance(event, (ev.Revoked, ev.Lost, ev.Assigned)):
             self._moved(event)
         else:

@@ -230,6 +230,23 @@ class Load:
             return None
         return floor(flow.produced + flow.rate * (now_ms - flow.at_ms) / 1_000 + WHOLE)
 
+    def partitions(self) -> list[TopicPartition]:
+        """All there are."""
+        return list(self._flows)
+
+    def seen(
+        self, partitions: Iterable[TopicPartition], *, now_ms: int
+    ) -> dict[TopicPartition, tuple[float, float, float]]:
+        """Records produced so far, lag, and records/s, of those partitions that there are."""
+        self._advance(now_ms)
+        found: dict[TopicPartition, tuple[float, float, float]] = {}
+        for partition in partitions:
+            flow = self._flows.get(partition)
+            if flow is not None:
+                self._duplicates += flow.advance(now_ms)
+                found[partition] = flow.produced, flow.produced - flow.high, flow.rate
+        return found
+
     def measure(self, *, now_ms: int) -> LagMeasured:
         """What there is now and what was since the last measure; starts the next one."""
         self._advance(now_ms)

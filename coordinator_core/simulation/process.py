@@ -6,11 +6,11 @@ from random import Random
 from typing import Protocol
 
 from coordinator_core import events as ev
-from coordinator_core.assignor import Assignor
+from coordinator_core.assignor import AnyAssignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.outcome import ClientOutcome
-from coordinator_core.errors import AssignmentError, PluginError
+from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.messages import Request, Response
 from coordinator_core.simulation.clock import Alarm, VirtualClock
@@ -62,13 +62,13 @@ class Process:
         world: World,
         member: Member,
         config: ClientConfig,
-        assignors: Sequence[Assignor],
+        assignors: Sequence[AnyAssignor],
         random: Random,
         *,
         bootstrap: Sequence[int],
     ) -> None:
         self.member = member
-        self._world = world
+        self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
             config, assignors, random, bootstrap=tuple(bootstrap), positions=self, fetching=False
         )
@@ -187,6 +187,9 @@ class Process:
             self._take(event)
         if isinstance(outcome.error, (AssignmentError, PluginError)):
             raise outcome.error
+        if outcome.error is not None and not isinstance(outcome.error, RebalanceLabError):
+            said = f"on_assignment raised {type(outcome.error).__name__}: {outcome.error}"
+            raise AssignmentError(self._assignors, [said]) from outcome.error
         for send in outcome.sends:
             self._send(send.node, send.request_id, send.request)
         if self.ended:

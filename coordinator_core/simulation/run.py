@@ -12,10 +12,12 @@ from random import Random
 from coordinator_core import events as ev
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.errors import RebalanceLabError
 from coordinator_core.hookspecs import Strategy
 from coordinator_core.registry import Registry
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.clock import VirtualClock
+from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
@@ -69,8 +71,8 @@ class Run:
     ) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
-        self.assignor_names: tuple[str, ...] = (self.strategy.assignor,)
-        """The assignors of processes that start from now on, the preferred one first."""
+        self.assignors: tuple[Strategy, ...] = (self.strategy,)
+        """Whose assignors the processes have that start from now on, the preferred one first."""
         self.clock = VirtualClock()
         self.load = Load()
         self.processes: dict[str, Process] = {}
@@ -173,8 +175,13 @@ class Run:
         self.clock.at_first(event.at_ms, lambda: self.happen(event.kind, event.arguments))
 
     def happen(self, kind: str, arguments: object) -> None:
-        """Carry out a scenario event."""
-        self.registry.scenario_events()[kind].apply(self, arguments)
+        """Carry out a scenario event. Raises PluginError for what its code raises."""
+        try:
+            self.registry.scenario_events()[kind].apply(self, arguments)
+        except RebalanceLabError:
+            raise
+        except Exception as wrong:
+            raise self.registry.failed("scenario_events", kind, wrong) from wrong
 
     def _measure_regularly(self) -> None:
         self._unmeasured = True
@@ -215,6 +222,7 @@ class Run:
                 rack=member.rack,
             )
         )
+        host = SimulatedHost(self.clock, self.load, member.process_rate)
         process = Process(
             World(
                 self.clock,
@@ -227,7 +235,7 @@ class Run:
             ),
             member,
             config,
-            [self.registry.assignor(name) for name in self.assignor_names],
+            [self.registry.build(each, host) for each in self.assignors],
             self._stream(f"client {self._starts}"),
             bootstrap=range(self.scenario.brokers),
         )

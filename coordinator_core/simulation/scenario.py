@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.simulation import document as doc
 from coordinator_core.simulation.document import inside, wrong
@@ -293,7 +293,12 @@ def _event(value: Any, where: str, roster: Roster, registry: Registry) -> Scenar
         raise InputError(inside(where, others[0]), found, f"one of {known}{doc.close_to(others[0], specs)}")
     kind = kinds[0]
     extra = {key: field for key, field in fields.items() if key not in ("at", kind)}
-    return ScenarioEvent(at_ms, kind, specs[kind].parse(fields[kind], extra, where))
+    try:
+        return ScenarioEvent(at_ms, kind, specs[kind].parse(fields[kind], extra, where))
+    except RebalanceLabError:
+        raise
+    except Exception as problem:
+        raise registry.failed("scenario_events", kind, problem) from problem
 
 
 def _network(value: Any, where: str) -> Network:

@@ -14,7 +14,7 @@ from coordinator_core.errors import (
 
 EXAMPLES = [
     InputError("deploy.yaml: events[3].leave", "'c-9'", "a member that has joined"),
-    AssignmentError("mine", ["t0-1 is assigned twice", "unknown member 'x'"]),
+    AssignmentError("mine", ["t0-1 is assigned twice", "unknown member 'x'"], "group 'g'"),
     PluginError("mine", "assignors", "ZeroDivisionError: division by zero"),
     ProtocolError("assignment", "1 byte"),
 ]
@@ -34,3 +34,17 @@ def test_an_input_error_says_where_what_was_found_and_what_was_expected():
     assert str(EXAMPLES[0]) == (
         "deploy.yaml: events[3].leave: found 'c-9', expected a member that has joined"
     )
+
+
+def test_an_assignment_error_names_the_assignor_and_the_group_where_it_is_known():
+    assert str(EXAMPLES[1]) == "assignor 'mine' on group 'g': t0-1 is assigned twice; unknown member 'x'"
+    assert str(AssignmentError("mine", ["raised KeyError: 'x'"])) == "assignor 'mine': raised KeyError: 'x'"
+
+
+def test_an_assignment_error_said_of_a_group_is_otherwise_the_same():
+    """Who runs the assignor does not know the group's name; who runs the group does."""
+    plain = AssignmentError("mine", ["one", "two"])
+    said = plain.of("line 3 (big)")
+    assert (said.assignor, said.violations, said.group) == ("mine", ("one", "two"), "line 3 (big)")
+    assert plain.group == ""
+    assert str(said.of("line 4")) == "assignor 'mine' on line 4: one; two"

@@ -219,9 +219,9 @@ def test_topics_without_weights_weigh_one_where_others_have_them():
     assert build_problem(Cluster({"t": 2}), group(a=member("t"))).weights is None
 
 
-def test_members_without_capacity_have_room_for_everything_where_others_name_one():
-    members = group(b=member("t"), a=member("t", capacity=2.5))
-    assert build_problem(T6, members).capacity.tolist() == [2.5, np.inf]
+def test_a_member_that_names_no_capacity_counts_as_the_mean_of_those_that_do():
+    members = group(b=member("t"), a=member("t", capacity=2.5), c=member("t", capacity=1.5))
+    assert build_problem(T6, members).capacity.tolist() == [2.5, 2.0, 1.5]
     assert build_problem(T6, group(a=member("t"))).capacity is None
 
 
@@ -238,11 +238,11 @@ def test_a_weight_that_is_no_amount_is_refused_by_place(weight):
     assert str(told.value) == f"topics.t.weights[1]: found {weight}, expected a number of 0 or more"
 
 
-@pytest.mark.parametrize("capacity", [0, -1.0, float("nan")])
+@pytest.mark.parametrize("capacity", [0, -1.0, float("nan"), float("inf")])
 def test_a_capacity_that_is_no_amount_is_refused_by_member(capacity):
     with pytest.raises(InputError) as told:
         build_problem(T6, group(a=member("t"), b=member("t", capacity=capacity)))
-    assert str(told.value) == f"members.b.capacity: found {capacity}, expected a number above 0"
+    assert str(told.value) == f"members.b.capacity: found {capacity}, expected a finite number above 0"
 
 
 def test_a_group_of_nobody_is_a_problem_like_any_other():

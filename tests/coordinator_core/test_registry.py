@@ -6,8 +6,17 @@ from types import ModuleType
 
 import pytest
 
-from coordinator_core.errors import InputError, PluginError
-from coordinator_core.hookspecs import AssignorSpec, Hooks, MetricSpec, ModifierSpec, hookimpl
+from coordinator_core.assignor import subscription_user_data
+from coordinator_core.errors import AssignmentError, InputError, PluginError
+from coordinator_core.hookspecs import (
+    AssignorSpec,
+    Hooks,
+    MetricSpec,
+    ModifierSpec,
+    ProviderSpec,
+    hookimpl,
+)
+from coordinator_core.providers.informed import Informed, unpack
 from coordinator_core.registry import Registry, default_registry
 
 
@@ -54,7 +63,7 @@ def module():
 
 def test_the_built_in_assignors_come_in_through_the_entry_points():
     origins = {p.name: p for p in default_registry().plugins}
-    assert {"range", "roundrobin", "sticky", "cooperative-sticky"} <= set(
+    assert {"range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware"} <= set(
         origins["assignors"].contributes["assignors"]
     )
     assert origins["assignors"].distribution == "rebalance-lab"
@@ -100,6 +109,8 @@ def test_a_plugin_with_one_bad_record_contributes_nothing(registry):
         ("assignors", lambda self: 1 / 0, "ZeroDivisionError"),
         ("assignors", lambda self: None, "TypeError"),
         ("assigners", lambda self: [], "no such hook; there are assignors, modifiers"),
+        ("assignors", lambda self: [AssignorSpec("bad", Mine, options=5)], "options of 'bad' are no mapping"),
+        ("providers", lambda self: [MetricSpec("bad", "", len)], "expected ProviderSpec records"),
     ],
 )
 def test_an_unusable_contribution_says_what_was_found(registry, hook, function, problem):
@@ -168,5 +179,221 @@ def test_static_membership_is_a_modifier_of_any_assignor():
 
 def test_every_hook_has_a_sentence_and_a_record_type_in_the_registry():
     hooks = {n for n in vars(Hooks) if not n.startswith("_")}
-    assert hooks == {"assignors", "modifiers", "metrics", "workloads", "scenario_events"}
+    assert hooks == {"assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events"}
     assert all(getattr(Hooks, h).__doc__ for h in hooks)
+
+
+# --- options: what a strategy may say to the assignor itself
+
+
+class Optioned(Mine):
+    name = "optioned"
+
+    def __init__(self, *, limit=10, fast=False):
+        if limit == 13:
+            raise RuntimeError("unlucky")
+        self.limit, self.fast = limit, fast
+
+
+def whole_number(text):
+    if not text.isdecimal():
+        raise ValueError("a whole number")
+    return int(text)
+
+
+OPTIONS = {"limit": whole_number, "fast": lambda text: text != "no", "broken": {}.__getitem__}
+
+
+def slowly(strategy, value):
+    return strategy.with_changes(options={"slow": value})
+
+
+def no_wrapper(inner, make):
+    raise RuntimeError("cannot be wrapped")
+
+
+def unwrappable(strategy, value):
+    return strategy.with_changes(wrappers=(no_wrapper,))
+
+
+class Telling:
+    """A provider that says who made it."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def report(self):
+        return b"said"
+
+    def assigned(self, partitions):
+        pass
+
+    def inform(self, cluster, group, reports):
+        return cluster, group
+
+
+class Rich:
+    """Assignors with options and providers, and modifiers that work and do not."""
+
+    @hookimpl
+    def assignors(self):
+        return [
+            AssignorSpec("optioned", Optioned, options=OPTIONS),
+            AssignorSpec("told", Mine, provider="telling"),
+            AssignorSpec("orphan", Mine, provider="nobody"),
+            AssignorSpec("worried", Mine, provider="failing"),
+            AssignorSpec("nameless", object),
+        ]
+
+    @hookimpl
+    def modifiers(self):
+        def broken(strategy, value):
+            raise KeyError("no such key")
+
+        return [
+            ModifierSpec("slow", slowly),
+            ModifierSpec("limit", slowly),
+            ModifierSpec("crashing", broken),
+            ModifierSpec("unwrappable", unwrappable),
+            ModifierSpec("weights", lambda strategy, value: strategy.with_changes(provider=value or "")),
+        ]
+
+    @hookimpl
+    def providers(self):
+        return [ProviderSpec("telling", Telling), ProviderSpec("failing", lambda host: 1 / 0)]
+
+
+@pytest.fixture
+def rich():
+    made = Registry()
+    made.register(Rich(), name="rich", distribution="rich-dist")
+    return made
+
+
+def test_options_are_read_and_given_to_the_factory(rich):
+    made = rich.assignor("optioned+limit=4+fast")
+    assert (made.limit, made.fast) == (4, True)
+    assert rich.strategy("optioned+limit=4+fast").arguments == {"limit": 4, "fast": True}
+    assert rich.assignor("optioned").limit == 10
+
+
+def test_the_last_value_of_an_option_counts(rich):
+    assert rich.assignor("optioned+limit=4+limit=5").limit == 5
+
+
+def test_an_assignors_own_option_goes_before_a_modifier_of_that_name(rich):
+    assert rich.strategy("optioned+limit=4").options == {}
+    assert rich.strategy("told+limit=4").options == {"slow": "4"}
+
+
+def test_options_and_modifiers_come_in_any_order(rich):
+    for text in ("optioned+slow=1+limit=4", "optioned+limit=4+slow=1"):
+        strategy = rich.strategy(text)
+        assert (strategy.arguments, strategy.options) == ({"limit": 4}, {"slow": "1"})
+
+
+@pytest.mark.parametrize("part", ["limit=many", "limit=", "limit"])
+def test_an_option_says_what_value_it_expects(rich, part):
+    with pytest.raises(InputError) as caught:
+        rich.strategy(f"optioned+{part}")
+    assert str(caught.value) == f"strategy 'optioned+{part}': found {part!r}, expected a whole number"
+
+
+def test_an_unknown_option_is_answered_with_options_and_modifiers(rich):
+    with pytest.raises(InputError) as caught:
+        rich.strategy("optioned+limti=4")
+    assert str(caught.value) == (
+        "modifier of strategy 'optioned+limti=4': found 'limti', expected one of broken, crashing, fast,"
+        " limit, slow, unwrappable, weights (did you mean 'limit'?)"
+    )
+
+
+@pytest.mark.parametrize("text", ["optioned+", "optioned++fast", "optioned+=4"])
+def test_a_plus_sign_with_nothing_behind_it_is_an_unknown_modifier(rich, text):
+    with pytest.raises(InputError, match="found '', expected one of"):
+        rich.strategy(text)
+
+
+def test_options_of_one_assignor_are_none_of_another(rich):
+    with pytest.raises(InputError, match="found 'fast', expected one of crashing"):
+        rich.strategy("told+fast")
+
+
+def test_the_code_behind_an_option_or_modifier_that_fails_is_a_plugin_error(rich):
+    with pytest.raises(PluginError, match="plugin 'rich', assignor 'optioned': KeyError"):
+        rich.strategy("optioned+broken=x")
+    with pytest.raises(PluginError, match="plugin 'rich', modifier 'crashing': KeyError: 'no such key'"):
+        rich.strategy("optioned+crashing")
+
+
+def test_an_assignor_that_cannot_be_made_with_its_options_names_the_plugin(rich):
+    with pytest.raises(PluginError, match="plugin 'rich', assignor 'optioned': RuntimeError: unlucky"):
+        rich.assignor("optioned+limit=13")
+
+
+def test_a_factory_whose_product_has_no_name_is_a_plugin_error(rich):
+    with pytest.raises(PluginError, match="assignor 'nameless': TypeError: what it makes has no name"):
+        rich.assignor("nameless")
+
+
+def test_a_combinator_that_fails_is_a_plugin_error(rich):
+    with pytest.raises(PluginError, match=r"modifier 'told\+unwrappable': RuntimeError: cannot be wrapped"):
+        rich.assignor("told+unwrappable")
+
+
+# --- providers: who informs the assignor
+
+
+def test_an_assignor_is_informed_by_the_provider_of_its_record_for_its_own_host(rich):
+    one, other = object(), object()
+    made = rich.build(rich.strategy("told"), one)
+    assert isinstance(made, Informed)
+    assert unpack(subscription_user_data(made, ("t",))) == (b"said", None)
+    assert made._provider.host is one
+    assert rich.build(rich.strategy("told"), other)._provider.host is other
+
+
+def test_without_a_host_there_is_nobody_to_ask(rich):
+    assert isinstance(rich.build(rich.strategy("told")), Mine)
+    assert isinstance(rich.assignor("told"), Mine)
+
+
+def test_a_strategy_may_name_another_provider_or_none(rich):
+    assert rich.strategy("optioned+weights=telling").provider == "telling"
+    assert isinstance(rich.build(rich.strategy("told+weights"), object()), Mine)
+
+
+@pytest.mark.parametrize("text", ["orphan", "told+weights=nobody"])
+def test_a_provider_that_there_is_not_is_answered_with_those_that_are(rich, text):
+    with pytest.raises(InputError) as caught:
+        rich.strategy(text)
+    assert str(caught.value) == (
+        f"provider of strategy {text!r}: found 'nobody', expected one of failing, telling"
+    )
+
+
+def test_a_provider_that_cannot_be_made_is_a_plugin_error_that_names_it(rich):
+    with pytest.raises(PluginError, match="plugin 'rich', provider 'failing': ZeroDivisionError"):
+        rich.build(rich.strategy("worried"), object())
+
+
+def test_what_is_wrong_with_the_assignor_is_not_put_down_to_the_provider(rich):
+    class Boasting(Mine):
+        capabilities = ("fastest",)
+
+    spec = AssignorSpec("boasting", Boasting, provider="telling")
+    rich.register(plugin_with("assignors", lambda self: [spec]), name="boasting")
+    with pytest.raises(AssignmentError, match="unknown capability 'fastest'"):
+        rich.build(rich.strategy("boasting"), object())
+
+
+def test_the_built_in_assignors_that_weigh_take_their_options():
+    registry = default_registry()
+    for text in (
+        "optimal+max_moves=5%+racks=false+weights=none",
+        "lag-aware+tolerance=20%",
+        "optimal+colocate",
+    ):
+        assert registry.assignor(text).name == text.split("+")[0]
+    with pytest.raises(InputError, match="found 'max_moves=x', expected a number of partitions such as 20"):
+        registry.strategy("optimal+max_moves=x")

@@ -9,7 +9,8 @@ import pytest
 from coordinator_core.cli import assign as assign_module
 from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process, the_error
 
-NAMES = "cooperative-sticky, range, roundrobin, sticky"
+NAMES = "average, average-by-circle, cooperative-sticky, lag-aware, optimal, range, rendezvous, "
+NAMES += "roundrobin, sticky"
 
 
 def group(**more):
@@ -262,3 +263,118 @@ def test_the_command_reads_standard_input_in_a_shell():
     done = in_a_process("assign", "-a", "range", stdin=lines(group()))
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads(done.stdout)["assignment"] == RANGE
+
+
+# --- what an assignor says of its answer
+
+
+def test_a_report_comes_beside_the_assignment(lab):
+    (given,) = documents(lab("assign", "-a", "optimal", stdin=lines(group())))
+    assert list(given)[-2:] == ["assignment", "report"]
+    assert given["report"]["method"] == "flow"
+    assert given["report"]["optimality_gap"] == 0.0
+
+
+def test_weights_of_a_line_count_and_nobody_else_is_asked(lab):
+    """Two heavy ones apart, where two and two would be as well balanced by number."""
+    topics = {"t": {"partitions": 4, "weights": [9, 9, 1, 1]}}
+    members = [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}]
+    (given,) = documents(lab("assign", "-a", "optimal", stdin=lines({"topics": topics, "members": members})))
+    heavy = [{p for _, p in owned} & {0, 1} for owned in given["assignment"].values()]
+    assert sorted(map(len, heavy)) == [1, 1]
+    assert "weights" not in given["report"]
+
+
+def test_an_assignor_that_says_nothing_has_no_report_even_where_the_line_had_one(lab):
+    (given,) = documents(lab("assign", "-a", "range", stdin=lines(group(report={"method": "guessed"}))))
+    assert given == group(assignment=RANGE)
+
+
+# --- assignors that fail
+
+AUTHORS = """
+import sys
+import threading
+
+NEVER = threading.Event()
+
+
+def right(cluster, group):
+    return {}
+
+
+def only_small(cluster, group):
+    # It does with two members, and goes wrong in several ways with three.
+    if len(group) <= 2:
+        return {}
+    wrong = sorted(group)[2]
+    if wrong == "exits":
+        sys.exit(3)
+    if wrong == "hangs":
+        NEVER.wait()
+    if wrong == "raises":
+        raise KeyError("oops")
+    return {"raises": 5, "nobody": []}
+
+
+class Reporting:
+    def assign(self, cluster, group):
+        from coordinator_core.model import GroupAssignment
+
+        assignment = GroupAssignment({})
+        assignment.report = {"x": object()}
+        return assignment
+"""
+
+
+@pytest.fixture
+def authors(tmp_path):
+    path = tmp_path / "authors.py"
+    path.write_text(AUTHORS)
+    return path
+
+
+def group_with(third, **more):
+    members = [{"id": m, "topics": ["t"]} for m in ("a", "b", third)]
+    return group(members=members, **more)
+
+
+@pytest.mark.parametrize(
+    ("third", "error"),
+    [
+        ("raises", "raised KeyError: 'oops'"),
+        ("exits", "raised SystemExit: 3"),
+        ("hangs", "no answer within 0.05 s"),
+        ("makes-it-up", "there is no member 'raises'; there is no member 'nobody'"),
+    ],
+)
+def test_a_group_on_which_the_assignor_fails_is_named_and_the_other_lines_go_on(lab, authors, third, error):
+    named, unnamed = group_with(third, name="big one"), group_with(third)
+    options = ["-a", f"{authors}:only_small", "--timeout", "0.05"]
+    answer = lab("assign", *options, stdin=lines(group(), named, unnamed, group()))
+    assert answer.status == 1
+    assert answer.err == 'error: 2 of 4 lines failed; see their "error"\n'
+    first, second, third_line, last = documents(answer)
+    assert first == last == group(assignment={"C1": [], "C0": []})
+    assert second == named | {"error": f"assignor 'only-small' on line 2 (big one): {error}"}
+    assert third_line == unnamed | {"error": f"assignor 'only-small' on line 3: {error}"}
+
+
+def test_a_report_that_cannot_be_written_down_fails_its_line_and_not_the_command(lab, authors):
+    answer = lab("assign", stdin=lines(group(assignor=f"{authors}:Reporting"), group(assignor="range")))
+    failed, good = documents(answer)
+    assert "'reporting' on line 1: returned a report that is not plain values" in failed["error"]
+    assert good["assignment"] == RANGE
+
+
+def test_an_assignor_of_a_line_may_be_a_file(lab, authors):
+    right, missing = documents(
+        lab("assign", stdin=lines(group(assignor=f"{authors}:right"), group(assignor=f"{authors}:rihgt")))
+    )
+    assert right["assignment"] == {"C1": [], "C0": []}
+    assert missing["error"].startswith(f"line 2: {authors}:rihgt: found no rihgt in it, expected one of ")
+
+
+def test_a_timeout_of_nothing_waits_for_ever(lab):
+    (given,) = documents(lab("assign", "-a", "range", "--timeout", "0", stdin=lines(group())))
+    assert given == group(assignment=RANGE)

@@ -11,9 +11,20 @@ from coordinator_core.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry import Registry
 
 CONTRIBUTED = {
-    "assignors": ["range", "roundrobin", "sticky", "cooperative-sticky"],
-    "metrics": ["rounds", "optimality_gap"],
-    "modifiers": ["static"],
+    "assignors": [
+        "range",
+        "roundrobin",
+        "sticky",
+        "cooperative-sticky",
+        "optimal",
+        "lag-aware",
+        "rendezvous",
+        "average",
+        "average-by-circle",
+    ],
+    "metrics": ["rounds", "optimality_gap", "weighted_optimality_gap"],
+    "modifiers": ["static", "cooperative", "budget", "weights"],
+    "providers": ["reported-rates", "reported-lags", "reported-work", "scenario-rates", "scenario-lags"],
     "scenario_events": ["join", "rolling_restart", "coordinator_failover"],
 }
 

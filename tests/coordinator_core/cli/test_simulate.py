@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from coordinator_core import events as ev
 from coordinator_core.cli import simulate as simulate_module
 from coordinator_core.cli.simulate import print_told
 from coordinator_core.simulation.trace import read_trace
@@ -105,6 +106,7 @@ def test_json_is_the_rounds(lab):
         "leader",
         "stable_ms",
         "members",
+        "report",
     }
 
 
@@ -205,3 +207,66 @@ def test_a_run_that_fails_is_one_error_and_status_1(lab, small, monkeypatch, tmp
     answer = lab("simulate", small, "-s", "range", "--trace", tmp_path / "t")
     assert answer == (1, "", "error: strategy 'range': it broke\n")
     assert not (tmp_path / "t").exists()
+
+
+# --- what assignors say, and assignors that fail
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        ({}, ""),
+        ({"method": "flow"}, "found by flow"),
+        (
+            {"method": "solver", "optimality_gap": 0.0123, "weights": "reported-rates", "bound": 4.0},
+            "found by solver, gap 1.2 %, weights: reported-rates",
+        ),
+        ({"optimality_gap": 0.0}, "gap 0 %"),
+        ({"weights": "nothing known yet"}, "weights: nothing known yet"),
+        ({"optimality_gap": "small", "method": ["a", 1]}, "found by ['a', 1]"),
+        ({"optimality_gap": None}, ""),
+    ],
+)
+def test_a_round_says_what_its_assignor_said_in_a_line(capfd, report, said):
+    """Whatever an author puts into it."""
+    computed = ev.AssignmentComputed(
+        client="a", generation=1, assignor="mine", members={}, payload_bytes=1, report=report
+    )
+    print_told(
+        trace_of(
+            (1_000, state("PreparingRebalance", cause="a joined")),
+            (1_000, generation(1, "a")),
+            (1_500, computed),
+            (2_000, state("Stable")),
+            topics={"t": 1},
+        ),
+        simulate_module.stdout(),
+    )
+    told = capfd.readouterr().out.splitlines()
+    lines = ["              because a joined", *([f"{'':>14}{said}"] if said else []), ""]
+    assert told[3 : 3 + len(lines)] == lines
+
+
+def test_under_an_assignor_that_weighs_every_round_says_where_the_weights_are_from(lab):
+    lines = lab("simulate", SCALE_OUT, "-s", "optimal").out.splitlines()
+    said = [line.strip() for line in lines if "weights: " in line]
+    assert said[0].endswith("gap 0 %, weights: nothing known yet")
+    assert len(said) == 3
+    assert all(line.endswith(", weights: reported-rates") for line in said[1:])
+
+
+def test_an_assignor_that_hangs_is_one_error_and_status_1(lab, small, tmp_path):
+    path = tmp_path / "stuck.py"
+    path.write_text("import threading\n\ndef stuck(cluster, group):\n    threading.Event().wait()\n")
+    answer = lab("simulate", small, "-s", f"{path}:stuck", "--timeout", "0.05", "--trace", tmp_path / "t")
+    assert (answer.status, answer.out) == (1, "")
+    (line,) = answer.err.splitlines()
+    assert line.startswith(
+        f"error: strategy '{path}:stuck': assignor 'stuck' on group 'small' in generation 1 "
+    )
+    assert line.endswith(": no answer within 0.05 s")
+    assert not (tmp_path / "t").exists()
+
+
+def test_modifiers_count_beside_the_timeout_that_every_run_has(lab, small):
+    assert "generation 1 (range-cooperative): " in lab("simulate", small, "-s", "range+cooperative").out

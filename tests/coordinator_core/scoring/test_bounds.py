@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
-from coordinator_core.scoring.bounds import fewest_moves, fewest_moves_in_balance, least_sum_of_squares
+from coordinator_core.scoring.bounds import (
+    fewest_moves,
+    fewest_moves_in_balance,
+    least_largest_load,
+    least_sum_of_squares,
+)
 
 TOPICS, MEMBERS = ("t", "u", "v"), ("a", "b", "c")
 LARGE_ENOUGH = settings(max_examples=150, deadline=None)
@@ -111,3 +116,85 @@ def test_nobody_and_nothing_have_no_load():
     assert least_sum_of_squares({"t": 3}, {"a": []}) == 0
     assert least_sum_of_squares({"t": 3}, {}) == 0
     assert fewest_moves_in_balance({}, {}, {}) == 0
+
+
+# --- the least largest load, by weights
+
+
+@st.composite
+def weighed_groups(draw):
+    """Partitions with weights, some of which weigh nothing, and one to three members."""
+    topics, members, _ = draw(groups())
+    weight = st.sampled_from([0.0, 0.1, 1.0, 2.0, 3.0, 5.0, 8.0]) | st.floats(0.01, 1e6)
+    return {tp: draw(weight) for tp in partitions_of(topics)}, members
+
+
+def largest(weights, owners, members):
+    found = dict.fromkeys(members, 0.0)
+    for tp, owner in owners.items():
+        if owner is not None:
+            found[owner] += weights[tp]
+    return max(found.values())
+
+
+@LARGE_ENOUGH
+@given(weighed_groups())
+def test_no_assignment_goes_below_the_least_largest_load(group):
+    weights, members = group
+    best = min(largest(weights, each, members) for each in assignments(list(weights), members))
+    bound = least_largest_load(weights, members)
+    assert bound <= best * (1 + 1e-9)
+    assert (bound > 0) == (best > 0)
+
+
+@LARGE_ENOUGH
+@given(weighed_groups(), st.integers(1, 3))
+def test_for_equal_weights_of_all_to_all_the_bound_is_reached(group, count):
+    """Of n partitions on m members somebody has n / m, rounded up: the pigeonhole's bound."""
+    weights, _ = group
+    weights = dict.fromkeys(weights, 2.5)
+    members = dict.fromkeys(MEMBERS[:count], TOPICS)
+    assert least_largest_load(weights, members) == pytest.approx(2.5 * -(-len(weights) // count))
+
+
+def weighed(topic, *weights):
+    return {TopicPartition(topic, n): weight for n, weight in enumerate(weights)}
+
+
+EVERYBODY = {"a": ["t"], "b": ["t"]}
+
+BOUNDS = {
+    "the average": (weighed("t", 3, 3, 4, 4), EVERYBODY, 7),
+    "the heaviest": (weighed("t", 9, 1, 1, 1), EVERYBODY, 9),
+    "of three equal ones somebody has two": (weighed("t", 4, 4, 4), EVERYBODY, 8),
+    "a topic that one of two subscribes to": (
+        weighed("t", 1, 1) | weighed("u", 5, 5),
+        {"a": ["t"], "b": ["t", "u"]},
+        10,
+    ),
+    "two topics that only two of four subscribe to": (
+        weighed("t", 4, 4, 4) | weighed("u", 1, 1) | weighed("v", 2, 2, 2, 2),
+        {"a": ["t", "u"], "b": ["t", "u"], "c": ["v"], "d": ["v"]},
+        7,
+    ),
+    "what nobody subscribes to weighs nothing": (weighed("t", 2, 2) | weighed("x", 99), EVERYBODY, 2),
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_the_greatest_of_the_bounds_counts(bound):
+    weights, members, expected = BOUNDS[bound]
+    assert least_largest_load(weights, members) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("weights", "members"),
+    [
+        ({}, EVERYBODY),
+        (weighed("t", 5), {}),
+        (weighed("t", 5), {"a": [], "b": ["u"]}),
+        (weighed("t", 0.0, 0.0), EVERYBODY),
+    ],
+)
+def test_nothing_that_weighs_anything_is_a_load_of_nothing(weights, members):
+    assert least_largest_load(weights, members) == 0.0

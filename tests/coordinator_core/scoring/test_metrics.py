@@ -32,6 +32,7 @@ CONTRACT = [
     "duplicate_records",
     "messages",
     "optimality_gap",
+    "weighted_optimality_gap",
 ]
 
 
@@ -233,6 +234,56 @@ def test_the_gap_is_none_where_subscriptions_do_not_allow_more():
     assert metrics.imbalance(history) == pytest.approx(1.5)
 
 
+def weighed(owned, *per_partition):
+    topics = {"t": len(per_partition)}
+    return two_members((0, rates("t", *per_partition)), round_at(1_000, 1, owned), topics=topics)
+
+
+@pytest.mark.parametrize(
+    ("owned", "per_partition", "gap"),
+    [
+        # 9 records/s of a against an average of 6
+        ({"a": {"t": [0, 1]}, "b": {"t": [2]}}, (6.0, 3.0, 3.0), 0.5),
+        # no better way: the heaviest alone has as much
+        ({"a": {"t": [0]}, "b": {"t": [1, 2]}}, (6.0, 3.0, 3.0), 0.0),
+        # three alike on two members: somebody has two, so 8 against 8
+        ({"a": {"t": [0, 1]}, "b": {"t": [2]}}, (4.0, 4.0, 4.0), 0.0),
+        # 0.2 + 0.1 against 0.3 is rounding, and no gap
+        ({"a": {"t": [0]}, "b": {"t": [1, 2]}}, (0.3, 0.2, 0.1), 0.0),
+        # all on one of two members
+        ({"a": {"t": [0, 1]}, "b": {}}, (5.0, 5.0), 1.0),
+    ],
+)
+def test_the_weighted_gap_is_the_heaviest_member_over_the_bound_less_one(owned, per_partition, gap):
+    found = metrics.weighted_optimality_gap(weighed(owned, *per_partition))
+    assert found == pytest.approx(gap)
+    assert (found == 0) == (gap == 0)
+
+
+def test_there_is_no_weighted_gap_where_subscriptions_do_not_allow_more():
+    """Only a subscribes to u: 20 records/s are its in any case."""
+    history = history_of(
+        (0, started("a", "t", "u")),
+        (0, started("b", "t")),
+        (0, rates("t", 1.0)),
+        (0, rates("u", 10.0, 10.0)),
+        round_at(1_000, 1, {"a": {"u": [0, 1]}, "b": {"t": [0]}}),
+        topics={"t": 1, "u": 2},
+    )
+    assert metrics.weighted_optimality_gap(history) == 0
+
+
+def test_the_weighted_gap_goes_by_the_rates_while_the_assignment_is_in_force():
+    """Partition 0 has 0 and then 12 records/s, 6 on average, and partition 1 six throughout."""
+    history = two_members(
+        (0, rates("t", 0.0, 6.0)),
+        round_at(0, 1, {"a": {"t": [0]}, "b": {"t": [1]}}),
+        (50_000, rates("t", 12.0, 6.0)),
+        topics={"t": 2},
+    )
+    assert metrics.weighted_optimality_gap(history) == 0
+
+
 def test_balance_is_that_of_the_assignment_at_the_end():
     history = rebalanced({"a": [0, 1, 2, 3]}, {"a": [0, 1], "b": [2, 3]})
     assert metrics.imbalance(history) == 1
@@ -269,13 +320,18 @@ def test_messages_are_the_requests_of_all_kinds():
         metrics.weighted_imbalance,
         metrics.max_lag,
         metrics.optimality_gap,
+        metrics.weighted_optimality_gap,
     ],
 )
 def test_a_run_in_which_nothing_happened_has_no_such_figure(metric):
     assert isnan(metric(history_of(topics={"t": 4})))
 
 
-@pytest.mark.parametrize("metric", [metrics.imbalance, metrics.weighted_imbalance, metrics.optimality_gap])
+BALANCE = [metrics.imbalance, metrics.weighted_imbalance, metrics.optimality_gap]
+BALANCE += [metrics.weighted_optimality_gap]
+
+
+@pytest.mark.parametrize("metric", BALANCE)
 @pytest.mark.parametrize(
     "unsettled",
     [
@@ -298,6 +354,7 @@ def test_without_records_there_is_no_weighted_imbalance(timed):
     """Nobody said anything of rates, or they are zero."""
     history = two_members(timed, round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}))
     assert isnan(metrics.weighted_imbalance(history))
+    assert isnan(metrics.weighted_optimality_gap(history))
 
 
 def test_a_run_in_which_nothing_happened_counts_nothing():

@@ -90,6 +90,42 @@ def test_a_round_that_begins_anew_before_it_is_stable_is_one_round_with_both_cau
     )
 
 
+def computed(**report):
+    return ev.AssignmentComputed(
+        client="a", generation=1, assignor="range", members={}, payload_bytes=1, report=report
+    )
+
+
+def test_a_round_says_what_its_assignor_said():
+    """Each its own; one that said nothing has nothing."""
+    first, second = story(
+        (1_000, preparing("a joined")),
+        (1_000, generation(1, "a")),
+        (1_500, computed(method="flow", weights="nothing known yet")),
+        (2_000, state("Stable")),
+        (5_000, preparing("b joined")),
+        (5_500, computed()),
+        (6_000, state("Stable")),
+    )
+    assert first.report == {"method": "flow", "weights": "nothing known yet"}
+    assert second.report == {}
+
+
+def test_a_round_that_begins_anew_tells_the_last_report():
+    (only,) = story(
+        (1_000, preparing("a joined")),
+        (1_500, computed(method="flow")),
+        (1_600, preparing("b joined")),
+        (2_500, computed(method="solver")),
+        (3_000, state("Stable")),
+    )
+    assert only.report == {"method": "solver"}
+
+
+def test_what_is_computed_before_any_round_belongs_to_none():
+    assert story((500, computed(method="flow"))) == []
+
+
 def test_a_round_that_is_never_stable_has_no_such_time():
     (only,) = story((1_000, preparing("a joined")))
     assert (only.stable_ms, only.generation, only.protocol) == (None, 0, "")

@@ -1,0 +1,209 @@
+"""Optimal: the best assignment there is, or the best found in a limited time and how far it may be from it.
+
+Without weights and capacities it is the exact answer of PROTOCOL 10.3, by flow. With them, in this order: the
+least largest load relative to capacity, the least sum of squares of relative loads, the fewest owners outside
+their replicas' racks, the least moved weight. Components of the subscription graph are solved apart. What it
+did stands in the report of the assignment:
+
+``method``           flow, enumeration, solver (CP-SAT) or heuristic;
+``optimality_gap``   (value - bound) / bound of the largest load, or with `move_cost` of that and the cost;
+                     0.0 when proven;
+``largest_load``, ``bound``, ``moved_weight``, ``moved_partitions``, ``solver_seconds``.
+
+Sizes: groups of few partial answers are enumerated; up to 60,000 pairs of a partition and a member CP-SAT
+takes the whole; up to 20,000,000 local search improves a greedy answer; beyond, it is the greedy answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from assignors.memory import Memory, as_owners
+from assignors.weighted.instance import Instance, less
+from assignors.weighted.options import MoveLimit, read_amount, read_moves, read_switch
+from assignors.weighted.parts import Light, Part, parts_of, units_of
+from assignors.weighted.reports import flow_report, greedy_report, moved_away, solved_report
+from assignors.weighted.solve import Method, Solution, Wishes, relax, solve
+from assignors.weighted.tolerant import sticky_within
+from coordinator_core.assignor import Capability
+from coordinator_core.errors import AssignmentError
+from coordinator_core.flow import balanced_owners
+from coordinator_core.model import (
+    NO_OWNER,
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Int32Array,
+    Partitions,
+    RebalanceProtocol,
+)
+from coordinator_core.problem import FloatArray, Problem, build_problem
+
+MOST_PAIRS = 20_000_000
+"""Above so many pairs of a partition and a member the greedy answer is the answer."""
+
+
+OPTIONS = {
+    "max_moves": read_moves,
+    "move_cost": read_amount,
+    "tolerance": read_amount,
+    "time_limit": read_amount,
+    "colocate": read_switch,
+    "racks": read_switch,
+}
+"""What may stand behind ``optimal+`` in a strategy."""
+
+
+class OptimalAssignor:
+    """One object per consumer: it remembers what its member got last."""
+
+    name = "optimal"
+    version = 0
+    capabilities = (Capability.STICKY, Capability.BALANCED, Capability.WEIGHTED, Capability.RACK_AWARE)
+    supported_protocols = (RebalanceProtocol.EAGER,)
+
+    def __init__(
+        self,
+        *,
+        max_moves: MoveLimit | int | None = None,
+        move_cost: float = 0.0,
+        tolerance: float = 0.0,
+        time_limit: float = 2.0,
+        colocate: bool = False,
+        racks: bool = True,
+    ) -> None:
+        """Every option but `time_limit` and `racks` puts weights, or 1 a partition, in place of the flow.
+
+        ``max_moves``: partitions, or a `MoveLimit`; partitions without a valid owner do not count.
+        ``move_cost``: moving the whole weight costs as much as so many times the ideal largest load.
+        ``tolerance``: of all answers whose largest load is within it of the least, the one that moves
+        least. ``time_limit``: deterministic seconds of CP-SAT and local search, about seconds of a core.
+        ``colocate``: partitions of one number go together, of topics with equal counts and subscribers.
+        ``racks``: whether they count.
+        """
+        self._max_moves = MoveLimit(partitions=max_moves) if isinstance(max_moves, int) else max_moves
+        self._wishes = Wishes(price=move_cost, tolerance=tolerance, seconds=time_limit)
+        self._colocate, self._racks = colocate, racks
+        self._memory = Memory()
+
+    def subscription_user_data(self, topics: tuple[str, ...]) -> bytes:  # noqa: ARG002 - the interface's
+        """What the member got last, and when."""
+        return self._memory.user_data()
+
+    def on_assignment(self, partitions: Partitions, generation: int) -> None:
+        """Remember what the member got."""
+        self._memory.remember(partitions, generation)
+
+    def prepare(self, group: GroupSubscription) -> GroupSubscription:
+        """The group with what its members say in their user data that they owned."""
+        return as_owners(group)
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        """The assignment of a group."""
+        return self.solve(build_problem(cluster, self.prepare(group)))
+
+    def solve(self, problem: Problem) -> GroupAssignment:
+        """The same, over arrays. Raises AssignmentError for a `max_moves` that cannot be kept to."""
+        weight = self._weights(problem)
+        if weight is None:
+            owner = balanced_owners(problem)
+            return GroupAssignment.from_owners(
+                problem.index, problem.members, owner, report=flow_report(problem, owner)
+            )
+        owner, report = self._weighted(problem, weight)
+        return GroupAssignment.from_owners(problem.index, problem.members, owner, report=report)
+
+    def _weights(self, problem: Problem) -> FloatArray | None:
+        """float64[P], or None where counting partitions is all there is to do."""
+        wishes = self._wishes
+        asked = self._colocate or self._max_moves is not None or wishes.price or wishes.tolerance
+        weight, mine = problem.weights, problem.subscribed
+        if weight is None or not weight[mine].any():
+            counts = problem.capacity is not None or asked
+            return np.ones(problem.index.size) if counts and len(mine) and problem.members else None
+        even = not np.ptp(weight[mine]) > 0
+        return None if even and problem.capacity is None and not asked else weight
+
+    def _weighted(self, problem: Problem, weight: FloatArray) -> tuple[Int32Array, Mapping[str, Any]]:
+        mine = problem.subscribed
+        wishes = self._with_budget(float(weight[mine].sum()))
+        if int((weight[mine] > 0).sum()) * len(problem.members) > MOST_PAIRS:
+            return _greedy_answer(problem, weight, wishes)
+        owner = np.full(problem.index.size, NO_OWNER, dtype=np.int32)
+        heavy, light = [], Light()
+        for unit in units_of(problem, mine, colocate=self._colocate):
+            if weight[unit].any():
+                heavy.append(unit)
+            else:
+                light.add(unit, problem)
+        together = self._max_moves is not None or bool(wishes.price)  # what is limited is limited over all
+        parts = parts_of(problem, heavy, weight, racks=self._racks, together=together)
+        self._check_feasible(problem, parts, wishes, light.torn if wishes.by_count else 0)
+        wishes = replace(wishes, budget=wishes.budget - (light.torn if wishes.by_count else 0))
+        solved = self._solved([part.instance for part in parts], wishes)
+        for part, solution in zip(parts, solved, strict=True):
+            part.write(solution.owner, owner)
+        moved = sum(s.worth.moved_count for s in solved)
+        light.deal(problem, owner, wishes.budget - moved if wishes.by_count else inf)
+        report = solved_report([p.instance for p in parts], solved, wishes)
+        return owner, {**report, "moved_partitions": int(moved_away(problem, owner).sum())}
+
+    def _solved(self, instances: list[Instance], wishes: Wishes) -> list[Solution]:
+        """The largest load of all of them comes first; below it, and below the tolerance, others follow."""
+        solved = [solve(each, wishes) for each in instances]
+        overall = max((s.worth.largest for s in solved), default=0.0)
+        if wishes.tolerance:
+            least = max((s.worth.largest if s.proven else s.bound for s in solved), default=0.0)
+            level = max(overall, min(least, overall) * (1 + wishes.tolerance))
+            return [relax(each, wishes, s, level) for each, s in zip(instances, solved, strict=True)]
+        for i, each in enumerate(instances):
+            if len(instances) > 1 and less(solved[i].worth.largest, overall) < 0:
+                lower = solve(each, wishes, floor=overall)
+                if lower.method is Method.ENUMERATION:
+                    solved[i] = replace(lower, bound=solved[i].bound, proven=False)
+        return solved
+
+    def _with_budget(self, total: float) -> Wishes:
+        limit, wishes = self._max_moves, self._wishes
+        budget, by_count = inf, False
+        if limit is not None and limit.partitions is not None:
+            budget, by_count = float(limit.partitions), True
+        elif limit is not None and limit.share is not None:
+            budget = limit.share * total
+        return replace(wishes, budget=budget, by_count=by_count)
+
+    def _check_feasible(self, problem: Problem, parts: list[Part], wishes: Wishes, needed: float) -> None:
+        """Colocation may need more moves than are allowed; ``needed``: by what weighs nothing."""
+        if wishes.budget == inf:
+            return
+        for part in parts:
+            cost = part.instance.moved_count if wishes.by_count else part.instance.moved
+            needed += float(np.where(part.instance.allowed, cost, inf).min(axis=1).sum())
+        if less(needed, wishes.budget) > 0:
+            what = "partitions" if wishes.by_count else "of the weight"
+            raise AssignmentError(
+                self.name,
+                [
+                    f"max_moves allows {wishes.budget:g} {what}, but at least {needed:g} must move to"
+                    f" bring together what belongs together, in a group of {len(problem.members)} members"
+                ],
+            )
+
+
+_TOLERANCES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, inf)
+"""Tried one after the other by the greedy answer until it keeps to `max_moves`."""
+
+
+def _greedy_answer(
+    problem: Problem, weight: FloatArray, wishes: Wishes
+) -> tuple[Int32Array, Mapping[str, Any]]:
+    capacity = np.ones(len(problem.members)) if problem.capacity is None else problem.capacity
+    for tolerance in (wishes.tolerance, *(t for t in _TOLERANCES if t > wishes.tolerance)):
+        owner, bound = sticky_within(problem, weight, capacity, tolerance)
+        away = moved_away(problem, owner)
+        if (int(away.sum()) if wishes.by_count else float(weight[away].sum())) <= wishes.budget:
+            break
+    return owner, greedy_report(problem, owner, weight, capacity, bound)

@@ -1,0 +1,135 @@
+"""Rendezvous: each partition to the member of the highest random weight that has room left.
+
+Highest random weight hashing (Thaler and Ravishankar, 1998), each member bounded to a quarter more than its
+share (as in consistent hashing with bounded loads; Mirrokni, Thorup and Zadimoghaddam, arXiv 1608.01350).
+Nothing is remembered and nothing sent along: who owns what follows from the names. Among topics with the same
+subscribers the bound counts for all of them together.
+"""
+
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.model import (
+    NO_OWNER,
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Int32Array,
+    RebalanceProtocol,
+)
+from coordinator_core.problem import Problem, build_problem
+
+BOUND = 1.25
+"""What a member gets at most, of an equal share."""
+
+_CHUNK = 1 << 22
+"""Pairs of a partition and a member that are hashed at a time."""
+
+Words = NDArray[np.uint64]
+
+
+class RendezvousAssignor:
+    """A pure function of the names of members and partitions."""
+
+    name = "rendezvous"
+    version = 0
+    supported_protocols = (RebalanceProtocol.EAGER,)
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        """The assignment of a group."""
+        return self.solve(build_problem(cluster, group))
+
+    def solve(self, problem: Problem) -> GroupAssignment:
+        """The same, over arrays."""
+        owner = np.full(problem.index.size, NO_OWNER, dtype=np.int32)
+        signature, subscribers = problem.topic_signature
+        names = _member_words(problem)
+        partitions = _partition_words(problem)
+        of_partition = signature[problem.index.topic_of_every]
+        for at, members in enumerate(subscribers):
+            mine = np.flatnonzero(of_partition == at)
+            if len(mine):
+                owner[mine] = members[_matched(partitions[mine], names[members])]
+        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+
+
+def _matched(partitions: Words, members: Words) -> Int32Array:
+    """int32[P]: the place of each partition's member.
+
+    Every partition asks its members in falling order of weight; a member keeps the partitions that weigh
+    most with it, up to its bound, and turns the others away (deferred acceptance: no order of asking shows).
+    """
+    count, bound = len(partitions), int(np.ceil(BOUND * len(partitions) / len(members)))
+    asked = np.full(count, NO_OWNER, dtype=np.int32)
+    ranked = _Preferences(partitions, members)
+    turn = np.zeros(count, dtype=np.int64)
+    open_ones = np.arange(count)
+    while len(open_ones):
+        asked[open_ones] = ranked(open_ones, turn[open_ones])
+        turn[open_ones] += 1
+        weights = _mixed(partitions, members[asked])
+        order = np.lexsort((np.arange(count), ~weights, asked))
+        starts = np.flatnonzero(np.diff(asked[order], prepend=-1))
+        place = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
+        open_ones = np.sort(order[place >= bound])
+    return asked
+
+
+class _Preferences:
+    """Each partition's members by falling weight; the first ones are kept, further ones sorted on demand."""
+
+    def __init__(self, partitions: Words, members: Words) -> None:
+        self._partitions, self._members = partitions, members
+        self._first = np.concatenate(
+            [
+                _mixed(partitions[a : a + self._rows][:, None], members[None, :]).argmax(axis=1)
+                for a in range(0, len(partitions), self._rows)
+            ]
+        )
+
+    @property
+    def _rows(self) -> int:
+        return max(1, _CHUNK // len(self._members))
+
+    def __call__(self, which: NDArray[np.int64], turn: NDArray[np.int64]) -> NDArray[np.int64]:
+        chosen = self._first[which]
+        later = np.flatnonzero(turn > 0)
+        for a in range(0, len(later), self._rows):
+            at = later[a : a + self._rows]
+            weights = _mixed(self._partitions[which[at]][:, None], self._members[None, :])
+            falling = np.argsort(~weights, axis=1, kind="stable")
+            chosen[at] = falling[np.arange(len(at)), turn[at]]
+        return chosen
+
+
+def _member_words(problem: Problem) -> Words:
+    """uint64[M]: by instance id where there is one, so that a static member that returns is the same."""
+    group = problem.group
+    named = [group[m].instance_id or m for m in problem.members]
+    return np.array([_word(name) for name in named], dtype=np.uint64)
+
+
+def _partition_words(problem: Problem) -> Words:
+    topics = np.array([_word(topic) for topic in problem.index.topics], dtype=np.uint64)
+    at = problem.index.topic_of_every
+    number = (np.arange(problem.index.size) - problem.index.offsets[at]).astype(np.uint64)
+    return _scrambled(topics[at] + _scrambled(number))
+
+
+def _word(name: str) -> int:
+    data = name.encode("utf-8", "surrogatepass")
+    return crc32(data) | crc32(data, 0x9E3779B9) << 32
+
+
+def _mixed(partitions: Words, members: Words) -> Words:
+    return _scrambled(partitions ^ _scrambled(members))
+
+
+def _scrambled(words: Words) -> Words:
+    """The finalizer of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,162 @@
+"""CP-SAT: improves an answer, and proves how good it is, within deterministic time.
+
+One worker, a fixed seed and `max_deterministic_time` give the same answer for the same group and version of
+OR-Tools. The answer so far goes in as hint and the bound as floor of the objective, without which nothing
+is found in time. Where moves do not count, members that are alike come in falling order of their loads.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil, floor
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assignors.weighted.instance import SAME, Aim, Instance
+from assignors.weighted.relabel import alike_members, in_falling_order
+from coordinator_core.model import Int32Array
+
+_RANGE = 1 << 31
+"""Relative loads are scaled to integers, the largest of them about this."""
+
+_FINE = 1 << 40
+"""The budget, in the same way: so fine that rounding up every cost keeps within `SAME`."""
+
+_ROUNDING = 1e-6
+"""What the scaling may be wrong by, relatively, for a proof to count."""
+
+_SECONDS_PER_PAIR = 2e-5
+"""What stating the model takes, as part of the time."""
+
+SEED = 1
+
+_Costs: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Improved:
+    """What the solver found: an answer or None, the first key's proven bound, and the time it took."""
+
+    owner: Int32Array | None
+    bound: float
+    proven: bool
+    seconds: float
+
+
+def improve(instance: Instance, aim: Aim, known: Int32Array, bound: float, seconds: float) -> Improved:
+    """Look for something better than a known answer, for so many seconds of deterministic time.
+
+    Minimises the first key; with `moves_first`, where the floor is a level that `known` keeps to, crossings
+    and moves under that level. ``bound`` is one of the first key.
+    """
+    from ortools.sat.python import cp_model
+
+    model = _Model(instance, aim, known, bound)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = SEED
+    solver.parameters.max_deterministic_time = seconds
+    solver.parameters.symmetry_level = 0  # its own way of breaking symmetry loses the hint
+    status = solver.solve(model.model)
+    used = float(solver.response_proto.deterministic_time) + len(model.x) * _SECONDS_PER_PAIR
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Improved(None, bound, False, used)
+    owner = np.full(len(known), -1, dtype=np.int32)
+    for (u, m), variable in model.x.items():
+        if solver.boolean_value(variable):
+            owner[u] = m
+    proven = status == cp_model.OPTIMAL
+    if aim.moves_first:
+        return Improved(owner, bound, proven, used)
+    rounded = 0 if model.scale == 1.0 else 2 if aim.price else 1  # by less than one, every weight and price
+    slack = rounded * len(known) / model.scale
+    shown = solver.best_objective_bound / model.scale - slack
+    return Improved(owner, max(bound, shown), proven and slack <= _ROUNDING * model.first_key, used)
+
+
+class _Model:
+    """The instance in integers: ``x`` says for a unit and a member whether it lies there."""
+
+    def __init__(self, instance: Instance, aim: Aim, known: Int32Array, bound: float) -> None:
+        from ortools.sat.python import cp_model
+
+        self._instance, self._aim = instance, aim
+        self.first_key = aim.keys(instance.worth(known))[0]
+        self.scale = _scale(instance, aim, self.first_key)
+        relative = np.ceil(instance.weight[:, None] / instance.capacity * self.scale - SAME).astype(np.int64)
+        if not aim.is_limited:
+            known = in_falling_order(instance, known)
+        self.model = cp_model.CpModel()
+        self.x: dict[tuple[int, int], Any] = {
+            (u, m): self.model.new_bool_var("") for u, m in np.argwhere(instance.allowed).tolist()
+        }
+        for u in range(len(known)):
+            self.model.add_exactly_one(self.x[u, m] for m in np.flatnonzero(instance.allowed[u]).tolist())
+        loads = [self._sum(relative, m) for m in range(len(instance.capacity))]
+        hinted = np.bincount(
+            known, weights=relative[np.arange(len(known)), known], minlength=len(instance.capacity)
+        )
+        largest = self._largest(int(hinted.max()), bound)
+        for load in loads:
+            self.model.add(load <= largest)
+        if aim.budget < np.inf:
+            self._keep_within_budget(known)
+        if not aim.is_limited:
+            for alike in alike_members(instance):
+                for first, second in pairwise(alike.tolist()):
+                    self.model.add(loads[first] >= loads[second])
+        if aim.moves_first:
+            self.model.minimize(self._priced(_placing(instance)))
+        elif aim.price:
+            prices = np.round(instance.moved * (aim.price * self.scale)).astype(np.int64)
+            self.model.minimize(largest + self._priced(prices))
+        else:
+            self.model.minimize(largest)
+        for (u, m), variable in self.x.items():
+            self.model.add_hint(variable, bool(known[u] == m))
+        if not aim.moves_first:
+            self.model.add_hint(largest, int(hinted.max()))
+
+    def _sum(self, relative: _Costs, member: int) -> Any:
+        from ortools.sat.python import cp_model
+
+        mine = np.flatnonzero(self._instance.allowed[:, member]).tolist()
+        return cp_model.LinearExpr.weighted_sum(
+            [self.x[u, member] for u in mine], relative[mine, member].tolist()
+        )
+
+    def _largest(self, hinted: int, bound: float) -> Any:
+        """The variable of the largest load: between the bound and what is known."""
+        aim = self._aim
+        most = max(hinted, ceil(aim.floor * self.scale))
+        if aim.price:  # a larger load may be worth the moves that it saves
+            most = max(most, ceil(self.first_key * self.scale) + len(self._instance.weight))
+        least = 0 if aim.moves_first or aim.price else max(0, floor(bound * self.scale * (1 - SAME)))
+        return self.model.new_int_var(min(least, most), most, "")
+
+    def _keep_within_budget(self, known: Int32Array) -> None:
+        """No answer is over the budget by more than `SAME`, and the known one is not out."""
+        aim, instance = self._aim, self._instance
+        scale = 1.0 if aim.by_count else _FINE / max(aim.budget, instance.total * 1e-3)
+        costs = np.ceil(aim.cost(instance) * scale - SAME).astype(np.int64)
+        spent = int(costs[np.arange(len(known)), known].sum())
+        self.model.add(self._priced(costs) <= max(floor(aim.budget * scale * (1 + SAME)), spent))
+
+    def _priced(self, costs: _Costs) -> Any:
+        from ortools.sat.python import cp_model
+
+        paid = [(variable, int(costs[at])) for at, variable in self.x.items() if costs[at]]
+        return cp_model.LinearExpr.weighted_sum([v for v, _ in paid], [c for _, c in paid])
+
+
+def _scale(instance: Instance, aim: Aim, first_key: float) -> float:
+    """1 where loads are whole numbers already and have no price, so that nothing is rounded."""
+    whole = bool((instance.weight == np.floor(instance.weight)).all() and (instance.capacity == 1).all())
+    return 1.0 if whole and not aim.price and instance.total < _RANGE else _RANGE / first_key
+
+
+def _placing(instance: Instance) -> _Costs:
+    """int64[U, M]: crossings first, then moved weight."""
+    moved = np.round(instance.moved * (_RANGE / instance.total)).astype(np.int64)
+    return moved if instance.crossing is None else moved + instance.crossing.astype(np.int64) * (2 * _RANGE)

@@ -1,0 +1,235 @@
+"""A weighted problem in dense arrays, and what an answer to it is worth.
+
+A *unit* is what is placed as one: a partition, or with colocation the partitions of one number of several
+topics. U units, M members.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.flow.fractional import heaviest_alone, least_level, pigeonhole, sums_at, within_moves
+from coordinator_core.model import NO_OWNER, Int32Array
+from coordinator_core.problem import BoolArray, FloatArray, Problem
+
+IntArray = NDArray[np.int64]
+
+SAME = 1e-9
+"""Loads nearer than this, relatively, are the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What is to be placed where.
+
+    ``weight``   float64[U], each above 0;
+    ``capacity`` float64[M];
+    ``allowed``  bool[U, M], somebody for every unit;
+    ``moved``    float64[U, M]: the weight that changes owner when the unit lies with the member;
+    ``moved_count`` the same in partitions;
+    ``crossing`` int32[U, M] or None: partitions that lie outside their replicas' racks there;
+    ``home``     int32[U]: where least of the unit moves, of those allowed; -1 where nobody allowed owns any.
+    """
+
+    weight: FloatArray
+    capacity: FloatArray
+    allowed: BoolArray
+    moved: FloatArray
+    moved_count: FloatArray
+    crossing: Int32Array | None
+    home: Int32Array
+
+    @property
+    def total(self) -> float:
+        """The weight of everything."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def signatures(self) -> tuple[BoolArray, IntArray]:
+        """The different rows of `allowed`, and which of them each unit has."""
+        packed = np.packbits(self.allowed, axis=1)
+        seen: dict[bytes, int] = {}
+        rows = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
+        first = np.unique(rows, return_index=True)[1]
+        return self.allowed[first], rows
+
+    @cached_property
+    def bound(self) -> float:
+        """What the largest relative load is at least, however much moves."""
+        allowed, rows = self.signatures
+        supply = sums_at(rows, self.weight, len(allowed))
+        roomiest = np.where(allowed, self.capacity, 0.0).max(axis=1)
+        return max(
+            least_level(supply, self.capacity, allowed),
+            heaviest_alone(self.weight, roomiest[rows]),
+            pigeonhole(self.weight, self.capacity),
+        )
+
+    @cached_property
+    def kept_loads(self) -> FloatArray:
+        """float64[M]: what every member has if nothing moves."""
+        kept = self.home != NO_OWNER
+        return sums_at(self.home[kept], self.weight[kept], len(self.capacity))
+
+    @cached_property
+    def attached_loads(self) -> FloatArray:
+        """float64[M]: of what every member has if nothing moves, what counts as moved when it leaves."""
+        kept = np.flatnonzero(self.home != NO_OWNER)
+        home = self.home[kept]
+        elsewhere = np.where(self.allowed[kept], self.moved[kept], np.inf)
+        here = elsewhere[np.arange(len(kept)), home]
+        elsewhere[np.arange(len(kept)), home] = np.inf
+        attached = np.minimum(elsewhere.min(axis=1, initial=np.inf) - here, self.weight[kept])
+        return sums_at(home, attached, len(self.capacity))
+
+    def bound_within(self, weight: float) -> float:
+        """The bound when at most so much weight may move."""
+        return max(self.bound, within_moves(self.attached_loads, self.capacity, weight))
+
+    def loads(self, owner: Int32Array) -> FloatArray:
+        """float64[M]: the loads of an answer."""
+        return sums_at(owner, self.weight, len(self.capacity))
+
+    def worth(self, owner: Int32Array) -> "Worth":
+        """The figures of an answer, an owner for each unit."""
+        relative = self.loads(owner) / self.capacity
+        units = np.arange(len(owner))
+        return Worth(
+            largest=float(relative.max(initial=0.0)),
+            squares=float(relative @ relative),
+            crossings=0 if self.crossing is None else int(self.crossing[units, owner].sum()),
+            moved=float(self.moved[units, owner].sum()),
+            moved_count=int(self.moved_count[units, owner].sum()),
+        )
+
+
+class Worth(NamedTuple):
+    """What an answer is worth: the less, the better."""
+
+    largest: float
+    squares: float
+    crossings: int
+    moved: float
+    moved_count: int
+
+
+def less(first: float, second: float) -> int:
+    """-1 when the first is less by more than rounding, 1 when it is more, 0 when they are the same."""
+    if abs(first - second) <= SAME * max(abs(first), abs(second)):
+        return 0
+    return -1 if first < second else 1
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is wanted of an answer, in order: the least first key, and so on.
+
+    Usually the largest relative load, the sum of squares, crossings, moved weight, moved partitions. Largest
+    loads below ``floor`` count as the floor. ``price`` is what moving a unit of weight costs in largest load.
+    With ``moves_first`` crossings and moves go before the sum of squares. At most ``budget`` moves, in
+    weight, or ``by_count`` in partitions.
+    """
+
+    floor: float = 0.0
+    price: float = 0.0
+    moves_first: bool = False
+    budget: float = np.inf
+    by_count: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether moves count for more than to break ties."""
+        return self.price > 0 or self.moves_first or self.budget < np.inf
+
+    def cost(self, instance: Instance) -> FloatArray:
+        """float64[U, M]: what the budget is of."""
+        return instance.moved_count if self.by_count else instance.moved
+
+    def keys(self, worth: Worth) -> tuple[float, ...]:
+        """What is compared, in order."""
+        first = max(worth.largest, self.floor) + self.price * worth.moved
+        if self.moves_first:
+            return first, worth.crossings, worth.moved, worth.moved_count, worth.squares
+        return first, worth.squares, worth.crossings, worth.moved, worth.moved_count
+
+    def allows(self, worth: Worth) -> bool:
+        """Whether an answer keeps within the budget."""
+        return less(worth.moved_count if self.by_count else worth.moved, self.budget) <= 0
+
+    def prefers(self, one: Worth, other: Worth) -> bool:
+        """Whether one answer is better than another."""
+        for mine, its in zip(self.keys(one), self.keys(other), strict=True):
+            if less(mine, its):
+                return mine < its
+        return False
+
+
+def build_instance(
+    problem: Problem, members: Int32Array, units: list[Int32Array], weight: FloatArray, *, racks: bool
+) -> Instance:
+    """The instance of some members (ascending) and partitions of a problem, which only those may own.
+
+    ``units`` are lists of partitions that belong together and have the same subscribers; ``weight``
+    float64[P] of all partitions of the problem.
+    """
+    partitions = np.concatenate(units)
+    count = len(units)
+    unit_of = np.repeat(np.arange(count), [len(unit) for unit in units])
+    first = partitions[np.flatnonzero(np.diff(unit_of, prepend=-1))]
+    of_class = problem.class_subscribes[:, problem.index.topic_of_every[first]].T
+    allowed = of_class[:, problem.member_class[members]]
+    place = np.full(len(problem.members) + 1, NO_OWNER, dtype=np.int32)
+    place[members] = np.arange(len(members), dtype=np.int32)
+    owner = place[problem.owner[partitions]]
+    held = owner != NO_OWNER
+    at = unit_of[held], owner[held]
+    kept, kept_count = np.zeros(allowed.shape), np.zeros(allowed.shape)
+    np.add.at(kept, at, weight[partitions[held]])
+    np.add.at(kept_count, at, 1)
+    attached = np.where(allowed & (kept_count > 0), kept, -1.0)
+    home = attached.argmax(axis=1).astype(np.int32)
+    has_home = attached[np.arange(count), home] >= 0
+    return Instance(
+        weight=sums_at(unit_of, weight[partitions], count),
+        capacity=(np.ones(len(problem.members)) if problem.capacity is None else problem.capacity)[members],
+        allowed=allowed,
+        moved=kept.sum(axis=1, keepdims=True) - kept,
+        moved_count=kept_count.sum(axis=1, keepdims=True) - kept_count,
+        crossing=_crossing(problem, members, partitions, unit_of) if racks else None,
+        home=np.where(has_home, home, NO_OWNER).astype(np.int32),
+    )
+
+
+def _crossing(
+    problem: Problem, members: Int32Array, partitions: Int32Array, unit_of: IntArray
+) -> Int32Array | None:
+    racks = problem.racks
+    if racks is None or not racks.crossing.any():
+        return None
+    where = racks.member[members]
+    column = np.where(where < 0, len(racks.names), where)
+    per_partition = racks.crossing[racks.partition_set[partitions]][:, column]
+    summed = np.zeros((int(unit_of[-1]) + 1, len(members)), dtype=np.int32)
+    np.add.at(summed, unit_of, per_partition)
+    return summed
+
+
+def build_part(instance: Instance, owner: Int32Array, members: Int32Array) -> tuple[Instance, Int32Array]:
+    """The instance of what some members (ascending) have in an answer, and which units those are."""
+    units = np.flatnonzero(np.isin(owner, members)).astype(np.int32)
+    cut = np.ix_(units, members)
+    place = np.searchsorted(members, instance.home[units])
+    home = np.where(np.isin(instance.home[units], members), place, NO_OWNER).astype(np.int32)
+    part = Instance(
+        weight=instance.weight[units],
+        capacity=instance.capacity[members],
+        allowed=instance.allowed[cut],
+        moved=instance.moved[cut],
+        moved_count=instance.moved_count[cut],
+        crossing=None if instance.crossing is None else instance.crossing[cut],
+        home=home,
+    )
+    return part, units

@@ -1,0 +1,134 @@
+"""Improve an answer by moving one unit, or exchanging two, as long as the loads become more even."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assignors.weighted.instance import SAME, Instance
+from coordinator_core.model import Int32Array
+from coordinator_core.problem import BoolArray, FloatArray
+
+CELLS_PER_SECOND = 1.2e7
+"""So many exchanges are looked at for a second of the time limit."""
+
+_MOST_EXCHANGES = 1 << 21
+"""Looked at in one step, for the sake of memory; where there are more, an even choice of them."""
+
+
+@dataclass
+class Work:
+    """Work that may still be done, in exchanges looked at; the same on every machine."""
+
+    cells: float
+
+    @property
+    def done(self) -> bool:
+        return self.cells <= 0
+
+
+def even_out(
+    instance: Instance,
+    start: Int32Array,
+    work: Work,
+    *,
+    cost: FloatArray | None = None,
+    budget: float = np.inf,
+) -> Int32Array:
+    """int32[U]: an answer whose sum of squared relative loads no single move or exchange makes less.
+
+    Of those that leave the receiver below what the giver had. Goes from the most loaded member down, and
+    starts over after each improvement; the largest load never grows. ``cost`` float64[U, M] of placing, of
+    which the answer costs at most `budget`, if the start did. Ends early when the work is used up.
+    """
+    owner, load = start.copy(), instance.loads(start)
+    spent = 0.0 if cost is None else float(cost[np.arange(len(owner)), owner].sum())
+    tried = np.zeros(len(load), dtype=np.bool_)
+    while not work.done:
+        relative = np.where(tried, -1.0, load / instance.capacity)
+        source = int(relative.argmax())
+        if relative[source] <= 0:
+            break
+        found = _best(instance, owner, load, source, work, cost, budget - spent)
+        if found is None:
+            tried[source] = True
+            continue
+        unit, target, other = found
+        if cost is not None:
+            spent += float(cost[unit, target] - cost[unit, source])
+            if other >= 0:
+                spent += float(cost[other, source] - cost[other, target])
+        shifted = instance.weight[unit] - (instance.weight[other] if other >= 0 else 0.0)
+        owner[unit] = target
+        if other >= 0:
+            owner[other] = source
+        load[source] -= shifted
+        load[target] += shifted
+        tried[:] = False
+    return owner
+
+
+def _best(
+    instance: Instance,
+    owner: Int32Array,
+    load: FloatArray,
+    source: int,
+    work: Work,
+    cost: FloatArray | None,
+    left: float,
+) -> tuple[int, int, int] | None:
+    """The unit to move, where to, and the unit that comes back (-1 for none): what evens out most."""
+    mine = np.flatnonzero(owner == source)
+    work.cells -= (len(mine) + 1) * len(load)
+    best: tuple[float, int, int, int] | None = None
+    weight = instance.weight
+    # moves
+    shift = np.broadcast_to(weight[mine][:, None], (len(mine), len(load)))
+    targets = np.arange(len(load))
+    fits = instance.allowed[mine] & (targets != source)
+    if cost is not None:
+        fits = fits & (cost[mine] - cost[mine, source][:, None] <= left + SAME)
+    gain = _gains(instance, load, source, shift, targets, fits)
+    if gain.size:
+        at = int(gain.argmax())
+        if gain.flat[at] > 0:
+            row, column = divmod(at, gain.shape[1])
+            best = float(gain.flat[at]), int(mine[row]), column, -1
+    # exchanges
+    others = np.flatnonzero(owner != source)
+    others = others[instance.allowed[others, source]]
+    others = others[:: 1 + len(mine) * len(others) // _MOST_EXCHANGES]
+    work.cells -= len(mine) * len(others)
+    if len(others) and len(mine):
+        homes = owner[others]
+        shift = weight[mine][:, None] - weight[others][None, :]
+        fits = (shift > 0) & instance.allowed[mine][:, homes]
+        if cost is not None:
+            extra = cost[mine][:, homes] - cost[mine, source][:, None]
+            extra = extra + (cost[others, source] - cost[others, homes])[None, :]
+            fits &= extra <= left + SAME
+        gain = _gains(instance, load, source, shift, homes, fits)
+        at = int(gain.argmax())
+        if gain.flat[at] > (best[0] if best else 0.0):
+            row, column = divmod(at, gain.shape[1])
+            best = float(gain.flat[at]), int(mine[row]), int(homes[column]), int(others[column])
+    return None if best is None else best[1:]
+
+
+def _gains(
+    instance: Instance,
+    load: FloatArray,
+    source: int,
+    shift: FloatArray,
+    targets: NDArray[np.integer],
+    fits: BoolArray,
+) -> FloatArray:
+    """float64, the shape of `shift`: what the sum of squares loses; 0 where nothing may be gained."""
+    capacity = instance.capacity
+    here, room = load[source], capacity[source]
+    there, rooms = load[targets][None, :], capacity[targets][None, :]
+    after = (there + shift) / rooms
+    gain = (2 * here - shift) * shift / room**2 - (2 * there + shift) * shift / rooms**2
+    least = SAME * (here / room) ** 2
+    usable = fits & (gain > least) & (after < here / room * (1 - 1e-12))
+    return np.where(usable, gain, 0.0)

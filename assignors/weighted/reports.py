@@ -1,0 +1,80 @@
+"""What the assignors that go by weights say of their answers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from assignors.weighted.instance import Instance, less
+from assignors.weighted.solve import Method, Solution, Wishes
+from coordinator_core.flow.fractional import sums_at
+from coordinator_core.model import NO_OWNER, Int32Array
+from coordinator_core.problem import BoolArray, FloatArray, Problem
+
+
+def moved_away(problem: Problem, owner: Int32Array) -> BoolArray:
+    """bool[P]: what left a member that could have kept it."""
+    away: BoolArray = (owner != NO_OWNER) & (problem.owner != NO_OWNER) & (problem.owner != owner)
+    return away
+
+
+def flow_report(problem: Problem, owner: Int32Array) -> Mapping[str, Any]:
+    """In the unit of the weights, where all have the same."""
+    weight, mine = problem.weights, problem.subscribed
+    each = 1.0 if weight is None or not weight[mine].any() else float(weight[mine[0]])
+    loads = np.bincount(owner[owner != NO_OWNER], minlength=len(problem.members))
+    away = moved_away(problem, owner)
+    largest = float(loads.max(initial=0)) * each
+    return {
+        "method": Method.FLOW.value,
+        "largest_load": largest,
+        "bound": largest,
+        "optimality_gap": 0.0,
+        "moved_weight": float(away.sum()) * each,
+        "moved_partitions": int(away.sum()),
+        "solver_seconds": 0.0,
+    }
+
+
+def greedy_report(
+    problem: Problem, owner: Int32Array, weight: FloatArray, capacity: FloatArray, bound: float
+) -> Mapping[str, Any]:
+    """Of an answer that nothing was proven of but a bound."""
+    placed, away = owner != NO_OWNER, moved_away(problem, owner)
+    load = sums_at(owner[placed], weight[placed], len(capacity))
+    largest = float((load / capacity).max(initial=0.0))
+    return {
+        "method": Method.HEURISTIC.value,
+        "largest_load": largest,
+        "bound": bound,
+        "optimality_gap": max(largest / bound - 1, 0.0) if bound else 0.0,
+        "moved_weight": float(weight[away].sum()),
+        "moved_partitions": int(away.sum()),
+        "solver_seconds": 0.0,
+    }
+
+
+_ORDER = list(Method)
+
+
+def solved_report(instances: list[Instance], solved: list[Solution], wishes: Wishes) -> Mapping[str, Any]:
+    """Of all components together: the worst gap, the longest way it was found."""
+
+    def value(instance: Instance, solution: Solution) -> float:
+        price = wishes.price * instance.bound / instance.total
+        return solution.worth.largest + price * solution.worth.moved
+
+    pairs = [(value(i, s), s) for i, s in zip(instances, solved, strict=True)]
+    bound = max((s.bound for _, s in pairs), default=0.0)
+    largest = max((v for v, _ in pairs), default=0.0)
+    binding = [s for v, s in pairs if not less(v, largest)]
+    proven = any(s.proven for s in binding) or not less(largest, bound)
+    return {
+        "method": max((s.method for s in solved), key=_ORDER.index, default=Method.FLOW).value,
+        "largest_load": max((s.worth.largest for s in solved), default=0.0),
+        "bound": bound,
+        "optimality_gap": 0.0 if proven or not bound else max(largest / bound - 1, 0.0),
+        "moved_weight": sum(s.worth.moved for s in solved),
+        "moved_partitions": sum(s.worth.moved_count for s in solved),
+        "solver_seconds": round(sum(s.seconds for s in solved), 6),
+    }

@@ -1,0 +1,132 @@
+"""Answers that move little: every member sheds only what is above a level, and that is placed anew."""
+
+from math import ceil
+
+import numpy as np
+
+from assignors.weighted.greedy import place
+from assignors.weighted.instance import SAME, Aim, Instance
+from assignors.weighted.local_search import Work, even_out
+from coordinator_core.flow.fractional import sums_at
+from coordinator_core.model import NO_OWNER, Int32Array
+from coordinator_core.problem import FloatArray
+
+_STEPS = 1 << 15
+"""What a member sheds is found to such a part of its load."""
+
+_BISECTIONS = 30
+_SLACKS = (0.0, 0.0005, 0.002, 0.005, 0.01, 0.03)
+"""How much above the lowest level that the budget allows is tried, relatively; packing needs some room."""
+
+
+def shed_to(instance: Instance, level: float, *, by_count: bool) -> Int32Array:
+    """int32[U]: where everything is at home, -1 for what a member sheds to come down to the level.
+
+    What is shed is little in weight, or in number; units that nobody has room for under the level stay, if
+    that is enough. What has no home is -1 too.
+    """
+    owner = instance.home.copy()
+    excess = instance.kept_loads - level * instance.capacity
+    room = float(-excess.min(initial=0.0)) * (1 + SAME)
+    for member in np.flatnonzero(excess > SAME * instance.kept_loads).tolist():
+        mine = np.flatnonzero(owner == member)
+        mine = mine[np.argsort(-instance.weight[mine], kind="stable")]
+        light = mine[instance.weight[mine] <= room]
+        if instance.weight[light].sum() >= excess[member]:
+            mine = light
+        owner[mine[_to_shed(instance.weight[mine], float(excess[member]), by_count=by_count)]] = NO_OWNER
+    return owner
+
+
+def _to_shed(weight: FloatArray, excess: float, *, by_count: bool) -> list[int]:
+    """Positions in falling `weight` that sum to the excess or a little more."""
+    if by_count:
+        return _fewest(weight, excess)
+    return _lightest(weight, excess)
+
+
+def _fewest(weight: FloatArray, excess: float) -> list[int]:
+    """The heaviest, and as the last one the lightest that is enough."""
+    shed: list[int] = []
+    rest = list(range(len(weight)))
+    while rest and excess > 0:
+        enough = [i for i in rest if weight[i] >= excess]
+        shed.append(enough[-1] if enough else rest[0])
+        excess -= weight[shed[-1]]
+        rest.remove(shed[-1])
+    return shed
+
+
+def _lightest(weight: FloatArray, excess: float) -> list[int]:
+    """The set of least weight that is enough, to a part in `_STEPS`: subset sums as the bits of integers."""
+    step = float(weight.sum()) / _STEPS
+    whole = np.floor(weight / step).astype(np.int64).tolist()
+    wanted = ceil(excess / step - SAME)
+    reached = [1]
+    for each in reversed(whole):  # the lightest first, so that the light ones are taken where it is the same
+        reached.append(reached[-1] | (reached[-1] << each))
+    sums = reached[-1] >> wanted
+    if not sums:
+        return list(range(len(weight)))
+    left = wanted + (sums & -sums).bit_length() - 1
+    shed: list[int] = []
+    for position, before in enumerate(reversed(reached[:-1])):
+        if left and not before >> left & 1:
+            shed.append(position)
+            left -= whole[position]
+    return shed
+
+
+def answers_within(instance: Instance, aim: Aim, work: Work) -> list[Int32Array]:
+    """Answers for a limited number of moves, by levels just above the lowest that the budget allows."""
+    cost = aim.cost(instance)
+    units = np.arange(len(instance.weight))
+    at_home = cost[units, instance.home]
+    elsewhere = np.where(instance.allowed, cost, np.inf)
+    homely = instance.home != NO_OWNER
+    elsewhere[units[homely], instance.home[homely]] = np.inf
+    away = elsewhere.min(axis=1)
+
+    def least_cost(owner: Int32Array) -> float:
+        return float(np.where(owner == NO_OWNER, away, at_home).sum())
+
+    low = instance.bound_within(aim.budget if not aim.by_count else np.inf)
+    high = float((instance.kept_loads / instance.capacity).max(initial=low))
+    if low < high:
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            if least_cost(shed_to(instance, middle, by_count=aim.by_count)) <= aim.budget:
+                high = middle
+            else:
+                low = middle
+    found = []
+    for slack in _SLACKS:
+        found.append(shed_and_place(instance, high * (1 + slack), aim, work))
+        if work.done:
+            break
+    return found
+
+
+def shed_and_place(instance: Instance, level: float, aim: Aim, work: Work) -> Int32Array:
+    """What is above the level placed anew, and evened out within the budget."""
+    owner = shed_to(instance, level, by_count=aim.by_count)
+    placed = owner != NO_OWNER
+    load = sums_at(owner[placed], instance.weight[placed], len(instance.capacity))
+    place(instance, owner, load)
+    spent = instance.worth(owner)
+    already = float(spent.moved_count if aim.by_count else spent.moved)
+    budget = max(already, 0.0) if aim.moves_first else aim.budget
+    return even_out(instance, owner, work, cost=aim.cost(instance), budget=budget)
+
+
+def go_home(instance: Instance, start: Int32Array, level: float) -> Int32Array:
+    """int32[U]: the answer with units back at home that fit there under the level, heaviest first."""
+    owner, load = start.copy(), instance.loads(start)
+    away = np.flatnonzero((owner != instance.home) & (instance.home != NO_OWNER))
+    for unit in away[np.argsort(-instance.weight[away], kind="stable")].tolist():
+        home, weight = instance.home[unit], instance.weight[unit]
+        if load[home] + weight <= level * instance.capacity[home] * (1 + SAME):
+            load[home] += weight
+            load[owner[unit]] -= weight
+            owner[unit] = home
+    return owner

@@ -1,0 +1,209 @@
+"""From an instance to the best answer that the time allows, with a bound and how it was found."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from assignors.weighted.cp import improve
+from assignors.weighted.exact import best_of_all
+from assignors.weighted.greedy import largest_first, stay_home
+from assignors.weighted.instance import Aim, Instance, Worth, build_part, less
+from assignors.weighted.local_search import CELLS_PER_SECOND, Work, even_out
+from assignors.weighted.relabel import keep_most
+from assignors.weighted.shedding import answers_within, go_home, shed_and_place
+from coordinator_core.model import Int32Array
+
+MOST_PAIRS_FOR_PROOF = 60_000
+"""Pairs of a unit and a member that may have it, up to which the solver takes the whole instance."""
+
+GAP_ENOUGH = 2e-4
+"""An answer so near its bound, relatively, is not given to the solver."""
+
+NEIGHBOURHOOD = 6
+"""So many members at a time are solved anew in larger instances."""
+
+_NEIGHBOURHOOD_SECONDS = 0.25
+_NEIGHBOURHOOD_PAIRS = 6_000
+_SHARE_OF_SEARCH = 0.5
+_PATIENCE = 60
+"""Neighbourhoods in a row that bring nothing, after which the search ends."""
+
+
+class Method(StrEnum):
+    """What had the last word."""
+
+    FLOW = "flow"
+    ENUMERATION = "enumeration"
+    SOLVER = "solver"
+    HEURISTIC = "heuristic"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """``owner`` int32[U]; ``bound`` on the first key of the aim; ``seconds`` of deterministic time used."""
+
+    owner: Int32Array
+    worth: Worth
+    bound: float
+    method: Method
+    proven: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What an author may ask for beside the balance; `Aim` says how it counts."""
+
+    budget: float = np.inf
+    by_count: bool = False
+    price: float = 0.0
+    tolerance: float = 0.0
+    seconds: float = 2.0
+
+
+def solve(instance: Instance, wishes: Wishes, *, floor: float = 0.0) -> Solution:
+    """The best answer found within the time; proven where `proven` says so.
+
+    ``wishes.price`` is per share of the whole weight, relative to the bound. Never worse than the greedy
+    answers that it starts from. With a ``floor``, largest loads below it are all the same. Half of the time
+    is left for `relax` where there is a tolerance.
+    """
+    price = wishes.price * instance.bound / instance.total if wishes.price else 0.0
+    aim = Aim(floor=floor, price=price, budget=wishes.budget, by_count=wishes.by_count)
+    return _solve_for(instance, aim, wishes.seconds / 2 if wishes.tolerance else wishes.seconds)
+
+
+def relax(instance: Instance, wishes: Wishes, balanced: Solution, level: float) -> Solution:
+    """Of the answers whose largest load is at most the level, as that of `balanced` is: what moves least."""
+    aim = Aim(floor=level, moves_first=True, budget=wishes.budget, by_count=wishes.by_count)
+    seconds = max(wishes.seconds - balanced.seconds, wishes.seconds / 2)
+    final = _solve_for(instance, aim, seconds, known=balanced.owner)
+    used = balanced.seconds + final.seconds
+    return replace(final, bound=balanced.bound, proven=False, seconds=used)
+
+
+def _solve_for(instance: Instance, aim: Aim, seconds: float, known: Int32Array | None = None) -> Solution:
+    work = Work(seconds * _SHARE_OF_SEARCH * CELLS_PER_SECOND)
+    best = _best_heuristic(instance, aim, work, known)
+    worth, bound = instance.worth(best), _bound(instance, aim)
+    exact = best_of_all(instance, aim, best)
+    if exact is not None:
+        found = instance.worth(exact)
+        bound = aim.keys(found)[0] if not aim.moves_first else bound
+        return Solution(exact, found, bound, Method.ENUMERATION, True, 0.0)
+    proven = not aim.is_limited and not less(worth.largest, max(bound, aim.floor))
+    if proven or (not aim.moves_first and aim.keys(worth)[0] <= max(bound, aim.floor) * (1 + GAP_ENOUGH)):
+        return Solution(_settled(instance, aim, best), worth, bound, Method.HEURISTIC, proven, 0.0)
+    if int(instance.allowed.sum()) > MOST_PAIRS_FOR_PROOF:
+        found_best, used = _by_neighbourhoods(instance, aim, best, bound, seconds)
+        best = _settled(instance, aim, _better(instance, aim, best, found_best))
+        return Solution(best, instance.worth(best), bound, Method.HEURISTIC, False, used)
+    return _with_solver(instance, aim, best, bound, seconds)
+
+
+def _with_solver(instance: Instance, aim: Aim, best: Int32Array, bound: float, seconds: float) -> Solution:
+    """The whole instance by CP-SAT; then by neighbourhoods, where that left a gap and time."""
+    improved = improve(instance, aim, best, bound, seconds)
+    if improved.owner is not None:
+        polish = Work(CELLS_PER_SECOND * _SHARE_OF_SEARCH)
+        best = _better(instance, aim, best, improved.owner)
+        if not aim.moves_first:
+            best = _better(instance, aim, best, _evened(instance, aim, best, polish))
+    best = _settled(instance, aim, best)
+    worth = instance.worth(best)
+    bound = max(bound, min(improved.bound, aim.keys(worth)[0])) if not aim.moves_first else bound
+    return Solution(best, worth, bound, Method.SOLVER, improved.proven, improved.seconds)
+
+
+def _bound(instance: Instance, aim: Aim) -> float:
+    if aim.budget < np.inf and not aim.by_count:
+        return instance.bound_within(aim.budget)
+    return instance.bound
+
+
+def _best_heuristic(instance: Instance, aim: Aim, work: Work, known: Int32Array | None) -> Int32Array:
+    home = stay_home(instance)
+    answers = [home] if known is None else [known, home]
+    if not aim.is_limited:
+        fresh = largest_first(instance)
+        answers += [fresh, even_out(instance, fresh, work), even_out(instance, home, work)]
+    elif aim.moves_first:
+        shed = shed_and_place(instance, aim.floor, aim, work)
+        answers += [go_home(instance, a, aim.floor) for a in (*answers, shed)]
+    elif aim.price:
+        answers += [largest_first(instance), even_out(instance, home, work)]
+        for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
+            limited = replace(aim, budget=min(aim.budget, share * instance.total), by_count=False)
+            answers += answers_within(instance, limited, work)[:1]
+    else:
+        answers += [_evened(instance, aim, home, work), *answers_within(instance, aim, work)]
+    best = answers[0]
+    for answer in answers[1:]:
+        best = _better(instance, aim, best, answer)
+    return best
+
+
+def _evened(instance: Instance, aim: Aim, start: Int32Array, work: Work) -> Int32Array:
+    cost = aim.cost(instance) if aim.budget < np.inf else None
+    return even_out(instance, start, work, cost=cost, budget=aim.budget)
+
+
+def _better(instance: Instance, aim: Aim, best: Int32Array, other: Int32Array) -> Int32Array:
+    """The other answer, if it keeps within the budget and is preferred."""
+    mine, its = instance.worth(best), instance.worth(other)
+    if not aim.allows(its):
+        return best
+    return other if not aim.allows(mine) or aim.prefers(its, mine) else best
+
+
+def _settled(instance: Instance, aim: Aim, owner: Int32Array) -> Int32Array:
+    """The answer with as little moved as the loads allow."""
+    return _better(instance, aim, owner, keep_most(instance, owner))
+
+
+def _by_neighbourhoods(
+    instance: Instance, aim: Aim, start: Int32Array, bound: float, seconds: float
+) -> tuple[Int32Array, float]:
+    """Solve the most loaded member anew together with a few others, again and again."""
+    best, used, idle = start, 0.0, 0
+    random = np.random.default_rng(0)
+    while used < seconds and idle < _PATIENCE:
+        worth = instance.worth(best)
+        if aim.keys(worth)[0] <= max(bound, aim.floor) * (1 + GAP_ENOUGH):
+            break
+        members = _neighbours(instance, best, random)
+        part, units = build_part(instance, best, members)
+        if int(part.allowed.sum()) > _NEIGHBOURHOOD_PAIRS:
+            break
+        spent = float(aim.cost(instance)[np.arange(len(best)), best].sum())
+        inside = np.searchsorted(members, best[units]).astype(np.int32)
+        mine = float(aim.cost(part)[np.arange(len(units)), inside].sum())
+        local = replace(aim, budget=aim.budget - spent + mine, floor=max(aim.floor, bound))
+        improved = improve(part, local, inside, part.bound, min(_NEIGHBOURHOOD_SECONDS, seconds - used))
+        used += max(improved.seconds, 1e-3)
+        idle += 1
+        if improved.owner is None:
+            continue
+        candidate = best.copy()
+        candidate[units] = members[improved.owner]
+        if aim.allows(instance.worth(candidate)) and _lowers(part, inside, improved.owner):
+            best, idle = candidate, 0
+    return best, used
+
+
+def _lowers(part: Instance, before: Int32Array, after: Int32Array) -> bool:
+    return less(part.worth(after).largest, part.worth(before).largest) < 0
+
+
+def _neighbours(instance: Instance, owner: Int32Array, random: np.random.Generator) -> Int32Array:
+    """The most loaded member and others that could take of what it has: the least loaded, and any."""
+    relative = instance.loads(owner) / instance.capacity
+    source = int(relative.argmax())
+    able = instance.allowed[owner == source].any(axis=0)
+    able[source] = False
+    others = np.flatnonzero(able)
+    rising = others[np.argsort(relative[others], kind="stable")]
+    low = rising[: NEIGHBOURHOOD * 4]
+    count = min(NEIGHBOURHOOD - 1, len(low))
+    return np.sort(np.append(random.choice(low, size=count, replace=False), source)).astype(np.int32)

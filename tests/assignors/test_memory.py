@@ -1,0 +1,55 @@
+"""What an eager member remembers, and how a group is read with what its members say."""
+
+from assignors.memory import Memory, as_owners
+from assignors.user_data import decode_ownership, encode_generation, encode_ownership
+from tests.assignors.groups import group, member, partitions
+
+
+def test_a_new_member_remembers_nothing():
+    assert decode_ownership(Memory().user_data()) == (partitions(""), -1)
+
+
+def test_the_last_assignment_is_what_is_remembered():
+    memory, other = Memory(), Memory()
+    memory.remember(partitions("t:1,2 u:0"), 3)
+    memory.remember(partitions("t:2"), 4)
+    assert decode_ownership(memory.user_data()) == (partitions("t:2"), 4)
+    assert memory.user_data() == encode_ownership(partitions("t:2"), 4)
+    assert decode_ownership(other.user_data()) == (partitions(""), -1)
+
+
+def test_what_members_say_they_owned_counts_as_owned():
+    said = encode_ownership(partitions("t:1,2"), 6)
+    members = group(a=member("t", user_data=said, rack="r", instance_id="i"), b=member("t", "t:0", 5))
+    read = as_owners(members)
+    assert (read["a"].owned, read["a"].generation) == (partitions("t:1,2"), 6)
+    assert (read["a"].rack, read["a"].instance_id, read["a"].topics) == ("r", "i", ("t",))
+    assert read["b"] is members["b"]
+    assert list(read) == ["a", "b"]
+    assert (members["a"].owned, members["a"].generation) == (partitions(""), -1)
+
+
+def test_saying_that_one_owned_nothing_counts_too():
+    """C-65b: what was owned and when come from one place."""
+    said = encode_ownership(partitions(""), 6)
+    read = as_owners(group(a=member("t", "t:0", 9, user_data=said)))
+    assert (read["a"].owned, read["a"].generation) == (partitions(""), 6)
+
+
+def test_bytes_of_another_assignor_say_nothing():
+    """C-68."""
+    for strange in (
+        b"",
+        b"\x00",
+        b"hello",
+        encode_generation(4),
+        encode_ownership(partitions("t:1"), 2) + b"!",
+    ):
+        members = group(a=member("t", "t:0", 3, user_data=strange))
+        assert as_owners(members)["a"] is members["a"]
+
+
+def test_a_group_that_says_nothing_is_the_group_itself():
+    members = group(a=member("t", "t:0"), b=member("t"))
+    assert as_owners(members) is members
+    assert len(as_owners(group())) == 0

@@ -1,0 +1,229 @@
+"""`optimal` with weights, held against every assignment there is of small groups."""
+
+import numpy as np
+import pytest
+
+from assignors.weighted import solve as solving
+from coordinator_core.model import Cluster, TopicInfo
+from tests.assignors.groups import assign, group, member, told, wanted
+from tests.assignors.trying import KINDS, Everything, ideal, moved_partitions, random_group, relative_loads
+
+
+def drawn(seed, kind, *, members=4, partitions=9, **rest):
+    return random_group(
+        np.random.default_rng([seed, KINDS.index(kind)]), members, partitions, kind=kind, **rest
+    )
+
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def check_report(cluster, members, assignment, level):
+    """What the report says is so; the bound is one."""
+    report, loads = assignment.report, relative_loads(cluster, members, assignment)
+    assert report["largest_load"] == pytest.approx(max(loads.values(), default=0.0))
+    assert report["moved_partitions"] == moved_partitions(cluster, members, assignment)
+    assert report["bound"] <= level * (1 + 1e-9)
+    assert {tp for got in assignment.values() for tp in got} == wanted(cluster, members)
+
+
+@every_kind
+def test_no_assignment_is_better(kind):
+    """Largest load, sum of squares, crossings, moved weight, moved partitions; 70 groups of each kind."""
+    for seed in range(70):
+        cluster, members = drawn(seed, kind)
+        tried = Everything(cluster, members)
+        assignment = assign("optimal", cluster, members)
+        assert tried.best(*tried.usual_keys())[tried.place(assignment)], f"seed {seed}"
+        assert assignment.report["optimality_gap"] == 0.0, f"seed {seed}"
+        check_report(cluster, members, assignment, tried.largest.min())
+
+
+@every_kind
+def test_no_assignment_with_as_few_moves_is_better(kind):
+    """max_moves, a number of partitions: those without a valid owner do not count, those of no weight do."""
+    for seed in range(15):
+        cluster, members = drawn(seed, kind, members=3, partitions=8)
+        tried = Everything(cluster, members)
+        for most in (0, 1, 2):
+            assignment = assign(f"optimal+max_moves={most}", cluster, members)
+            among = tried.moved_count <= most
+            assert tried.best(*tried.usual_keys(), among=among)[tried.place(assignment)], (seed, most)
+            assert moved_partitions(cluster, members, assignment) <= most
+            check_report(cluster, members, assignment, tried.largest[among].min())
+
+
+@every_kind
+def test_no_assignment_that_moves_as_little_weight_is_better(kind):
+    """max_moves, a share of the weight."""
+    for seed in range(15):
+        cluster, members = drawn(seed, kind, members=3, partitions=8)
+        tried = Everything(cluster, members)
+        for share in (10, 25):
+            assignment = assign(f"optimal+max_moves={share}%", cluster, members)
+            among = tried.moved <= share / 100 * tried.total * (1 + 1e-9)
+            assert tried.best(*tried.usual_keys(), among=among)[tried.place(assignment)], (seed, share)
+            check_report(cluster, members, assignment, tried.largest[among].min())
+
+
+@every_kind
+def test_nothing_within_the_tolerance_moves_less(kind):
+    """tolerance: of the least largest load of all components together; crossings go first."""
+    for seed in range(25):
+        cluster, members = drawn(seed, kind, members=4, partitions=8)
+        tried = Everything(cluster, members)
+        for tolerance in (0.05, 0.5):
+            assignment = assign(f"optimal+tolerance={tolerance}", cluster, members)
+            among = tried.largest <= tried.largest.min() * (1 + tolerance) * (1 + 1e-9)
+            keys = tried.crossings, tried.moved, tried.moved_count, tried.squares
+            assert tried.best(*keys, among=among)[tried.place(assignment)], (seed, tolerance)
+            check_report(cluster, members, assignment, tried.largest.min())
+
+
+@every_kind
+def test_no_assignment_costs_less_where_moves_have_a_price(kind):
+    """move_cost: moving everything costs as much as so many times the ideal largest load."""
+    for seed in range(25):
+        cluster, members = drawn(seed, kind, members=3, partitions=8)
+        tried = Everything(cluster, members)
+        for cost in (0.2, 1.0):
+            assignment = assign(f"optimal+move_cost={cost}", cluster, members)
+            paid = tried.largest + cost * ideal(cluster, members) / max(tried.total, 1e-300) * tried.moved
+            keys = paid, *tried.usual_keys()[1:]
+            assert tried.best(*keys)[tried.place(assignment)], (seed, cost)
+            assert assignment.report["optimality_gap"] == 0.0
+            if tried.units and (cluster.topics["t0"].weights or kind == "capacities"):
+                assert assignment.report["bound"] == pytest.approx(paid.min())
+            check_report(cluster, members, assignment, paid.min())
+
+
+@every_kind
+def test_no_assignment_of_what_belongs_together_is_better(kind):
+    """colocate: partitions of one number, of topics with equal counts and subscribers."""
+    for seed in range(30):
+        cluster, members = drawn(seed, kind, members=4, partitions=12, equal=seed % 4 > 0)
+        tried = Everything(cluster, members, colocate=True)
+        if tried.count > 100_000:
+            continue
+        assignment = assign("optimal+colocate", cluster, members)
+        assert tried.best(*tried.usual_keys())[tried.place(assignment)], f"seed {seed}"
+        check_report(cluster, members, assignment, tried.largest.min())
+
+
+@every_kind
+def test_what_belongs_together_moves_within_limits_too(kind):
+    """colocate and max_moves: the bound holds where units are owned in parts."""
+    for seed in range(40):
+        cluster, members = drawn(seed, kind, members=3, partitions=9, equal=True)
+        tried = Everything(cluster, members, colocate=True)
+        among = tried.moved <= 0.4 * tried.total * (1 + 1e-9)
+        if among.any():
+            assignment = assign("optimal+colocate+max_moves=40%", cluster, members)
+            assert tried.best(*tried.usual_keys(), among=among)[tried.place(assignment)], f"seed {seed}"
+            check_report(cluster, members, assignment, tried.largest[among].min())
+
+
+# --- the solver, where there is too much to enumerate
+
+
+@pytest.fixture
+def no_enumeration(monkeypatch):
+    monkeypatch.setattr(solving, "best_of_all", lambda *_: None)
+
+
+STRATEGIES = {
+    "optimal": None,
+    "optimal+max_moves=2": lambda tried: tried.moved_count <= 2,
+    "optimal+max_moves=50%": lambda tried: tried.moved <= 0.5 * tried.total * (1 + 1e-9),
+}
+
+
+@every_kind
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_solver_proves_nothing_that_is_not_so(kind, strategy, no_enumeration):
+    for seed in range(8):
+        cluster, members = drawn(seed, kind, partitions=8)
+        tried = Everything(cluster, members)
+        among = STRATEGIES[strategy](tried) if STRATEGIES[strategy] else np.ones(tried.count, dtype=bool)
+        assignment = assign(strategy, cluster, members)
+        place, least = tried.place(assignment), tried.largest[among].min()
+        assert among[place]
+        assert assignment.report["optimality_gap"] == 0.0  # a second is plenty
+        assert tried.largest[place] <= least * (1 + 1e-6), f"seed {seed}"
+        check_report(cluster, members, assignment, least)
+
+
+@every_kind
+def test_the_solver_pays_for_no_move_that_is_not_worth_it(kind, no_enumeration):
+    """move_cost: a larger load than the first answer's may be the cheaper one; prices are fractions."""
+    for seed in (*range(10), 84):
+        cluster, members = drawn(seed, kind, partitions=8)
+        tried = Everything(cluster, members)
+        for cost in (0.3, 3.0):
+            assignment = assign(f"optimal+move_cost={cost}", cluster, members)
+            paid = tried.largest + cost * ideal(cluster, members) / max(tried.total, 1e-300) * tried.moved
+            assert paid[tried.place(assignment)] <= paid.min() * (1 + 1e-6), (seed, cost)
+            check_report(cluster, members, assignment, paid.min() * (1 + 1e-6))
+
+
+@every_kind
+def test_the_solver_keeps_within_the_tolerance(kind, no_enumeration):
+    for seed in range(8):
+        cluster, members = drawn(seed, kind, partitions=8)
+        tried = Everything(cluster, members)
+        assignment = assign("optimal+tolerance=0.3", cluster, members)
+        place = tried.place(assignment)
+        among = tried.largest <= tried.largest.min() * 1.3 * (1 + 1e-9)
+        assert among[place], f"seed {seed}"
+        best = tried.best(tried.crossings, tried.moved, among=among)
+        assert tried.crossings[place] == tried.crossings[best].min(), f"seed {seed}"
+        assert tried.moved[place] <= tried.moved[best].min() + 1e-6 * tried.total, f"seed {seed}"
+
+
+# --- by example
+
+UNEQUAL = TopicInfo(2, None, (7.5, 6.5))
+ON_U = {"c": member("u", capacity=1.0), "d": member("u", capacity=2.0)}
+
+
+def test_what_is_proven_of_one_component_proves_nothing_of_another(monkeypatch):
+    """The heavier one is not enumerated here: 7 and 5 for 6 and 6. The lighter one follows it."""
+    monkeypatch.setattr("assignors.weighted.exact.MOST_CELLS", 20)
+    cluster = Cluster({"t": TopicInfo(5, None, (3.0, 3.0, 2.0, 2.0, 2.0)), "u": UNEQUAL})
+    members = group(a=member("t", capacity=1.0), b=member("t", capacity=1.0), **ON_U)
+    report = assign("optimal+time_limit=0", cluster, members).report
+    assert (report["largest_load"], report["bound"]) == (7.0, 6.5)
+    assert report["optimality_gap"] == pytest.approx(1 / 13)
+
+
+def test_what_is_owned_in_parts_may_leave_for_less_than_it_weighs(no_enumeration):
+    """Each unit weighs 10, of which a owns 1: for that much b may have one; 10 is the least."""
+    cluster = Cluster({t: TopicInfo(2, None, (w, w)) for t, w in (("t", 1.0), ("u", 9.0))})
+    members = group(a=member("t u", "t:0,1"), b=member("t u"))
+    report = assign("optimal+colocate+max_moves=5%", cluster, members).report
+    assert (report["largest_load"], report["bound"], report["moved_weight"]) == (10.0, 10.0, 1.0)
+
+
+def test_below_the_largest_load_of_another_component_the_squares_decide():
+    """On its own u is best shared as 6.5 and 3.75; where t makes 9 anyway, 0 and 7 is more even."""
+    cluster = Cluster({"t": TopicInfo(1, None, (9.0,)), "u": UNEQUAL})
+    assert told(assign("optimal", cluster, group(**ON_U))) == {"c": "u:1", "d": "u:0"}
+    together = told(assign("optimal", cluster, group(a=member("t", capacity=1.0), **ON_U)))
+    assert together == {"a": "t:0", "c": "", "d": "u:0,1"}
+
+
+def test_the_tolerance_is_of_the_least_that_can_be_had_and_not_of_a_bound():
+    """7.75 each is the bound and cannot be had; 8 can, and 8.3 is within a twentieth of that alone."""
+    cluster = Cluster({"t": TopicInfo(4, None, (5.1, 4.3, 3.2, 2.9))})
+    members = group(a=member("t", "t:0,2"), b=member("t", "t:1,3"))
+    assert told(assign("optimal", cluster, members)) == {"a": "t:0,3", "b": "t:1,2"}
+    assert told(assign("optimal+tolerance=3%", cluster, members)) == {"a": "t:0,3", "b": "t:1,2"}
+    assert told(assign("optimal+tolerance=5%", cluster, members)) == {"a": "t:0,2", "b": "t:1,3"}
+
+
+def test_a_light_component_may_use_the_tolerance_of_the_heaviest():
+    """The least largest load is 10, of t alone; so u may stay where it is, at 12 within a quarter of 10."""
+    cluster = Cluster({"t": TopicInfo(1, None, (10.0,)), "u": TopicInfo(3, None, (6.0, 6.0, 1.0))})
+    members = group(a=member("t"), b=member("u", "u:0,1"), c=member("u", "u:2"))
+    assert told(assign("optimal+tolerance=25%", cluster, members))["b"] == "u:0,1"
+    assert told(assign("optimal+tolerance=10%", cluster, members))["b"] != "u:0,1"
