@@ -94,7 +94,8 @@ def _solve_for(instance: Instance, aim: Aim, seconds: float, known: Int32Array |
         return Solution(exact, found, bound, Method.ENUMERATION, True, 0.0)
     proven = not aim.is_limited and not less(worth.largest, max(bound, aim.floor))
     if proven or (not aim.moves_first and aim.keys(worth)[0] <= max(bound, aim.floor) * (1 + GAP_ENOUGH)):
-        return Solution(_settled(instance, aim, best), worth, bound, Method.HEURISTIC, proven, 0.0)
+        best = _settled(instance, aim, best)
+        return Solution(best, instance.worth(best), bound, Method.HEURISTIC, proven, 0.0)
     if int(instance.allowed.sum()) > MOST_PAIRS_FOR_PROOF:
         found_best, used = _by_neighbourhoods(instance, aim, best, bound, seconds)
         best = _settled(instance, aim, _better(instance, aim, best, found_best))
@@ -103,7 +104,7 @@ def _solve_for(instance: Instance, aim: Aim, seconds: float, known: Int32Array |
 
 
 def _with_solver(instance: Instance, aim: Aim, best: Int32Array, bound: float, seconds: float) -> Solution:
-    """The whole instance by CP-SAT; then by neighbourhoods, where that left a gap and time."""
+    """The whole instance by CP-SAT, evened out where it left something to even out."""
     improved = improve(instance, aim, best, bound, seconds)
     if improved.owner is not None:
         polish = Work(CELLS_PER_SECOND * _SHARE_OF_SEARCH)
