@@ -123,6 +123,8 @@ def _from_file(path: Path, reference: str) -> ModuleType:
     assert spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look their module up
+    if (beside := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(beside)  # as for a script, whose neighbours can be imported
     try:
         spec.loader.exec_module(module)
     except BaseException as wrong:

@@ -42,6 +42,9 @@ _RECORD_TYPES: dict[str, type] = {
     "workloads": WorkloadSpec,
     "scenario_events": ScenarioEventSpec,
 }
+_PLAIN_READERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
+"""What these expect, which they do not say themselves."""
+
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 
@@ -269,7 +272,8 @@ class Registry:
                 else:
                     strategy = self._modified(strategy, name, value if equals else None, spec)
             except ValueError as wrong:
-                raise InputError(f"strategy {text!r}", repr(part), str(wrong)) from None
+                expected = _PLAIN_READERS.get(spec.options.get(name), str(wrong))
+                raise InputError(f"strategy {text!r}", repr(part), expected) from None
             except RebalanceLabError:
                 raise
             except Exception as wrong:

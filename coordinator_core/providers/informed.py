@@ -6,7 +6,8 @@ assignor's, and go to the one inside as they are.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -59,6 +60,7 @@ class Informed:
         self.version: int = getattr(inner, "version", 0)
         self.supported_protocols: Sequence[RebalanceProtocol] = supported_protocols(inner)
         self.capabilities: frozenset[Capability] = capabilities(inner)
+        self._last: _Told | None = None
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:
         """The provider's report and what the assignor sends along itself."""
@@ -73,7 +75,9 @@ class Informed:
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
         """The assignment of the group, with what the provider knows of it.
 
-        The report gets ``weights``: where they are from, or "nothing known yet".
+        What was known when the group became what it is counts as long as it stays so: the rounds of one
+        cooperative rebalance have one goal. The report gets ``weights``: where they are from, or "nothing
+        known yet".
         """
         reports: dict[str, bytes] = {}
         plain: dict[str, Subscription] = {}
@@ -83,11 +87,37 @@ class Informed:
                 reports[member] = report
                 subscription = msgspec.structs.replace(subscription, user_data=own)
             plain[member] = subscription
-        known, group = self._provider.inform(cluster, GroupSubscription(plain), reports)
+        known, group = self._settled(*self._provider.inform(cluster, GroupSubscription(plain), reports))
         assignment = compute_assignment(self._inner, known, group)
-        weighted = any(info.weights is not None for info in known.topics.values())
+        weighted = _has_weights(known)
         assignment.report = {
             **assignment.report,
             "weights": self._source if weighted else "nothing known yet",
         }
         return assignment
+
+    def _settled(self, known: Cluster, group: GroupSubscription) -> tuple[Cluster, GroupSubscription]:
+        """What was known before of the same members and partitions, or else this."""
+        counts = tuple((topic, info.partitions) for topic, info in sorted(known.topics.items()))
+        members = tuple((member, group[member].topics) for member in sorted(group))
+        if self._last is None or (self._last.counts, self._last.members) != (counts, members):
+            capacities = {member: s.capacity for member, s in group.items()}
+            told = _Told(counts, members, known, capacities)
+            self._last = told if _has_weights(known) else None
+            return known, group
+        before = self._last.capacities
+        kept = {m: msgspec.structs.replace(s, capacity=before[m]) for m, s in group.items()}
+        return self._last.cluster, GroupSubscription(kept)
+
+
+class _Told(NamedTuple):
+    """What a provider said of a group."""
+
+    counts: tuple[tuple[str, int], ...]
+    members: tuple[tuple[str, tuple[str, ...]], ...]
+    cluster: Cluster
+    capacities: Mapping[str, float | None]
+
+
+def _has_weights(cluster: Cluster) -> bool:
+    return any(info.weights is not None for info in cluster.topics.values())

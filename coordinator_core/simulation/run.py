@@ -310,6 +310,11 @@ class Run:
             self._cut_until[name] = self.clock.now_ms
             self._heal(name)
 
+    def coordinator_failover(self, down_ms: int) -> None:
+        """The group's coordinator fails; its broker is back after a while, another takes over at once."""
+        self.changed("coordinator_failover", f"broker {self.brokers.coordinator_node()}")
+        self.brokers.fail_over(down_ms)
+
     def _set_cut(self, name: str, cut: bool) -> None:
         process = self.processes.get(name)
         if process is not None and not process.ended:

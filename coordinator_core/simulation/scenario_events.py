@@ -177,8 +177,7 @@ class CoordinatorFailover:
     down_ms: int
 
     def apply(self, run: "Run") -> None:
-        run.changed("coordinator_failover", f"broker {run.brokers.coordinator_node()}")
-        run.brokers.fail_over(self.down_ms)
+        run.coordinator_failover(self.down_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -367,3 +367,12 @@ def test_a_name_that_is_not_in_the_file_is_wrong_use_and_one_line(mine):
     assert (done.returncode, done.stdout) == (2, b"")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith("error: mine.py:FirstOfAl: found no FirstOfAl in it, expected one of Data, ")
+
+
+def test_a_file_may_import_its_neighbours(tmp_path):
+    (tmp_path / "neighbour_of_idea.py").write_text("NAME = 'from-next-door'\n")
+    (tmp_path / "idea.py").write_text(
+        "from neighbour_of_idea import NAME\n\n\nclass Mine:\n    name = NAME\n\n"
+        "    def assign(self, cluster, group):\n        return {}\n"
+    )
+    assert load_reference(f"{tmp_path}/idea.py:Mine")().name == "from-next-door"

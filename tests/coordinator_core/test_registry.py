@@ -397,3 +397,17 @@ def test_the_built_in_assignors_that_weigh_take_their_options():
         assert registry.assignor(text).name == text.split("+")[0]
     with pytest.raises(InputError, match="found 'max_moves=x', expected a number of partitions such as 20"):
         registry.strategy("optimal+max_moves=x")
+
+
+@pytest.mark.parametrize(("reader", "expected"), [(int, "a whole number"), (float, "a number")])
+def test_a_plain_reader_says_what_it_expects(reader, expected):
+    class Plugin:
+        @hookimpl
+        def assignors(self):
+            return [AssignorSpec("mine", dict, options={"n": reader})]
+
+    registry = Registry()
+    registry.register(Plugin())
+    with pytest.raises(InputError) as told:
+        registry.strategy("mine+n=many")
+    assert str(told.value) == f"strategy 'mine+n=many': found 'n=many', expected {expected}"

@@ -182,3 +182,44 @@ def test_what_the_inner_one_does_wrong_is_wrong():
 
     with pytest.raises(AssignmentError, match="'bare': there is no member 'stranger'"):
         compute_assignment(Informed(Wrong(), Provider(), "source"), CLUSTER, group_of(a=None))
+
+
+class Drifting(Provider):
+    """The first partition weighs more each time that it is asked, and so does everybody's capacity."""
+
+    def inform(self, cluster, group, reports):
+        self.times = getattr(self, "times", 0) + 1
+        known = {
+            topic: TopicInfo(info.partitions, weights=(float(self.times),) * info.partitions)
+            for topic, info in cluster.topics.items()
+        }
+        members = {m: Subscription(s.topics, capacity=10.0 * self.times) for m, s in group.items()}
+        return Cluster(known), GroupSubscription(members)
+
+
+def heard(inner):
+    """The weight and the capacity that the assignor inside went by last."""
+    cluster, members = inner.asked[-1]
+    return cluster.topics["t"].weights[0], members["a"].capacity
+
+
+def test_the_rounds_of_one_rebalance_have_one_goal_though_loads_change_meanwhile():
+    inner = Inner()
+    informed = Informed(inner, Drifting(), "drifting")
+    both = GroupSubscription({"a": Subscription(("t",)), "b": Subscription(("t",))})
+    informed.assign(CLUSTER, both)
+    informed.assign(CLUSTER, both)
+    assert heard(inner) == (1.0, 10.0)
+    informed.assign(CLUSTER, GroupSubscription({"a": Subscription(("t",))}))
+    assert heard(inner) == (3.0, 30.0)
+    informed.assign(Cluster({"t": 3}), GroupSubscription({"a": Subscription(("t",))}))
+    assert heard(inner) == (4.0, 40.0)
+
+
+def test_what_was_not_known_yet_is_asked_for_again():
+    inner, provider = Inner(), Provider()
+    informed = Informed(inner, provider, "late")
+    alone = GroupSubscription({"a": Subscription(("t",))})
+    assert informed.assign(CLUSTER, alone).report["weights"] == "nothing known yet"
+    provider.cluster = WEIGHED
+    assert informed.assign(CLUSTER, alone).report["weights"] == "late"

@@ -189,3 +189,12 @@ def test_on_a_day_of_real_traffic_weighing_beats_counting():
     for name in ("weighted_imbalance", "max_lag", "weighted_optimality_gap"):
         worst = max(figures[strategy][name] for strategy in weighing)
         assert worst < min(figures[strategy][name] for strategy in counting)
+
+
+@pytest.mark.parametrize("provider", ["scenario-lags", "reported-rates"])
+def test_a_cooperative_group_comes_to_rest_though_its_loads_never_do(provider):
+    scenario = load_scenario(SCENARIOS / "mixed-subscriptions.yaml")
+    trace = simulate(scenario, f"optimal+cooperative+weights={provider}", default_registry())
+    rounds = [line for line in trace.events if isinstance(line.event, ev.GenerationStarted)]
+    assert trace.ended.group_state == "Stable"
+    assert len(rounds) <= 2 * 7
