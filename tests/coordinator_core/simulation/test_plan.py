@@ -1,0 +1,142 @@
+"""A scenario without messages: it says what the protocol says of rounds, moves and balance."""
+
+from math import isclose, isnan
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coordinator_core import events as ev
+from coordinator_core.errors import AssignmentError, InputError
+from coordinator_core.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry import Registry, default_registry
+from coordinator_core.scoring.comparison import measure
+from coordinator_core.simulation.plan import PLANNED_METRICS, plan
+from coordinator_core.simulation.run import simulate
+from coordinator_core.simulation.scenario import parse_scenario
+from coordinator_core.simulation.scenario_files import load_scenario
+
+SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
+STRATEGIES = [
+    "range",
+    "roundrobin",
+    "sticky",
+    "cooperative-sticky",
+    "sticky+static",
+    "cooperative-sticky+static",
+    "range+cooperative",
+]
+
+
+def differing(scenario, strategy):
+    """The metrics on which the two do not agree."""
+    registry = default_registry()
+    exact = measure(simulate(scenario, strategy, registry), registry)
+    planned = measure(plan(scenario, strategy, registry), registry)
+    return {
+        name: (exact[name], planned[name])
+        for name in PLANNED_METRICS
+        if not (
+            isclose(exact[name], planned[name], rel_tol=1e-9) or (isnan(exact[name]) and isnan(planned[name]))
+        )
+    }
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", ["scale-out", "leave", "bounce"])
+def test_it_agrees_with_the_protocol(name, strategy):
+    assert differing(load_scenario(SCENARIOS / f"{name}.yaml"), strategy) == {}
+
+
+@pytest.mark.parametrize("strategy", ["cooperative-sticky+static"])
+def test_it_agrees_on_a_rolling_deploy_of_forty(strategy):
+    assert differing(load_scenario(SCENARIOS / "rolling-deploy.yaml"), strategy) == {}
+
+
+@st.composite
+def calm_scenarios(draw):
+    """Members of two topics that come, go and change their mind, each change with time to settle.
+
+    Who runs is not restarted: whether its leaving and its coming share a round is a matter of seconds.
+    """
+    topics = {
+        "t": {"partitions": draw(st.integers(1, 7)), "rate": 100},
+        "u": {"partitions": draw(st.integers(1, 4)), "rate": 10},
+    }
+    some = st.sampled_from([["t"], ["u"], ["t", "u"]])
+    running = [f"m{i}" for i in range(draw(st.integers(1, 4)))]
+    members = [{"id": name, "topics": draw(some)} for name in running]
+    gone, events = [], []
+    for number in range(draw(st.integers(0, 5))):
+        at = f"{120 * (number + 1)}s"
+        kinds = ["join"] + ["leave", "crash", "subscribe"] * bool(running) + ["restart"] * bool(gone)
+        kind = draw(st.sampled_from(kinds))
+        if kind == "join":
+            running.append(f"n{number}")
+            events.append({"at": at, "join": {"id": running[-1], "topics": draw(some)}})
+            continue
+        among = gone if kind == "restart" else running
+        name = draw(st.sampled_from(among))
+        events.append({"at": at, kind: name} | ({"topics": draw(some)} if kind == "subscribe" else {}))
+        if kind in ("leave", "crash"):
+            running.remove(name)
+            gone.append(name)
+        elif among is gone:
+            gone.remove(name)
+            running.append(name)
+    document = {"name": "calm", "duration": "14m", "topics": topics, "members": members, "events": events}
+    return parse_scenario(document, where="calm")
+
+
+@pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky+static"])
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(scenario=calm_scenarios())
+def test_it_agrees_wherever_changes_have_time_to_settle(strategy, scenario):
+    assert differing(scenario, strategy) == {}
+
+
+def test_changes_within_a_heartbeat_share_a_round():
+    document = {
+        "name": "together",
+        "duration": "3m",
+        "topics": {"t": {"partitions": 4, "rate": 1}},
+        "members": [{"id": "a", "topics": ["t"]}],
+        "events": [
+            {"at": "60s", "join": {"id": "b", "topics": ["t"]}},
+            {"at": "61s", "join": {"id": "c", "topics": ["t"]}},
+        ],
+    }
+    trace = plan(parse_scenario(document, where="together"), "range", default_registry())
+    assert [len(e.event.members) for e in trace.events if isinstance(e.event, ev.GenerationStarted)] == [1, 3]
+
+
+def test_equal_arguments_give_equal_traces():
+    scenario = load_scenario(SCENARIOS / "mixed-subscriptions.yaml")
+    first, second = (plan(scenario, "cooperative-sticky", default_registry()) for _ in range(2))
+    assert first.encode() == second.encode()
+    assert first.ended.group_state == "Stable"
+
+
+def test_an_assignor_that_fails_is_named_with_its_group():
+    class Plugin:
+        @hookimpl
+        def assignors(self):
+            return [AssignorSpec("wrong", Wrong)]
+
+    registry = Registry()
+    registry.register(Plugin())
+    with pytest.raises(AssignmentError, match="assignor 'wrong' on group 'leave'"):
+        plan(load_scenario(SCENARIOS / "leave.yaml"), "wrong", registry)
+
+
+class Wrong:
+    name = "wrong"
+
+    def assign(self, cluster, group):
+        raise KeyError("t")
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(InputError, match="nope"):
+        plan(load_scenario(SCENARIOS / "leave.yaml"), "nope", default_registry())
