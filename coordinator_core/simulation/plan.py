@@ -82,8 +82,7 @@ class _Consumer:
     joined: bool = False
     runs: bool = True
     started_ms: int = 0
-    paused_until_ms: int = -1
-    cut_until_ms: int = -1
+    away_until_ms: int = -1
 
 
 class PlannedRun:
@@ -101,7 +100,8 @@ class PlannedRun:
         self._consumers: dict[str, _Consumer] = {}
         self._members: dict[str, Member] = {}
         self._events: list[ev.TraceEvent] = []
-        self._state, self._generation, self._due = EMPTY, 0, False
+        self._state, self._generation = EMPTY, 0
+        self._due = self._waiting = False
         self._known_partitions = dict(self._partitions)
         self.emit(
             ev.RunStarted(
@@ -179,6 +179,8 @@ class PlannedRun:
         before.joined = False
         if consumer.topics != before.topics or self._due or before.generation != self._generation:
             self._round_soon(f"{consumer.member.id} is back with another subscription")
+            if self._waiting:
+                self._rebalance()
             return
         leads = consumer is self._leader()
         self.emit(
@@ -216,6 +218,8 @@ class PlannedRun:
         if consumer.joined:
             consumer.joined = False
             self._round_soon(f"{consumer.member.id} left")
+            if self._waiting:
+                self._rebalance()
 
     def restart(self, name: str) -> None:
         """Start a consumer of that name again; one that runs is closed first."""
@@ -225,7 +229,6 @@ class PlannedRun:
         """A consumer stands still; longer than max.poll.interval.ms, and it leaves until it goes on."""
         consumer = self._consumers[name]
         if consumer.runs:
-            consumer.paused_until_ms = max(consumer.paused_until_ms, self.clock.now_ms + for_ms)
             self.emit(ev.MemberPaused(client=name))
             self._away(consumer, for_ms, self._client.max_poll_interval_ms)
 
@@ -233,9 +236,11 @@ class PlannedRun:
         """A consumer is cut off; longer than its session, and it is out until it is back."""
         consumer = self._consumers[name]
         if consumer.runs:
+            self.emit(ev.MemberCutOff(client=name))
             self._away(consumer, for_ms, self._client.session_timeout_ms)
 
     def _away(self, consumer: _Consumer, for_ms: int, patience_ms: int) -> None:
+        consumer.away_until_ms = max(consumer.away_until_ms, self.clock.now_ms + for_ms)
         if for_ms > patience_ms:
             self.clock.after(patience_ms, lambda: self._drop(consumer))
         self.clock.after(for_ms, lambda: self._back(consumer))
@@ -246,12 +251,15 @@ class PlannedRun:
             self._remove(consumer)
 
     def _back(self, consumer: _Consumer) -> None:
-        if not consumer.runs or self.clock.now_ms < consumer.paused_until_ms:
+        if not consumer.runs or self.clock.now_ms < consumer.away_until_ms:
             return
         self.emit(ev.MemberResumed(client=consumer.member.id))
+        self.emit(ev.MemberReconnected(client=consumer.member.id))
         if not consumer.joined:
             consumer.joined = True
             self._round_soon(f"{consumer.member.id} joined")
+        elif self._waiting:
+            self._rebalance()
 
     def calm(self) -> None:
         """Nothing is lost or late here anyway."""
@@ -345,7 +353,11 @@ class PlannedRun:
             self._state = after
 
     def _rebalance(self) -> None:
-        """A round: everybody joins, the first member leads, everybody gets what it is given."""
+        """A round, once everybody is there: the first member leads, everybody gets what it is given."""
+        absent = any(c.joined and self._is_absent(c) for c in self._consumers.values())
+        self._waiting = absent
+        if absent:
+            return  # the round ends when they are back, or out of the group
         self._due = False
         members = {_member_id(c): c for c in self._consumers.values() if c.joined}
         if not members:
@@ -365,6 +377,9 @@ class PlannedRun:
             again |= self._assign(consumer, assignment[member_id])
         if again and cooperative:
             self._round_soon("partitions were given up")
+
+    def _is_absent(self, consumer: _Consumer) -> bool:
+        return not consumer.runs or self.clock.now_ms < consumer.away_until_ms
 
     def _computed(self, leader: _Consumer, members: Mapping[str, _Consumer]) -> GroupAssignment:
         group = GroupSubscription(

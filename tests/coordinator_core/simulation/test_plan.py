@@ -140,3 +140,37 @@ class Wrong:
 def test_an_unknown_strategy_is_refused():
     with pytest.raises(InputError, match="nope"):
         plan(load_scenario(SCENARIOS / "leave.yaml"), "nope", default_registry())
+
+
+def test_a_round_waits_for_a_member_that_vanished_until_its_session_ends():
+    document = {
+        "name": "waits",
+        "duration": "5m",
+        "topics": {"t": {"partitions": 4, "rate": 1}},
+        "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}],
+        "events": [{"at": "60s", "crash": "b"}, {"at": "70s", "join": {"id": "c", "topics": ["t"]}}],
+        "config": {"session.timeout.ms": "30s"},
+    }
+    scenario = parse_scenario(document, where="waits")
+    trace = plan(scenario, "sticky", default_registry())
+    started = [(e.at_ms, e.event.members) for e in trace.events if isinstance(e.event, ev.GenerationStarted)]
+    assert started[1] == (90_000, ["a-", "c-"])
+    assert differing(scenario, "sticky") == {}
+
+
+def test_a_round_waits_for_a_member_that_stands_still():
+    document = {
+        "name": "stands-still",
+        "duration": "5m",
+        "topics": {"t": {"partitions": 4, "rate": 1}},
+        "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}],
+        "events": [
+            {"at": "60s", "pause": "b", "for": "40s"},
+            {"at": "70s", "join": {"id": "c", "topics": ["t"]}},
+        ],
+    }
+    scenario = parse_scenario(document, where="stands-still")
+    trace = plan(scenario, "sticky", default_registry())
+    started = [e.at_ms for e in trace.events if isinstance(e.event, ev.GenerationStarted)]
+    assert started[1:] == [100_000]
+    assert differing(scenario, "sticky") == {}
