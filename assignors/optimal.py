@@ -71,7 +71,7 @@ class OptimalAssignor:
         max_moves: MoveLimit | int | None = None,
         move_cost: float = 0.0,
         tolerance: float = 0.0,
-        time_limit: float = 2.0,
+        time_limit: float = 1.0,
         colocate: bool = False,
         racks: bool = True,
     ) -> None:

@@ -59,7 +59,7 @@ class Wishes:
     by_count: bool = False
     price: float = 0.0
     tolerance: float = 0.0
-    seconds: float = 2.0
+    seconds: float = 1.0
 
 
 def solve(instance: Instance, wishes: Wishes, *, floor: float = 0.0) -> Solution:
