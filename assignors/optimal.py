@@ -80,7 +80,8 @@ class OptimalAssignor:
         ``max_moves``: partitions, or a `MoveLimit`; partitions without a valid owner do not count.
         ``move_cost``: moving the whole weight costs as much as so many times the ideal largest load.
         ``tolerance``: of all answers whose largest load is within it of the least, the one with the fewest
-        owners outside their replicas' racks, then that moves least. ``time_limit``: deterministic seconds of CP-SAT and local search, about seconds of a core.
+        owners outside their replicas' racks, then that moves least. ``time_limit``: deterministic seconds of
+        CP-SAT and local search, about seconds of a core.
         ``colocate``: partitions of one number go together, of topics with equal counts and subscribers.
         ``racks``: whether they count.
         """
