@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO
 
+from coordinator_core.assignor import AnyAssignor
 from coordinator_core.conformance.answers import Given, NoAnswerError, answer
 from coordinator_core.conformance.cases import Case
 from coordinator_core.conformance.search import FaultError
-from coordinator_core.conformance.subject import AnyAssignor
 from coordinator_core.model import TopicPartition
 from coordinator_core.simulation.group_document import parse_group
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from coordinator_core.assignor import subscription_user_data, tell_assignment
+from coordinator_core.assignor import AnyAssignor, subscription_user_data, tell_assignment
 from coordinator_core.conformance.answers import (
     Given,
     as_sets,
@@ -21,7 +21,6 @@ from coordinator_core.conformance.answers import (
 from coordinator_core.conformance.cases import Case, subscribed
 from coordinator_core.conformance.groups import TOPICS
 from coordinator_core.conformance.search import Bench, FaultError
-from coordinator_core.conformance.subject import AnyAssignor
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,

@@ -8,9 +8,10 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
+from coordinator_core.assignor import AnyAssignor
 from coordinator_core.conformance.answers import Given, NoAnswerError, answer
 from coordinator_core.conformance.cases import Case, copy_of
-from coordinator_core.conformance.subject import AnyAssignor, Subject
+from coordinator_core.conformance.subject import Subject
 
 T = TypeVar("T")
 

@@ -9,13 +9,11 @@ from inspect import isclass, isroutine, signature
 from pathlib import Path
 from typing import Any
 
-from coordinator_core.assignor import ArrayAssignor, Assignor, capabilities, supported_protocols
+from coordinator_core.assignor import AnyAssignor, capabilities, supported_protocols
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.loading import as_factory
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.registry import default_registry
-
-AnyAssignor = Assignor | ArrayAssignor
 
 COOPERATIVE = "cooperative"
 EXPECTED = (

@@ -1,5 +1,6 @@
 """The installed command in a process of its own, as a shell would start it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -31,3 +32,8 @@ def the_error(answer):
     (line,) = answer.err.splitlines()
     assert line.startswith("error: ")
     return line.removeprefix("error: ")
+
+
+def figures_of(answer):
+    """Strategy -> metrics, of a comparison printed as JSON."""
+    return {each["strategy"]: each["metrics"] for each in json.loads(answer.out)["strategies"]}
