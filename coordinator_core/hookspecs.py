@@ -96,21 +96,32 @@ class ProviderSpec:
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One figure of a run. ``compute`` takes a `scoring.history.History`; ``better``: 'lower' or 'higher'."""
+    """One figure of a run. ``compute`` takes a `scoring.history.History`; ``better``: 'lower' or 'higher'.
+
+    ``planned``: it can also be told from a trace without messages (`simulation.plan`).
+    """
 
     name: str
     unit: str
     compute: Callable[[Any], float]
     better: str = "lower"
+    planned: bool = field(default=False, kw_only=True)
     doc: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """A generator of scenarios: ``generate(seed, row)`` returns a scenario document."""
+    """A generator of scenarios: ``generate(seed, row)`` returns a scenario document.
+
+    A row must depend on its arguments alone: rows are made in any order, by many processes. ``options``
+    maps further keyword arguments to what reads their text, which raises ValueError with what it expected;
+    ``required`` names those that have no default.
+    """
 
     name: str
-    generate: Callable[[int, int], Mapping[str, Any]]
+    generate: Callable[..., Mapping[str, Any]]
+    options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict, kw_only=True)
+    required: tuple[str, ...] = field(default=(), kw_only=True)
     doc: str = ""
 
 
@@ -125,6 +136,19 @@ class ScenarioEventSpec:
     name: str
     parse: Callable[[Any, Mapping[str, Any], str], Any]
     apply: Callable[[Any, Any], None]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A subcommand of ``rebalance-lab``: a function with typer's annotations, whose docstring is its help.
+
+    Its module is imported whatever command is called, so that what takes long to import belongs into the
+    function.
+    """
+
+    name: str
+    function: Callable[..., None]
     doc: str = ""
 
 
@@ -154,3 +178,7 @@ class Hooks:
     @hookspec
     def scenario_events(self) -> Iterable[ScenarioEventSpec]:  # type: ignore[empty-body]
         """Kinds of events that a scenario may contain."""
+
+    @hookspec
+    def commands(self) -> Iterable[CommandSpec]:  # type: ignore[empty-body]
+        """Subcommands of the command line."""

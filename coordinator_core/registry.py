@@ -6,12 +6,12 @@ not depend on the file system. A name that is taken belongs to who came first; t
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, TypeAlias
 
 import pluggy
 
@@ -20,6 +20,7 @@ from coordinator_core.errors import InputError, PluginError, RebalanceLabError
 from coordinator_core.hookspecs import (
     PROJECT,
     AssignorSpec,
+    CommandSpec,
     Hooks,
     MetricSpec,
     ModifierSpec,
@@ -41,9 +42,13 @@ _RECORD_TYPES: dict[str, type] = {
     "metrics": MetricSpec,
     "workloads": WorkloadSpec,
     "scenario_events": ScenarioEventSpec,
+    "commands": CommandSpec,
 }
 _PLAIN_READERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
 """What these expect, which they do not say themselves."""
+
+Generate: TypeAlias = Callable[[int, int], Mapping[str, Any]]
+"""What makes the scenario document of a seed and a row."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
@@ -193,9 +198,45 @@ class Registry:
         """Workload generators by name."""
         return self._records["workloads"]
 
+    def generator(self, profile: str, options: Mapping[str, str]) -> Generate:
+        """The generator of a workload: a seed and the number of a row give a scenario document.
+
+        Raises InputError for a profile or option that there is not; the generator raises PluginError for
+        what the code behind it raises.
+        """
+        spec = self.workloads().get(profile)
+        if spec is None:
+            raise _unknown("profile", profile, self.workloads())
+        read: dict[str, Any] = {}
+        for name, value in options.items():
+            if name not in spec.options:
+                raise _unknown(f"option of profile {profile!r}", name, spec.options)
+            try:
+                read[name] = spec.options[name](value)
+            except ValueError as wrong:
+                expected = _PLAIN_READERS.get(spec.options[name], str(wrong))
+                raise InputError(f"profile {profile!r}: {name}", repr(value), expected) from None
+        for name in spec.required:
+            if name not in read:
+                raise InputError(f"profile {profile!r}", f"no option {name!r}", "one, as NAME=VALUE")
+
+        def generate(seed: int, row: int) -> Mapping[str, Any]:
+            try:
+                return spec.generate(seed, row, **read)
+            except RebalanceLabError:
+                raise
+            except Exception as wrong:
+                raise self.failed("workloads", profile, wrong) from wrong
+
+        return generate
+
     def scenario_events(self) -> Mapping[str, ScenarioEventSpec]:
         """Kinds of scenario events, by the key they are written under."""
         return self._records["scenario_events"]
+
+    def commands(self) -> Mapping[str, CommandSpec]:
+        """Subcommands that plugins add to the command line."""
+        return self._records["commands"]
 
     def assignor(self, text: str) -> AnyAssignor:
         """A fresh assignor, by the name of a strategy: what it consists of, without a provider.

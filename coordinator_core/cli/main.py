@@ -1,6 +1,7 @@
 """The ``rebalance-lab`` command: what there is, and how errors leave it."""
 
 import sys
+from collections.abc import Callable, Mapping
 
 import typer
 
@@ -12,36 +13,55 @@ from coordinator_core.cli.output import ExitStatus, complain, warn
 from coordinator_core.cli.plugins import plugins
 from coordinator_core.cli.simulate import simulate
 from coordinator_core.errors import RebalanceLabError
-from coordinator_core.registry import default_registry
+from coordinator_core.registry import Registry, default_registry
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Write, prove and compare partition assignors, against the real group protocol.",
-    epilog="Exit status: 0 done, 1 some inputs failed, 2 wrong use. Results go to stdout.",
-)
-app.command()(compare)
-app.command()(simulate)
-app.command()(assign)
-app.command()(plugins)
-app.command()(check)
-app.command()(new_assignor)
+_BUILT_IN: Mapping[str, Callable[..., None]] = {
+    "compare": compare,
+    "simulate": simulate,
+    "assign": assign,
+    "plugins": plugins,
+    "check": check,
+    "new-assignor": new_assignor,
+}
 
 
-@app.callback()
-def _every_command(context: typer.Context) -> None:
-    if context.invoked_subcommand != "plugins":  # which says it by itself
-        for failed in default_registry().failures:
+def command_line(registry: Registry) -> typer.Typer:
+    """The command with the subcommands of this package and of the plugins in a registry.
+
+    A plugin's subcommand of a name that is taken is left out, with a warning.
+    """
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="Write, prove, compare and score partition assignors, against the real group protocol.",
+        epilog="Exit status: 0 done, 1 some inputs failed, 2 wrong use. Results go to stdout.",
+    )
+    for name, function in _BUILT_IN.items():
+        app.command(name)(function)
+    for spec in registry.commands().values():
+        if spec.name not in _BUILT_IN:
+            app.command(spec.name)(spec.function)
+
+    @app.callback()
+    def every_command(context: typer.Context) -> None:
+        if context.invoked_subcommand == "plugins":
+            return  # which says it by itself
+        for failed in registry.failures:
             warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.problem}")
+        for name in registry.commands():
+            if name in _BUILT_IN:
+                warn(f"the command {name!r} of a plugin is not available: rebalance-lab has one itself")
+
+    return app
 
 
 def run() -> None:
     """The console script: errors of ours are one line."""
     try:
-        app()
+        command_line(default_registry())()
     except RebalanceLabError as problem:
         complain(problem)
         sys.exit(int(ExitStatus.WRONG_USE))

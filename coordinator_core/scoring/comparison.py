@@ -34,10 +34,14 @@ class Comparison:
         return max(found) if metric.better == "higher" else min(found)
 
 
-def measure(trace: Trace, registry: Registry) -> dict[str, float]:
-    """Every metric of a run, by name. Raises PluginError for what a metric raises."""
+def measure(trace: Trace, registry: Registry, *, planned: bool = False) -> dict[str, float]:
+    """Every metric of a run, by name; of a planned one, those that it can tell.
+
+    Raises PluginError for what a metric raises.
+    """
     history = History(trace)
-    return {name: _computed(spec, history, registry) for name, spec in registry.metrics().items()}
+    metrics = registry.metrics().values()
+    return {spec.name: _computed(spec, history, registry) for spec in metrics if spec.planned or not planned}
 
 
 def _computed(metric: MetricSpec, history: History, registry: Registry) -> float:

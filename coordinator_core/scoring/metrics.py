@@ -200,9 +200,17 @@ def optimality_gap(history: History) -> float:
 def metrics() -> Iterable[MetricSpec]:
     """Metrics of this package."""
     return [
-        MetricSpec("rounds", "", rounds, doc="Completed generations."),
-        MetricSpec("moved_partitions", "", moved_partitions, doc="Given to another than the last owner."),
-        MetricSpec("avoidable_moves", "", avoidable_moves, doc="Moves beyond the fewest possible."),
+        MetricSpec("rounds", "", rounds, doc="Completed generations.", planned=True),
+        MetricSpec(
+            "moved_partitions",
+            "",
+            moved_partitions,
+            doc="Given to another than the last owner.",
+            planned=True,
+        ),
+        MetricSpec(
+            "avoidable_moves", "", avoidable_moves, doc="Moves beyond the fewest possible.", planned=True
+        ),
         MetricSpec(
             "stopped_partition_seconds", "s", stopped_partition_seconds, doc="Partitions without a worker."
         ),
@@ -210,17 +218,26 @@ def metrics() -> Iterable[MetricSpec]:
         MetricSpec(
             "time_to_stable_seconds_max", "s", time_to_stable_seconds_max, doc="The longest of those."
         ),
-        MetricSpec("imbalance", "", imbalance, doc="Most over mean partitions of a member, at the end."),
-        MetricSpec("weighted_imbalance", "", weighted_imbalance, doc="The same by records/s."),
+        MetricSpec(
+            "imbalance", "", imbalance, doc="Most over mean partitions of a member, at the end.", planned=True
+        ),
+        MetricSpec("weighted_imbalance", "", weighted_imbalance, doc="The same by records/s.", planned=True),
         MetricSpec("max_lag", "records", max_lag, doc="Most records waiting at one time."),
         MetricSpec("lag_record_seconds", "records·s", lag_record_seconds, doc="The lag summed over time."),
         MetricSpec("duplicate_records", "records", duplicate_records, doc="Handled again after a move."),
         MetricSpec("messages", "", messages, doc="Requests of the protocol."),
-        MetricSpec("optimality_gap", "", optimality_gap, doc="Balance at the end against the best possible."),
+        MetricSpec(
+            "optimality_gap",
+            "",
+            optimality_gap,
+            doc="Balance at the end against the best possible.",
+            planned=True,
+        ),
         MetricSpec(
             "weighted_optimality_gap",
             "",
             weighted_optimality_gap,
             doc="Heaviest member at the end, by records/s, against a lower bound.",
+            planned=True,
         ),
     ]

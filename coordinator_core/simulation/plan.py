@@ -43,17 +43,6 @@ from coordinator_core.simulation.scenario import Member, Scenario
 from coordinator_core.simulation.settings import configured
 from coordinator_core.simulation.trace import Trace
 
-PLANNED_METRICS = (
-    "rounds",
-    "moved_partitions",
-    "avoidable_moves",
-    "imbalance",
-    "weighted_imbalance",
-    "optimality_gap",
-    "weighted_optimality_gap",
-)
-"""The metrics that such a trace can tell."""
-
 STABLE, PREPARING, EMPTY = "Stable", "PreparingRebalance", "Empty"
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,16 @@ class Rates:
         """One rate per partition, constant."""
         return cls(((0, rates),))
 
+    @classmethod
+    def in_intervals(cls, counts: Sequence[tuple[float, ...]], interval_ms: int, until_ms: int) -> "Rates":
+        """From records of each partition, a row per interval; after the last row nothing is produced."""
+        seconds = interval_ms / 1_000
+        times = range(0, min(len(counts) * interval_ms, until_ms), interval_ms)
+        steps = [(at_ms, tuple(n / seconds for n in row)) for at_ms, row in zip(times, counts, strict=False)]
+        if len(counts) * interval_ms < until_ms:
+            steps.append((len(counts) * interval_ms, (0.0,) * len(counts[0])))
+        return cls(tuple(_changes(steps)))
+
     def resized(self, now: tuple[float, ...], partitions: int) -> tuple[float, ...]:
         """The rates that apply now, over another number of partitions."""
         if self.even is not None:
@@ -46,24 +56,21 @@ def read_rates(path: Path, *, partitions: int, interval_ms: int, until_ms: int, 
     of its values is not a number. After the last row nothing is produced. Raises InputError that names
     the file and its row (1 is the first line).
     """
-    steps: list[tuple[int, tuple[float, ...]]] = []
-    seconds = interval_ms / 1_000
-    row_count = 0
+    return Rates.in_intervals(read_counts(path, partitions, where), interval_ms, until_ms)
+
+
+def read_counts(path: Path, partitions: int, where: str) -> list[tuple[float, ...]]:
+    """The rows of such a CSV: records of each partition. Raises what `read_rates` raises."""
+    counts: list[tuple[float, ...]] = []
     for line, row in _rows(path, where):
         place = f"{where}: {path}, row {line}"
         values = _values(row, partitions, place)
-        if row_count == 0 and line == 1 and any(_number(cell) is None for cell in values):
+        if not counts and line == 1 and any(_number(cell) is None for cell in values):
             continue
-        counts = tuple(_count(cell, place) for cell in values)
-        at_ms = row_count * interval_ms
-        row_count += 1
-        if at_ms < until_ms:
-            steps.append((at_ms, tuple(count / seconds for count in counts)))
-    if not row_count:
+        counts.append(tuple(_count(cell, place) for cell in values))
+    if not counts:
         raise InputError(f"{where}: {path}", "no rows of numbers", f"a row of {partitions} per interval")
-    if row_count * interval_ms < until_ms:
-        steps.append((row_count * interval_ms, (0.0,) * partitions))
-    return Rates(tuple(_changes(steps)))
+    return counts
 
 
 def _rows(path: Path, where: str) -> Iterator[tuple[int, list[str]]]:

@@ -30,7 +30,8 @@ _FIELDS = (
     "config",
     "network",
 )
-_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "interval")
+_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval")
+_IN_INTERVALS = ("rates_csv", "rates_rows")
 _MEMBER_FIELDS = ("id", "count", "topics", "topics_pattern", "process_rate", "instance_id", "rack")
 
 
@@ -154,15 +155,18 @@ def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> T
     fields = doc.mapping(value, where, _TOPIC_FIELDS)
     count = doc.required(fields, "partitions", where, "the number of partitions")
     partitions = doc.whole(count, inside(where, "partitions"), low=1, high=MOST_PARTITIONS)
-    said = [key for key in ("rate", "rates", "rates_csv") if key in fields]
+    said = [key for key in ("rate", "rates", *_IN_INTERVALS) if key in fields]
     if len(said) > 1:
-        raise InputError(where, " and ".join(said), "one of rate, rates, rates_csv")
-    if "interval" in fields and said != ["rates_csv"]:
-        raise InputError(inside(where, "interval"), "an interval", "one only together with rates_csv")
+        raise InputError(where, " and ".join(said), "one of rate, rates, rates_csv, rates_rows")
+    if "interval" in fields and not set(said) & set(_IN_INTERVALS):
+        expected = "one only together with rates_csv or rates_rows"
+        raise InputError(inside(where, "interval"), "an interval", expected)
     if said == ["rates"]:
         return Topic(partitions, _listed_rates(fields["rates"], inside(where, "rates"), partitions))
     if said == ["rates_csv"]:
         return Topic(partitions, _csv_rates(fields, where, partitions, duration_ms, base_dir))
+    if said == ["rates_rows"]:
+        return Topic(partitions, _rates_in_rows(fields, where, partitions, duration_ms))
     rate = doc.number(fields.get("rate", 0), inside(where, "rate"))
     return Topic(partitions, Rates.evenly(rate, partitions))
 
@@ -179,9 +183,28 @@ def _csv_rates(
 ) -> Rates:
     at = inside(where, "rates_csv")
     path = (base_dir or Path()) / doc.text(fields["rates_csv"], at, "the path of a CSV file")
-    interval = doc.required(fields, "interval", where, "how long a row of the CSV lasts, such as 5m")
-    interval_ms = parse_duration(interval, inside(where, "interval"), at_least_ms=1)
+    interval_ms = _interval(fields, where)
     return read_rates(path, partitions=partitions, interval_ms=interval_ms, until_ms=duration_ms, where=at)
+
+
+def _rates_in_rows(fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int) -> Rates:
+    """What a CSV would say, in the document itself."""
+    at = inside(where, "rates_rows")
+    rows = doc.sequence(fields["rates_rows"], at, "rows, one per interval")
+    if not rows:
+        raise wrong(at, rows, "at least one row")
+    counts = []
+    for i, row in enumerate(rows):
+        listed = doc.sequence(row, inside(at, i), "records, one number per partition")
+        if len(listed) != partitions:
+            raise wrong(inside(at, i), listed, f"a list of {partitions}, one per partition")
+        counts.append(tuple(doc.number(n, inside(inside(at, i), j)) for j, n in enumerate(listed)))
+    return Rates.in_intervals(counts, _interval(fields, where), duration_ms)
+
+
+def _interval(fields: Mapping[str, Any], where: str) -> int:
+    interval = doc.required(fields, "interval", where, "how long a row of the rates lasts, such as 5m")
+    return parse_duration(interval, inside(where, "interval"), at_least_ms=1)
 
 
 def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Member, ...]:

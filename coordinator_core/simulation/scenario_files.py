@@ -46,6 +46,11 @@ class _Loader(_Base):  # type: ignore[misc]  # the base is chosen at run time: l
 def load_scenario(path: Path | str, *, registry: Registry | None = None) -> Scenario:
     """The scenario of a file; CSV files in it are relative to the file. Raises InputError."""
     path = Path(path)
+    return load_scenario_text(read_text(path), str(path), base_dir=path.parent, registry=registry)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that is not too large for a scenario. Raises InputError."""
     try:
         size = path.stat().st_size
         if size > LARGEST:
@@ -55,7 +60,7 @@ def load_scenario(path: Path | str, *, registry: Registry | None = None) -> Scen
     except OSError as problem:
         found = f"a file that cannot be read ({problem.strerror})"
         raise InputError(str(path), found, "a scenario in YAML or JSON") from None
-    return load_scenario_text(_decoded(data, str(path)), str(path), base_dir=path.parent, registry=registry)
+    return _decoded(data, str(path))
 
 
 def load_scenario_stream(
@@ -73,6 +78,11 @@ def load_scenario_text(
     text: str, where: str, *, base_dir: Path | None = None, registry: Registry | None = None
 ) -> Scenario:
     """The scenario of a text in YAML or JSON. ``where`` names it in errors."""
+    return parse_scenario(read_document(text, where), where=where, base_dir=base_dir, registry=registry)
+
+
+def read_document(text: str, where: str) -> Any:
+    """What a text in YAML or JSON says. Raises InputError."""
     if len(text) > LARGEST:
         raise InputError(where, f"more than {LARGEST:,} characters", _TOO_LARGE)
     if not text.strip():
@@ -80,7 +90,7 @@ def load_scenario_text(
     document = _json(text, where) if _looks_like_json(text, where) else _yaml(text, where)
     if document is None:
         raise InputError(where, "nothing (only comments)", _EMPTY)
-    return parse_scenario(document, where=where, base_dir=base_dir, registry=registry)
+    return document
 
 
 def _decoded(data: bytes, where: str) -> str:

@@ -1,7 +1,8 @@
 """Generators of scenarios for batches. An entry point of the plugin group ``rebalance_lab``.
 
 A row depends on the profile, the seed and its number alone, whatever order or process it is made in. All
-profiles run 15 minutes of virtual time; changes come from the second minute to the thirteenth, whole seconds.
+profiles but `replay` run 15 minutes of virtual time; changes come from the second minute to the thirteenth,
+whole seconds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from random import Random
 from typing import Any
 
 from coordinator_core.hookspecs import WorkloadSpec, hookimpl
+from coordinator_core.simulation.replay import REPLAY
 
 DURATION = "15m"
 _FIRST_CHANGE, _LAST_CHANGE = 60, 780
@@ -171,4 +173,5 @@ def workloads() -> Iterable[WorkloadSpec]:
         WorkloadSpec("pipeline", pipeline, "Hundreds of members, thousands of partitions."),
         WorkloadSpec("skewed", skewed, "Zipf traffic: a few partitions have most of it."),
         WorkloadSpec("churny", churny, "Groups that are scaled and deployed all the time."),
+        REPLAY,
     ]

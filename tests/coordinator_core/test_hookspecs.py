@@ -28,7 +28,7 @@ from coordinator_core.hookspecs import (
 )
 from coordinator_core.model import RebalanceProtocol
 
-HOOKS = ["assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events"]
+HOOKS = ["assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events", "commands"]
 BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware", "rendezvous"]
 BUILT_IN += ["average", "average-by-circle"]
 

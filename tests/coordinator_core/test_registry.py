@@ -179,7 +179,8 @@ def test_static_membership_is_a_modifier_of_any_assignor():
 
 def test_every_hook_has_a_sentence_and_a_record_type_in_the_registry():
     hooks = {n for n in vars(Hooks) if not n.startswith("_")}
-    assert hooks == {"assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events"}
+    kinds = {"assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events", "commands"}
+    assert hooks == kinds
     assert all(getattr(Hooks, h).__doc__ for h in hooks)
 
 

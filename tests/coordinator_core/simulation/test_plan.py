@@ -12,7 +12,7 @@ from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.scoring.comparison import measure
-from coordinator_core.simulation.plan import PLANNED_METRICS, plan
+from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.scenario import parse_scenario
 from coordinator_core.simulation.scenario_files import load_scenario
@@ -33,10 +33,10 @@ def differing(scenario, strategy):
     """The metrics on which the two do not agree."""
     registry = default_registry()
     exact = measure(simulate(scenario, strategy, registry), registry)
-    planned = measure(plan(scenario, strategy, registry), registry)
+    planned = measure(plan(scenario, strategy, registry), registry, planned=True)
     return {
         name: (exact[name], planned[name])
-        for name in PLANNED_METRICS
+        for name in planned
         if not (
             isclose(exact[name], planned[name], rel_tol=1e-9) or (isnan(exact[name]) and isnan(planned[name]))
         )

@@ -1,0 +1,74 @@
+"""``rebalance-lab generate``: a workload, as many scenarios as asked for."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator_core.cli.output import stderr, stdout
+from coordinator_core.errors import InputError
+from coordinator_core.registry import default_registry
+from rebalance_spark.commands.options import (
+    CONF_HELP,
+    MASTER_HELP,
+    PLUGIN_HELP,
+    WITH_HELP,
+    is_complete,
+    is_local,
+    pairs,
+)
+
+
+class Format(StrEnum):
+    """How to write it."""
+
+    parquet = "parquet"
+    jsonl = "jsonl"
+
+
+def generate(
+    profile: Annotated[
+        str,
+        typer.Option(
+            help=f"What kind: {', '.join(default_registry().workloads())}. `rebalance-lab plugins` says more."
+        ),
+    ],
+    rows: Annotated[int, typer.Option(min=1, help="How many scenarios.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write.")],
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, other scenarios.")] = 0,
+    option: Annotated[list[str] | None, typer.Option("--with", metavar="NAME=VALUE", help=WITH_HELP)] = None,
+    output: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.parquet,
+    plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
+    master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
+) -> None:
+    """Write a workload: scenarios in the columns scenario_id and scenario, and how large each is.
+
+    Row n of a profile and a seed is the same wherever and in however many parts it is made.
+    """
+    from rebalance_spark.generator import FORMAT, WorkloadReader
+    from rebalance_spark.sessions import spark_session
+
+    _check_free(out)
+    options = {**pairs(option, "--with"), "profile": profile, "rows": str(rows), "seed": str(seed)}
+    if plugin:
+        options["plugins"] = ",".join(plugin)
+    WorkloadReader(options)  # refuses what is wrong before Spark starts
+    spark = spark_session(master, pairs(conf, "--conf"))
+    with stderr().status(f"{rows:,} scenarios ..."):
+        made = spark.read.format(FORMAT).options(**options).load()
+        writer = made.write.mode("overwrite")
+        writer.parquet(out) if output is Format.parquet else writer.json(out)
+    stdout().print(f"{rows:,} scenarios of {profile}, seed {seed}, in {out}")
+
+
+def _check_free(out: str) -> None:
+    """What stands there stays, but for what an interrupted run left behind."""
+    folder = Path(out)
+    if is_local(out) and folder.exists() and (is_complete(out) or not _only_unfinished(folder)):
+        raise InputError("--out", f"{out}, which exists", "a folder that does not exist yet")
+
+
+def _only_unfinished(folder: Path) -> bool:
+    return folder.is_dir() and all(p.name.startswith(("_", ".", "part-")) for p in folder.iterdir())

@@ -1,0 +1,165 @@
+"""``rebalance-lab score``: strategies on every scenario of a workload, on Spark."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout
+from coordinator_core.errors import InputError
+from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, PLUGIN_HELP, is_local, pairs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from rebalance_spark.chunks import Look, Todo
+
+DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+_DEFAULT_TIMEOUT = 120.0
+_SHOWN_ERRORS = 5
+
+
+def score(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT",
+            help="Parquet or JSON Lines with scenario_id and scenario, groups as `assign` has them, or a"
+            " folder of scenarios in YAML.",
+        ),
+    ],
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="The folder for the scores; a second run adds what is missing.")
+    ],
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strategy",
+            "-s",
+            help=f"A strategy; several times for several. {', '.join(DEFAULT_STRATEGIES)} when not given.",
+        ),
+    ] = None,
+    fidelity: Annotated[
+        str, typer.Option(help="protocol simulates every message, plan computes the assignments alone.")
+    ] = "protocol",
+    timeout: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="For a scenario under a strategy; 0 waits for ever."),
+    ] = _DEFAULT_TIMEOUT,
+    seed: Annotated[int | None, typer.Option(min=0, help="Use this seed in place of the scenarios'.")] = None,
+    plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
+    py_files: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A .py, .zip or .whl that workers need; as often as needed."),
+    ] = None,
+    master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
+) -> None:
+    """Score strategies on every scenario of a workload: a row per scenario and strategy, as Parquet.
+
+    A scenario that fails, hangs or is malformed becomes a row with its status; the exit status is 1 then.
+    Whatever stops a run, what it wrote counts: the same command again does only what is missing.
+    """
+    from rebalance_spark.archives import importable_here, send_to_workers
+    from rebalance_spark.chunks import existing_scores, todo, write_scores
+    from rebalance_spark.scoring import checked_job
+    from rebalance_spark.sessions import spark_session
+    from rebalance_spark.sources import read_workloads
+
+    if is_local(out) and Path(out).exists() and not Path(out).is_dir():
+        raise InputError("--out", f"{out}, which is a file", "a folder")
+    settings = pairs(conf, "--conf")
+    importable_here(py_files or ())
+    job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or ())
+    spark = spark_session(master, settings)
+    send_to_workers(spark, py_files or ())
+    missing = todo(read_workloads(spark, workload), job, out)
+    stopped = ""
+    if missing.rows:
+        with _bar(missing) as look:
+            stopped = _written(lambda: write_scores(missing, job, out, look))
+    scores = existing_scores(spark, out)
+    failed = scores is not None and _print_outcome(scores)
+    if stopped:
+        complain(f"{stopped}; what is written counts, and the same command goes on from there")
+    if failed or stopped:
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _written(write: Any) -> str:
+    """What stopped it, or nothing."""
+    from pyspark.errors import PySparkException
+
+    try:
+        write()
+    except KeyboardInterrupt:
+        return "interrupted"
+    except PySparkException as problem:
+        lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+        return f"Spark gave up ({' '.join(lines[:2])[:400]})"
+    return ""
+
+
+def _print_outcome(scores: "DataFrame") -> bool:
+    """A line per strategy, the commonest errors, and whether there were any."""
+    from pyspark.sql import functions as sf
+
+    from rebalance_spark.schema import Status
+    from rebalance_spark.summaries import statuses
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("strategy", no_wrap=True)
+    for status in Status:
+        table.add_column(status.value, justify="right")
+    rows: list[Any] = statuses(scores).orderBy("strategy").collect()
+    for row in rows:
+        table.add_row(Text(row["strategy"]), *(f"{row[status.value]:,}" for status in Status))
+    stdout().print(table)
+    failed = any(row[status.value] for row in rows for status in Status if status is not Status.OK)
+    if failed:
+        errors = scores.where(sf.col("error").isNotNull()).groupBy("status", "error")
+        counted = errors.agg(sf.count("*").alias("times"), sf.min("scenario_id").alias("first"))
+        common: list[Any] = counted.orderBy(sf.desc("times"), "error").limit(_SHOWN_ERRORS).collect()
+        for each in common:
+            times = f"{each.times:,} times, first in" if each.times > 1 else "in"
+            complain(f"{each.status} {times} {each.first}: {each.error}", label="[yellow]warning:[/]")
+    return failed
+
+
+def _nobody_looks(_done: int) -> None:
+    """Where there is no terminal."""
+
+
+@contextmanager
+def _bar(missing: "Todo") -> Iterator["Look"]:
+    """Rows done, rate and time left, on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield _nobody_looks
+        return
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"),
+        TextColumn("{task.fields[rate]}"),
+    )
+    with Progress(*columns, console=stderr(), transient=True) as progress:
+        task = progress.add_task("", total=missing.rows, rate="")
+
+        def look(done: int) -> None:
+            elapsed = progress.tasks[0].elapsed or 0.0
+            progress.update(task, completed=done, rate=_rate(done, missing.rows, elapsed))
+
+        yield look
+
+
+def _rate(done: int, total: int, elapsed: float) -> str:
+    if not done or not elapsed:
+        return ""
+    left = (total - done) * elapsed / done
+    minutes, seconds = divmod(round(left), 60)
+    return f"{done / elapsed:,.0f} rows/s, {minutes}:{seconds:02} left"

@@ -1,0 +1,125 @@
+"""What a report shows: the summaries of scores, small enough for the driver."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from rebalance_spark.schema import Status
+from rebalance_spark.summaries import metric_names, pareto, quantiles, statuses, summary, wins
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STATISTICS = ("mean", "p50", "p95", "p99", "worst")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One metric under one strategy."""
+
+    rows: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    worst: float
+    worst_scenario: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnFront:
+    """A strategy in the plane of moves and balance."""
+
+    strategy: str
+    moves: float
+    balance: float
+    on_front: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything a report shows. Metrics and strategies are in their orders; pairs are keys of mappings.
+
+    ``figures``: by (metric, strategy); metrics that no row has are not in ``metrics``. ``wins``: by (metric,
+    strategy, other), how often the first is better, even, worse. ``curves``: by (metric, strategy), values
+    at evenly spaced quantiles.
+    """
+
+    scenarios: int
+    fidelities: Sequence[str]
+    versions: Sequence[str]
+    strategies: Sequence[str]
+    metrics: Sequence[str]
+    figures: Mapping[tuple[str, str], Figures]
+    statuses: Mapping[str, Mapping[str, int]]
+    wins: Mapping[tuple[str, str, str], tuple[int, int, int]]
+    front: Sequence[OnFront]
+    common: int
+    curves: Mapping[tuple[str, str], Sequence[float]]
+
+    @property
+    def failed(self) -> int:
+        """Rows that are not ok."""
+        return sum(n for counts in self.statuses.values() for s, n in counts.items() if s != Status.OK)
+
+    def best(self, metric: str, statistic: str) -> float | None:
+        """The best of a metric's row; None where all strategies are alike."""
+        values = {getattr(f, statistic) for (m, _), f in self.figures.items() if m == metric}
+        return min(values, default=inf) if len(values) > 1 else None
+
+
+def found_in(scores: "DataFrame") -> Findings:
+    """The findings of scores, which are read several times over: a handful of jobs."""
+    from pyspark.sql import functions as sf
+
+    scores = scores.cache()
+    try:
+        facts: Any = scores.agg(
+            sf.count_distinct("scenario_id").alias("scenarios"),
+            sf.sort_array(sf.collect_set("fidelity")).alias("fidelities"),
+            sf.sort_array(sf.collect_set(_version())).alias("versions"),
+        ).first()
+        figures = {
+            (r["metric"], r["strategy"]): Figures(
+                r["rows"], r["mean"], r["p50"], r["p95"], r["p99"], r["worst"], r["worst_scenario"]
+            )
+            for r in summary(scores).collect()
+        }
+        counts: dict[str, dict[str, int]] = {
+            r["strategy"]: {each.value: r[each.value] for each in Status}
+            for r in statuses(scores).orderBy("strategy").collect()
+        }
+        names = metric_names(scores)
+        front_rows: list[Any] = []
+        if {"moved_partitions", "imbalance"} <= set(names):
+            front_rows = pareto(scores).orderBy("moved_partitions", "imbalance", "strategy").collect()
+        return Findings(
+            scenarios=facts["scenarios"],
+            fidelities=facts["fidelities"],
+            versions=facts["versions"],
+            strategies=list(counts),
+            metrics=[n for n in names if any(metric == n for metric, _ in figures)],
+            figures=figures,
+            statuses=counts,
+            wins={
+                (r["metric"], r["strategy"], r["other"]): (r["wins"], r["ties"], r["losses"])
+                for r in wins(scores).collect()
+            },
+            front=[
+                OnFront(r["strategy"], r["moved_partitions"], r["imbalance"], r["on_front"])
+                for r in front_rows
+            ],
+            common=front_rows[0]["scenarios"] if front_rows else 0,
+            curves={(r["metric"], r["strategy"]): r["values"] for r in quantiles(scores).collect()},
+        )
+    finally:
+        scores.unpersist()
+
+
+def _version() -> Any:
+    from pyspark.sql import functions as sf
+
+    program = sf.concat(sf.lit("rebalance-lab "), "program_version")
+    plugins = sf.when(sf.col("plugin_versions") != "", sf.concat(sf.lit(", "), "plugin_versions"))
+    return sf.concat(program, sf.coalesce(plugins, sf.lit("")))

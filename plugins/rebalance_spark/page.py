@@ -1,0 +1,186 @@
+"""The findings as one static page: tables, and plots as SVG in it; nothing is fetched, no script runs."""
+
+import io
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from coordinator_core.scoring.comparison import as_text
+from coordinator_core.scoring.picture import PALETTE
+from rebalance_spark.findings import STATISTICS, Findings
+from rebalance_spark.schema import Status
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE = """
+:root { color-scheme: light dark }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem }
+th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #8884 }
+th:first-child, td.text { text-align: left }
+td.best { font-weight: 700 }
+caption { text-align: left; font-weight: 600; padding: .3rem 0 }
+figure { margin: 0; background: #fff; border-radius: 6px; padding: .4rem }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: 1rem }
+.wide { overflow-x: auto }
+svg { width: 100%; height: auto }
+"""
+
+
+def as_page(findings: Findings) -> str:
+    """The page. Plots stand on white, also where the reader's theme is dark."""
+    scenarios = f"{findings.scenarios:,} scenarios, {' and '.join(findings.fidelities)} fidelity"
+    parts = [
+        f"<h1>{escape(scenarios)}</h1>",
+        f"<p>{escape('; '.join(findings.versions))}</p>",
+        _status_table(findings),
+    ]
+    if findings.front:
+        parts += [
+            "<h2>Moves against imbalance</h2>",
+            f"<p>Means over the {findings.common:,} scenarios that every strategy has figures for. Of the"
+            " strategies on the front, which a line joins, none is worse than another in both.</p>",
+            f"<figure>{_front_plot(findings)}</figure>",
+        ]
+    parts += [
+        "<h2>Distributions</h2>",
+        "<p>How many of the scenarios (percent) have at most this figure.</p>",
+        f'<div class="plots">{"".join(_curves(findings))}</div>',
+        "<h2>Figures</h2>",
+        *(_figures_table(findings, statistic) for statistic in STATISTICS),
+        _worst_table(findings),
+        "<h2>Pair by pair</h2>",
+        "<p>In how many scenarios the strategy of the row is better than that of the column, in percent of"
+        " those that both have figures for; the rest are ties or worse.</p>",
+        *(_wins_table(findings, metric) for metric in findings.metrics),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f"<title>{escape(scenarios)}</title><style>{_STYLE}</style></head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
+
+
+def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[tuple[str, str]]]) -> str:
+    """Cells are (text, class); the first of a row is its heading."""
+    heads = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
+    body = "".join(
+        f'<tr><th scope="row">{escape(first[0])}</th>'
+        + "".join(f'<td class="{kind}">{escape(text)}</td>' for text, kind in rest)
+        + "</tr>\n"
+        for first, *rest in rows
+    )
+    return (
+        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _status_table(findings: Findings) -> str:
+    rows = [
+        [(strategy, ""), *((f"{counts[status.value]:,}", "") for status in Status)]
+        for strategy, counts in findings.statuses.items()
+    ]
+    return _table("Rows", ["strategy", *(status.value for status in Status)], rows)
+
+
+def _figures_table(findings: Findings, statistic: str) -> str:
+    rows = []
+    for metric in findings.metrics:
+        cells = [(metric, "")]
+        best = findings.best(metric, statistic)
+        for strategy in findings.strategies:
+            figures = findings.figures.get((metric, strategy))
+            value = None if figures is None else getattr(figures, statistic)
+            cells.append(("-", "") if value is None else (as_text(value), "best" if value == best else ""))
+        rows.append(cells)
+    return _table(statistic, ["metric", *findings.strategies], rows)
+
+
+def _worst_table(findings: Findings) -> str:
+    rows = []
+    for metric in findings.metrics:
+        found = [findings.figures.get((metric, strategy)) for strategy in findings.strategies]
+        rows.append([(metric, ""), *(("-" if f is None else f.worst_scenario, "text") for f in found)])
+    return _table("the worst scenario", ["metric", *findings.strategies], rows)
+
+
+def _wins_table(findings: Findings, metric: str) -> str:
+    rows = []
+    for strategy in findings.strategies:
+        cells = [(strategy, "")]
+        for other in findings.strategies:
+            counts = findings.wins.get((metric, strategy, other))
+            total = sum(counts) if counts else 0
+            cells.append((f"{100 * counts[0] / total:.1f} %" if counts and total else "", ""))
+        rows.append(cells)
+    return _table(metric, ["better than", *findings.strategies], rows)
+
+
+def _front_plot(findings: Findings) -> str:
+    figure, axes = _plot(7.2, 3.6)
+    front = [each for each in findings.front if each.on_front]
+    axes.plot([f.moves for f in front], [f.balance for f in front], color="#999999", linewidth=1, zorder=1)
+    for each in findings.front:
+        color = _colors(findings)[each.strategy]
+        axes.scatter(each.moves, each.balance, color=color, s=45, zorder=2, edgecolor="black", linewidth=0.6)
+    for moves, balance, names in _places(findings):
+        axes.annotate(names, (moves, balance), textcoords="offset points", xytext=(7, 5), fontsize=9)
+    axes.margins(0.18)
+    axes.set_xlabel("moved_partitions, mean")
+    axes.set_ylabel("imbalance, mean")
+    return _svg(figure, "Each strategy by moved partitions and imbalance")
+
+
+def _places(findings: Findings) -> list[tuple[float, float, str]]:
+    """Where names stand; strategies with the same means share a place."""
+    places: dict[tuple[float, float], list[str]] = {}
+    for each in findings.front:
+        places.setdefault((round(each.moves, 6), round(each.balance, 6)), []).append(each.strategy)
+    return [(moves, balance, ", ".join(names)) for (moves, balance), names in places.items()]
+
+
+def _curves(findings: Findings) -> Iterable[str]:
+    for metric in findings.metrics:
+        figure, axes = _plot(4.4, 2.9)
+        for number, strategy in enumerate(findings.strategies):
+            values = findings.curves.get((metric, strategy))
+            if values is None:
+                continue
+            percents = [100 * i / (len(values) - 1) for i in range(len(values))]
+            style = ("-", "--", "-.", ":")[number % 4]
+            axes.plot(
+                values, percents, style, color=_colors(findings)[strategy], label=strategy, linewidth=1.6
+            )
+        axes.set_title(metric, fontsize=10)
+        axes.set_ylim(0, 101)
+        axes.legend(fontsize=7, frameon=False, loc="lower right")
+        yield f"<figure>{_svg(figure, f'Distribution of {metric} by strategy')}</figure>"
+
+
+def _colors(findings: Findings) -> dict[str, str]:
+    return {s: PALETTE[i % len(PALETTE)] for i, s in enumerate(findings.strategies)}
+
+
+def _plot(width: float, height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+    axes.grid(color="#dddddd", linewidth=0.6)
+    return figure, axes
+
+
+def _svg(figure: Any, label: str) -> str:
+    """An SVG element; the same bytes for the same plot."""
+    import matplotlib as mpl
+
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": label, "svg.fonttype": "none"}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    drawn = text.getvalue()
+    return drawn[drawn.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -1,0 +1,18 @@
+"""The subcommands of this package. An entry point of the plugin group ``rebalance_lab``."""
+
+from collections.abc import Iterable
+
+from coordinator_core.hookspecs import CommandSpec, hookimpl
+from rebalance_spark.commands.generate import generate
+from rebalance_spark.commands.report import report
+from rebalance_spark.commands.score import score
+
+
+@hookimpl
+def commands() -> Iterable[CommandSpec]:
+    """Subcommands of this package."""
+    return [
+        CommandSpec("generate", generate, "A workload, as many scenarios as asked for."),
+        CommandSpec("score", score, "Strategies on every scenario of a workload, on Spark."),
+        CommandSpec("report", report, "What the scores say: a table, CSV, or a page with plots."),
+    ]

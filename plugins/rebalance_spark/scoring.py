@@ -1,0 +1,135 @@
+"""Strategies on every scenario of a workload: a DataFrame in, a DataFrame out."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coordinator_core.errors import InputError
+from coordinator_core.simulation.document import close_to
+from rebalance_spark.rows import ALL, Job, registry_with
+from rebalance_spark.schema import Fidelity, arrow_schema, score_columns, spark_schema
+from rebalance_spark.sessions import cores
+from rebalance_spark.sizes import estimated_cost, with_sizes
+from rebalance_spark.worker import UNIT_COLUMNS, score_batches
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+DEFAULT_TIMEOUT = 120.0
+TASKS_PER_CORE = 8
+_LARGE_SHARE = 0.25
+"""A row that alone costs such a share of a task is a task of its own."""
+
+
+def score(
+    workloads: "DataFrame",
+    strategies: Sequence[str],
+    *,
+    fidelity: str = Fidelity.PROTOCOL,
+    timeout: float = DEFAULT_TIMEOUT,
+    seed: int | None = None,
+    plugins: Sequence[str] = (),
+    tasks: int | None = None,
+) -> "DataFrame":
+    """Scores, a row per scenario and strategy (columns: `schema.score_columns`), in no particular order.
+
+    `workloads` has the columns ``scenario_id`` and ``scenario`` and may have ``members``, ``partitions`` and
+    ``events``. `fidelity`: ``protocol`` simulates every message, ``plan`` computes the assignments alone.
+    `timeout`: seconds for a scenario under a strategy, 0 for ever. `seed`: in place of each scenario's.
+    `plugins`: modules to register that are not installed as plugins but can be imported by the workers.
+    `tasks`: into how many tasks small rows are put; eight a core when not given.
+
+    Whatever a row contains, it gets its rows, with a status. Nothing is collected; one small aggregation
+    runs at once, for what the tasks will cost. Raises InputError for strategies and columns there are not.
+    """
+    job = checked_job(strategies, fidelity, timeout, seed, plugins)
+    return scored(units(workloads), job, tasks=tasks)
+
+
+def checked_job(
+    strategies: Sequence[str], fidelity: str, timeout: float, seed: int | None, plugins: Sequence[str]
+) -> Job:
+    """What is asked of every scenario. Raises InputError for what there is not."""
+    if fidelity not in list(Fidelity):
+        expected = f"one of {', '.join(Fidelity)}{close_to(fidelity, Fidelity)}"
+        raise InputError("fidelity", repr(fidelity), expected)
+    if isinstance(strategies, str) or not strategies:
+        raise InputError("strategies", repr(strategies), "a list of at least one strategy")
+    if not timeout >= 0:
+        raise InputError("timeout", f"{timeout}", "seconds, 0 for ever")
+    registry = registry_with(plugins)
+    for name in strategies:
+        registry.strategy(name)
+    return Job(tuple(dict.fromkeys(strategies)), Fidelity(fidelity), timeout, seed, tuple(plugins))
+
+
+def units(workloads: "DataFrame") -> "DataFrame":
+    """Each row with its size, to be scored under all strategies. Raises InputError for a missing column."""
+    from pyspark.sql import functions as sf
+
+    for name in UNIT_COLUMNS[:2]:
+        if name not in workloads.columns:
+            found = f"the columns {', '.join(workloads.columns)}"
+            raise InputError("workload", found, f"{name!r} among them")
+    return with_sizes(workloads).withColumn("which", sf.lit(ALL))
+
+
+def scored(
+    units: "DataFrame", job: Job, *, tasks: int | None = None, done: Callable[[int], None] | None = None
+) -> "DataFrame":
+    """Scores of rows with a size, each under the strategy that its ``which`` means."""
+    columns = score_columns(registry_with(job.plugins))
+    score_them = partial(score_batches, job=job, schema=arrow_schema(columns), done=done)
+    return spread(units, job, tasks).mapInArrow(score_them, spark_schema(columns))
+
+
+class _Load(NamedTuple):
+    """What rows cost in all; from what cost on a row is large, and how many such rows there are."""
+
+    total: float
+    large_from: float
+    large: int
+
+
+def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame":
+    """Rows in tasks that keep every core busy to the end; of every unit the columns that a worker reads.
+
+    Costs differ by a factor of a thousand. A large row is a task for each strategy, the largest first; the
+    others are spread by a hash of their id over as many tasks as asked for, which come after.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sf
+
+    spark = units.sparkSession
+    count = tasks or TASKS_PER_CORE * cores(spark)
+    strategies = len(job.strategies)
+    times = sf.when(sf.col("which") == ALL, strategies).otherwise(1)
+    sized = units.withColumn("cost", estimated_cost(job.fidelity) * times)
+    load = _load(sized, count)
+    id_hash = sf.xxhash64("scenario_id", "which")
+    small = sized.where(sf.col("cost") < load.large_from)
+    placed = small.withColumn("task", (sf.pmod(id_hash, sf.lit(count)) + load.large * strategies).cast("int"))
+    columns = [*UNIT_COLUMNS, "task"]
+    if not load.large:
+        return placed.select(*columns).repartitionById(count, "task").select(*UNIT_COLUMNS)
+    each: Column = sf.when(sf.col("which") == ALL, sf.sequence(sf.lit(0), sf.lit(strategies - 1)))
+    each = each.otherwise(sf.array("which"))
+    large = sized.where(sf.col("cost") >= load.large_from).withColumn("which", sf.explode(each))
+    order = Window.orderBy(sf.desc("cost"), "scenario_id", "which")
+    large = large.withColumn("task", sf.row_number().over(order) - 1)
+    together = large.select(*columns).unionByName(placed.select(*columns))
+    return together.repartitionById(load.large * strategies + count, "task").select(*UNIT_COLUMNS)
+
+
+def _load(sized: "DataFrame", tasks: int) -> _Load:
+    """From a histogram of costs by powers of two: a row a power comes to the driver, not a row a scenario."""
+    from pyspark.sql import functions as sf
+
+    power = sf.floor(sf.log2("cost")).cast("int")
+    rows: list[Any] = sized.groupBy(power.alias("power")).agg(sf.count("*"), sf.sum("cost")).collect()
+    total = sum(cost for _, _, cost in rows)
+    limit = _LARGE_SHARE * total / tasks
+    large = [(power, count) for power, count, _ in rows if 2.0**power >= limit]
+    if not large:
+        return _Load(total, float("inf"), 0)
+    return _Load(total, 2.0 ** min(power for power, _ in large), sum(count for _, count in large))

@@ -1,0 +1,99 @@
+"""How large a scenario is, and what it is about to cost: enough to keep every core busy to the end."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from coordinator_core.errors import InputError
+from coordinator_core.simulation.scenario_files import read_document
+from rebalance_spark.schema import WORKLOAD_COLUMNS, Fidelity, arrow_schema, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+MOST = 2**31 - 1
+
+
+class Size(NamedTuple):
+    """The cost columns of a workload."""
+
+    members: int = 0
+    partitions: int = 0
+    events: int = 0
+
+
+def size_of(document: Any) -> Size:
+    """The size of a scenario document, whatever is wrong with it: what cannot be read counts nothing."""
+    if not isinstance(document, Mapping):
+        return Size()
+    topics = document.get("topics")
+    described = topics.values() if isinstance(topics, Mapping) else ()
+    partitions = [_number(_field(topic, "partitions"), 0) for topic in described]
+    members = sum(_number(_field(m, "count"), 1) for m in _listed(document.get("members")))
+    events = _listed(document.get("events"))
+    joins = [e["join"] for e in events if "join" in e]
+    everybody = members + sum(_number(_field(j, "count"), 1) for j in joins)
+    changes = sum(everybody if "rolling_restart" in e else 1 for e in events)
+    return Size(min(everybody, MOST), min(sum(partitions), MOST), min(changes, MOST))
+
+
+def size_of_text(text: str | None) -> Size:
+    """The size of a scenario in JSON or YAML."""
+    if not text:
+        return Size()
+    with suppress(msgspec.DecodeError):
+        return size_of(msgspec.json.decode(text))
+    with suppress(InputError):
+        return size_of(read_document(text, ""))
+    return Size()
+
+
+def with_sizes(workloads: "DataFrame") -> "DataFrame":
+    """Workloads with their cost columns, derived from the documents where they are not there."""
+    from pyspark.sql import functions as sf
+
+    names = [column.name for column in WORKLOAD_COLUMNS]
+    if set(names) <= set(workloads.columns):
+        return workloads.select(*names)
+    texts = workloads.select(*(sf.coalesce(sf.col(n).cast("string"), sf.lit("")).alias(n) for n in names[:2]))
+    return texts.mapInArrow(_measured, spark_schema(WORKLOAD_COLUMNS))
+
+
+def estimated_cost(fidelity: Fidelity) -> "Column":
+    """What a row costs under one strategy, in milliseconds of a core, more or less.
+
+    The protocol pays for every heartbeat of every member, a plan for what changes.
+    """
+    from pyspark.sql import functions as sf
+
+    members, partitions, events = (sf.coalesce(sf.col(n).cast("double"), sf.lit(0.0)) for n in Size._fields)
+    planned = 0.5 + (1.0 + events) * (0.5 + 0.03 * members + 0.004 * partitions)
+    return planned if fidelity is Fidelity.PLAN else planned + 20.0 + 40.0 * members
+
+
+def _measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = arrow_schema(WORKLOAD_COLUMNS)
+    for batch in batches:
+        ids, texts = batch.column("scenario_id"), batch.column("scenario")
+        sizes = [size_of_text(text) for text in texts.to_pylist()]
+        columns = list(zip(*sizes, strict=True)) if sizes else [()] * 3
+        arrays = [pa.array(c, pa.int32()) for c in columns]
+        yield pa.RecordBatch.from_arrays(
+            [ids.cast(pa.string()), texts.cast(pa.string()), *arrays], schema=schema
+        )
+
+
+def _field(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, Mapping) else None
+
+
+def _listed(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def _number(value: Any, default: int) -> int:
+    fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if fits else default

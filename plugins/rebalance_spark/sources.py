@@ -1,0 +1,179 @@
+"""Where workloads come from: Parquet, JSON Lines, folders of scenarios, groups as `assign` has them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from coordinator_core.errors import InputError
+from coordinator_core.simulation.group_document import parse_group
+from coordinator_core.simulation.portable import portable_scenario
+from coordinator_core.simulation.scenario_files import read_text
+from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema
+from rebalance_spark.sizes import size_of_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LINES = (".jsonl", ".ndjson", ".json")
+_DOCUMENTS = (".yaml", ".yml", ".json")
+_EXPECTED = (
+    "Parquet or JSON Lines with scenario_id and scenario, JSON Lines of groups,"
+    " or a folder of scenarios in YAML"
+)
+GROUP_DURATION = "10m"
+
+
+def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
+    """A workload from a path, by what is there.
+
+    Parquet: a file, a folder or a URL of any file system Spark knows. JSON Lines (.jsonl, .ndjson, .json):
+    rows with ``scenario_id`` and ``scenario``, text or an object; or groups in the format of
+    ``rebalance-lab assign``. A folder with .yaml, .yml or .json files: a scenario each, named by its path in
+    the folder; CSV files they name are read here. Raises InputError for anything else.
+    """
+    local = Path(path)
+    if "://" not in path and not local.exists():
+        raise InputError(path, "nothing there", _EXPECTED)
+    if "://" not in path and local.is_dir() and not _has(local, "*.parquet"):
+        if _has(local, "*.jsonl") or _has(local, "*.ndjson"):
+            return _lines(spark, path)
+        return _folder(spark, local)
+    if path.endswith(_LINES):
+        return _lines(spark, path)
+    return _checked(_parquet(spark, path), path)
+
+
+def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.read.parquet(path)
+    except PySparkException as problem:
+        found = f"what cannot be read as Parquet ({_first_line(problem)})"
+        raise InputError(path, found, _EXPECTED) from None
+
+
+def _checked(workload: "DataFrame", path: str) -> "DataFrame":
+    names = [column.name for column in WORKLOAD_COLUMNS]
+    for name in names[:2]:
+        if name not in workload.columns:
+            found = f"the columns {', '.join(workload.columns) or '(none)'}"
+            raise InputError(path, found, f"{name!r} among them")
+    return workload.select(*(name for name in names if name in workload.columns))
+
+
+def _lines(spark: "SparkSession", path: str) -> "DataFrame":
+    """Each line for itself, so that one that is wrong is a row that is wrong."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as sf
+
+    try:
+        lines = spark.read.text(path).where(sf.trim("value") != "")
+    except PySparkException as problem:
+        raise InputError(path, f"what cannot be read ({_first_line(problem)})", _EXPECTED) from None
+    first = lines.first()
+    if first is None:
+        raise InputError(path, "no lines", "JSON Lines: rows with scenario_id and scenario, or groups")
+    name = sf.element_at(sf.split(sf.input_file_name(), "/"), -1)
+    numbered = lines.select(
+        sf.concat(name, sf.lit(" "), sf.xxhash64("value").cast("string")).alias("name"), "value"
+    )
+    columns = ", ".join(f"{c.name} {c.type}" for c in WORKLOAD_COLUMNS)
+    return numbered.mapInArrow(_parsed, columns)
+
+
+def _parsed(batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    schema = arrow_schema(WORKLOAD_COLUMNS)
+    for batch in batches:
+        pairs = zip(batch.column("name").to_pylist(), batch.column("value").to_pylist(), strict=True)
+        yield pa.RecordBatch.from_pylist([workload_row(name, line) for name, line in pairs], schema=schema)
+
+
+def workload_row(name: str, line: str) -> dict[str, Any]:
+    """The row of a line: one of a workload, or a group. Another line stays as it is, named `name`."""
+    scenario_id, text = name, line
+    try:
+        document = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        document = None
+    if isinstance(document, dict) and "scenario" in document:
+        scenario = document["scenario"]
+        scenario_id = str(document.get("scenario_id") or name)
+        text = scenario if isinstance(scenario, str) else msgspec.json.encode(scenario).decode()
+    elif isinstance(document, dict) and "topics" in document and "duration" not in document:
+        scenario_id, text = group_scenario(document, name)
+    elif isinstance(document, dict):
+        scenario_id = str(document.get("name") or name)
+    return {"scenario_id": scenario_id, "scenario": text, **size_of_text(text)._asdict()}
+
+
+def group_scenario(document: dict[str, Any], name: str) -> tuple[str, str]:
+    """A group in the format of ``assign`` as a scenario: all its members start, and the first leaves.
+
+    Weights are records/s, capacities what members handle. What they own is not kept: in a scenario every
+    group begins anew. A group that is wrong stays as it is, for the error to name what.
+    """
+    given = str(document.get("name") or name)
+    try:
+        parsed = parse_group(document, given)
+    except InputError:
+        return given, msgspec.json.encode(document).decode()
+    topics: dict[str, Any] = {}
+    for topic, info in parsed.cluster.topics.items():
+        topics[topic] = {"partitions": info.partitions}
+        if info.weights is not None:
+            topics[topic]["rates"] = list(info.weights)
+    members = [
+        {
+            "id": member,
+            "topics": [t for t in subscription.topics if t in topics],
+            **({"process_rate": subscription.capacity} if subscription.capacity is not None else {}),
+            **({"rack": subscription.rack} if subscription.rack is not None else {}),
+            **({"instance_id": subscription.instance_id} if subscription.instance_id is not None else {}),
+        }
+        for member, subscription in parsed.group.items()
+    ]
+    members = [member for member in members if member["topics"]]
+    leaves = [{"at": "5m", "leave": members[0]["id"]}] if len(members) > 1 else []
+    scenario = {
+        "name": given[:249],
+        "duration": GROUP_DURATION,
+        "topics": topics,
+        "members": members,
+        "events": leaves,
+    }
+    return given, msgspec.json.encode(scenario).decode()
+
+
+def _folder(spark: "SparkSession", folder: Path) -> "DataFrame":
+    import pyarrow as pa
+
+    files = sorted(p for p in folder.rglob("*") if p.suffix in _DOCUMENTS and p.is_file())
+    if not files:
+        raise InputError(str(folder), "a folder without scenarios", _EXPECTED)
+    rows = [_document(path, path.relative_to(folder).as_posix()) for path in files]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(WORKLOAD_COLUMNS)))
+
+
+def _document(path: Path, name: str) -> dict[str, Any]:
+    """The row of a file; one that is wrong stays as it is, so that its row says what."""
+    try:
+        text = portable_scenario(path)
+    except InputError:
+        try:
+            text = read_text(path)
+        except InputError as problem:
+            text = f"# {problem}"
+    return {"scenario_id": name, "scenario": text, **size_of_text(text)._asdict()}
+
+
+def _has(folder: Path, pattern: str) -> bool:
+    return next(folder.rglob(pattern), None) is not None
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).strip().split("\n", 1)[0][:200]

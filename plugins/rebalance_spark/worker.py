@@ -1,0 +1,79 @@
+"""What runs in a Python worker of Spark: Arrow batches of scenarios in, Arrow batches of scores out."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from rebalance_spark.apart import Apart
+from rebalance_spark.limits import Watchdog
+from rebalance_spark.rows import Job, Row, Scorer
+
+UNIT_COLUMNS = ("scenario_id", "scenario", "which")
+"""What comes in: ``which`` is the number of a strategy, or `rows.ALL`."""
+
+
+def score_batches(
+    batches: Iterator[pa.RecordBatch],
+    *,
+    job: Job,
+    schema: pa.Schema,
+    done: Callable[[int], None] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """A batch of scores for each batch of scenarios; ``done`` is told of so many rows.
+
+    Spark repeats a task whose worker died. From then on each row is scored in a process apart, so that the
+    one that kills its process gets a row that says so, and the others their scores.
+    """
+    if _attempt() > 0:
+        apart = Apart(job)
+        try:
+            yield from _batches(batches, apart.rows, schema, done)
+        finally:
+            apart.close()
+        return
+    longest = (len(job.strategies) + 1) * job.timeout  # the document, and then every strategy
+    scorer, watchdog = Scorer(job), Watchdog(longest + 5 if longest else 0)
+
+    def rows(scenario_id: str, text: str, which: int) -> list[Row]:
+        watchdog.pat()
+        return scorer.rows(scenario_id, text, which)
+
+    try:
+        yield from _batches(batches, rows, schema, done)
+    finally:
+        watchdog.stop()
+
+
+def _batches(
+    batches: Iterator[pa.RecordBatch],
+    score: Callable[[str, str, int], list[Row]],
+    schema: pa.Schema,
+    done: Callable[[int], None] | None,
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        units = zip(*(batch.column(name).to_pylist() for name in UNIT_COLUMNS), strict=True)
+        rows = [row for scenario_id, text, which in units for row in score(scenario_id, text, which)]
+        if done is not None:
+            done(len(rows))
+        yield as_batch(rows, schema)
+
+
+def as_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows as Arrow, every column by its name: Spark trusts the order of what it gets back.
+
+    A metric that only this machine has is left out.
+    """
+    arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _attempt() -> int:
+    """How often this task has been tried before; 0 outside of Spark."""
+    context: Any = None
+    if "pyspark" in sys.modules:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+    return 0 if context is None else int(context.attemptNumber())
