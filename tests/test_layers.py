@@ -75,6 +75,15 @@ def test_imports_go_the_way_of_the_house(path):
     assert imported_rooms(path) <= allowed
 
 
+PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", PLUGINS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_plugin_imports_no_other(path):
+    package = path.relative_to(ROOT / "plugins").parts[0]
+    assert {room for room in imported_rooms(path) if room.startswith("rebalance_")} <= {package}
+
+
 def test_every_room_stands_in_the_table():
     assert {room_of(p) for p in FILES} == set(MAY_IMPORT)
 
@@ -106,5 +115,7 @@ def test_coordinator_and_client_do_not_know_each_other():
 
 
 def test_no_file_of_the_program_is_longer_than_six_hundred_lines():
-    long = {str(p.relative_to(ROOT)): n for p in FILES if (n := len(p.read_text().splitlines())) > 600}
+    long = {
+        str(p.relative_to(ROOT)): n for p in FILES + PLUGINS if (n := len(p.read_text().splitlines())) > 600
+    }
     assert not long

@@ -4,7 +4,7 @@ import multiprocessing
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
-from rebalance_spark.rows import Job, Row, Scorer
+from rebalance_spark.rows import Job, Row, Scorer, WorkerDiedError
 
 START_SECONDS = 60.0
 """A process that is not ready by then never will be."""
@@ -36,7 +36,7 @@ class Apart:
                 f"no result within {self._job.timeout:g} s, and it could not be stopped"
             )
         except (EOFError, OSError):
-            wrong = RuntimeError(self._obituary())
+            wrong = WorkerDiedError(self._obituary())
         self.close()
         strategy = self._job.strategies[number]
         return [self._scorer.failed(scenario_id, strategy, wrong, 0.0)]
@@ -47,7 +47,7 @@ class Apart:
             process.join(5)
         code = process.exitcode if process is not None else None
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-        return f"the process that scored it died twice ({how}; out of memory, or a crash in compiled code?)"
+        return f"the process that scores it died twice ({how}; out of memory, or a crash in compiled code?)"
 
     def _ready(self) -> Connection:
         if self._pipe is None:

@@ -65,6 +65,10 @@ def _registry(plugins: tuple[str, ...], _path: tuple[str, ...]) -> Registry:
     return registry
 
 
+class WorkerDiedError(Exception):
+    """A scenario ended the process that scored it, and did so again when it was tried alone."""
+
+
 class Scorer:
     """Scores scenarios for a job, one after another, whatever they contain."""
 
@@ -126,7 +130,7 @@ class Scorer:
     def failed(self, scenario_id: str, strategy: str, wrong: BaseException, wall_ms: float) -> Row:
         """The row of a scenario that has no figures."""
         status = Status.TIMEOUT if isinstance(wrong, TimeoutError) else Status.ERROR
-        own = isinstance(wrong, (RebalanceLabError, TimeoutError))
+        own = isinstance(wrong, (RebalanceLabError, TimeoutError, WorkerDiedError))
         said = str(wrong) if own else f"{type(wrong).__name__}: {wrong}"
         return {**self._base(scenario_id, strategy, status, wall_ms), "error": " ".join(said.split())}
 

@@ -1,0 +1,109 @@
+"""Rows/s of scoring on Spark beside plain processes, and the cost of a row from few rows to many.
+
+    python -m tests.benchmarks.spark [ROWS ...]
+
+Both score the same `microservices` scenarios at `plan` fidelity with `cooperative-sticky` on all cores, from
+Parquet; start-up is over before the clock starts. *Ratio* is the time of Spark over that of the processes.
+"""
+
+import multiprocessing
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from rebalance_spark import score, spark_session
+from rebalance_spark.rows import Job, Scorer
+from rebalance_spark.schema import Fidelity
+from rebalance_spark.sessions import cores
+
+ROWS = (2_000, 20_000, 200_000)
+JOB = Job(("cooperative-sticky",), Fidelity.PLAN, timeout=120.0)
+PART = 50
+"""Rows that a process takes at a time."""
+
+_scorer: Scorer | None = None
+
+
+def main() -> None:
+    """Print a table."""
+    sizes = [int(text) for text in sys.argv[1:]] or list(ROWS)
+    spark = spark_session()
+    count = cores(spark)
+    print(f"| rows | Spark rows/s | processes rows/s | ratio | Spark, core ms a row |  ({count} cores)")
+    print("| --- | --- | --- | --- | --- |")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        multiprocessing.get_context("spawn").Pool(count, _begin) as pool,
+    ):
+        for number in range(4 * count):  # every process has scored something before the clock starts
+            pool.apply(_score, ([("warm", _warm_row(number))],))
+        _on_spark(spark, _workload(spark, folder, 400))
+        for rows in sizes:
+            path = _workload(spark, folder, rows)
+            on_spark = _on_spark(spark, path)
+            plain = _in_processes(pool, path, rows)
+            each_ms = 1_000 * count * on_spark / rows
+            print(
+                f"| {rows:,} | {rows / on_spark:,.0f} | {rows / plain:,.0f} | {on_spark / plain:.2f}"
+                f" | {each_ms:.2f} |",
+                flush=True,
+            )
+
+
+def _workload(spark: Any, folder: str, rows: int) -> str:
+    path = str(Path(folder) / str(rows))
+    options = {"profile": "microservices", "rows": str(rows), "seed": "1"}
+    spark.read.format("rebalance_workload").options(**options).load().write.parquet(path)
+    return path
+
+
+def _on_spark(spark: Any, path: str) -> float:
+    began = perf_counter()
+    scores = score(spark.read.parquet(path), JOB.strategies, fidelity=JOB.fidelity, timeout=JOB.timeout)
+    scores.write.format("noop").mode("overwrite").save()
+    return perf_counter() - began
+
+
+def _in_processes(pool: Any, path: str, rows: int) -> float:
+    began = perf_counter()
+    scored = sum(len(part) for part in pool.imap_unordered(_score, _parts(path)))
+    took = perf_counter() - began
+    assert scored == rows
+    return took
+
+
+def _parts(path: str) -> Iterator[list[tuple[str, str]]]:
+    for file in sorted(Path(path).glob("*.parquet")):
+        for batch in pq.ParquetFile(file).iter_batches(columns=["scenario_id", "scenario"]):
+            ids, texts = (batch.column(i).to_pylist() for i in range(2))
+            pairs = zip(ids, texts, strict=True)
+            while part := list(islice(pairs, PART)):
+                yield part
+
+
+def _warm_row(number: int) -> str:
+    import msgspec
+
+    from coordinator_core.registry import default_registry
+
+    return msgspec.json.encode(default_registry().workloads()["microservices"].generate(2, number)).decode()
+
+
+def _begin() -> None:
+    global _scorer
+    _scorer = Scorer(JOB)
+
+
+def _score(part: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    assert _scorer is not None
+    return [row for scenario_id, text in part for row in _scorer.rows(scenario_id, text)]
+
+
+if __name__ == "__main__":
+    main()
