@@ -209,6 +209,8 @@ class Registry:
             raise _unknown("profile", profile, self.workloads())
         read: dict[str, Any] = {}
         for name, value in options.items():
+            if not spec.options:
+                raise InputError(f"profile {profile!r}", f"the option {name!r}", "none, for it has none")
             if name not in spec.options:
                 raise _unknown(f"option of profile {profile!r}", name, spec.options)
             try:

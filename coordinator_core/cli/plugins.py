@@ -22,7 +22,7 @@ class Format(StrEnum):
 def plugins(
     output: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.table,
 ) -> None:
-    """List what plugins contribute: assignors, modifiers, providers, metrics, workloads, scenario events.
+    """List what plugins contribute: assignors, modifiers, providers, metrics, workloads, events, commands.
 
     A plugin that failed to load is listed with the reason; the exit status is 1 then.
     """

@@ -73,6 +73,7 @@ class History:
         self._worked: dict[TopicPartition, None] = {}
         self._orphans: dict[TopicPartition, None] = {}
         self._resting: Settled | None = None
+        self._wanted_topics: dict[str, None] | None = {}
         see: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
             ev.MemberStopped: self._member_gone,
@@ -120,17 +121,19 @@ class History:
             self._at_ms = at_ms
 
     def _wanted(self) -> dict[str, None]:
-        """Topics that a running consumer subscribes to."""
-        subscribed = dict.fromkeys(t for c in self._consumers.values() for t in c.topics)
-        return {topic: None for topic in subscribed if topic in self.topics}
+        """Topics that a running consumer subscribes to; looked up anew after a change of who or what."""
+        if self._wanted_topics is None:
+            subscribed = dict.fromkeys(t for c in self._consumers.values() for t in c.topics)
+            self._wanted_topics = {topic: None for topic in subscribed if topic in self.topics}
+        return self._wanted_topics
 
     def _settle(self) -> None:
         """Note the assignment, if the group has come to rest in it."""
-        wanted = self._wanted()
-        if self._resting or self._state != STABLE or any(tp.topic in wanted for tp in self._orphans):
+        if self._resting or self._state != STABLE:
             return
         taken_over = [c for c in self._consumers.values() if c.taken_over == self._generation]
-        if len(taken_over) < self._group_size:
+        wanted = self._wanted()
+        if len(taken_over) < self._group_size or any(tp.topic in wanted for tp in self._orphans):
             return
         owners = {tp: next(reversed(held)) for tp, held in self._owners.items() if held}
         owners = {tp: owner for tp, owner in owners.items() if tp.topic in wanted}
@@ -149,12 +152,14 @@ class History:
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_gone(event)
         self._consumers[event.client] = _Consumer(tuple(event.topics))
+        self._wanted_topics = None
 
     def _member_gone(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
         consumer = self._consumers.get(event.client)
         if consumer is not None:
             self._give_up(event.client, list(consumer.owned))
             del self._consumers[event.client]
+            self._wanted_topics = None
 
     def _set(self, client: str, **changes: bool) -> None:
         consumer = self._consumers.get(client)
@@ -168,9 +173,11 @@ class History:
         consumer = self._consumers.get(event.client)
         if consumer is not None:
             consumer.topics = tuple(event.topics)
+            self._wanted_topics = None
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:
         self.topics[event.topic] = event.partitions
+        self._wanted_topics = None
 
     def _rates_changed(self, event: ev.RatesChanged) -> None:
         self.rates.setdefault(event.topic, []).append((self._at_ms, tuple(event.rates)))

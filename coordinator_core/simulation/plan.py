@@ -9,7 +9,7 @@ members, which a coordinator draws at random, may differ.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator_core import events as ev
@@ -60,13 +60,17 @@ def plan(scenario: Scenario, strategy: Strategy | str, registry: Registry) -> Tr
 
 @dataclass(eq=False)
 class _Consumer:
-    """A process, and its place in the group. It may have ended (not ``runs``) and still be a member."""
+    """A process, and its place in the group. It may have ended (not ``runs``) and still be a member.
+
+    ``listed`` is what it owns, one by one and sorted; ``owned`` the same for the assignor.
+    """
 
     member: Member
     instance: str | None
     topics: tuple[str, ...]
     assignor: AnyAssignor
     owned: Partitions = NO_PARTITIONS
+    listed: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
     joined: bool = False
     runs: bool = True
@@ -181,7 +185,7 @@ class PlannedRun:
                 leader=leads,
             )
         )
-        self._assign(consumer, before.owned)
+        self._assign(consumer, before.listed)
 
     def leave(self, name: str) -> None:
         """Close a consumer; a static one stays a member until its session ends."""
@@ -236,7 +240,7 @@ class PlannedRun:
 
     def _drop(self, consumer: _Consumer) -> None:
         if consumer.runs and consumer.joined:
-            self._give_up(consumer, list(consumer.owned), lost=True)
+            self._give_up(consumer, consumer.listed, lost=True)
             self._remove(consumer)
 
     def _back(self, consumer: _Consumer) -> None:
@@ -356,14 +360,14 @@ class PlannedRun:
         cooperative = RebalanceProtocol.COOPERATIVE in supported_protocols(leader.assignor)
         for consumer in members.values():
             kept = frozenset(consumer.topics) if cooperative else frozenset()
-            self._give_up(consumer, [tp for tp in consumer.owned if tp.topic not in kept])
+            self._give_up(consumer, [tp for tp in consumer.listed if tp.topic not in kept])
         self._known_partitions = dict(self._partitions)
         assignment = self._computed(leader, members)
         self._generation += 1
         self._announce(leader, members, assignment)
         again = False
         for member_id, consumer in members.items():
-            again |= self._assign(consumer, assignment[member_id])
+            again |= self._assign(consumer, sorted(assignment[member_id]))
         if again and cooperative:
             self._round_soon("partitions were given up")
 
@@ -429,34 +433,38 @@ class PlannedRun:
         )
         self._to_state(STABLE, "assigned")
 
-    def _assign(self, consumer: _Consumer, given: Partitions) -> bool:
-        """A consumer takes over what it is given; whether it had to give something up."""
-        before, after = frozenset(consumer.owned), frozenset(given)
-        revoked = [tp for tp in consumer.owned if tp not in after]
+    def _assign(self, consumer: _Consumer, given: Sequence[TopicPartition]) -> bool:
+        """A consumer takes over what it is given, sorted; whether it had to give something up."""
+        before, after = frozenset(consumer.listed), frozenset(given)
+        revoked = [tp for tp in consumer.listed if tp not in after]
         client, generation = consumer.member.id, self._generation
         if revoked:
             self.emit(ev.Revoked(client=client, generation=generation, partitions=_by_topic(revoked)))
-        consumer.owned, consumer.generation = Partitions.of(sorted(given)), generation
+        owned = _by_topic(given)
+        consumer.listed, consumer.owned, consumer.generation = given, Partitions(owned), generation
         tell_assignment(consumer.assignor, consumer.owned, generation)
-        added = [tp for tp in consumer.owned if tp not in before]
+        added = [tp for tp in given if tp not in before] if before else given
         self.emit(
             ev.Assigned(
                 client=client,
                 generation=generation,
                 added=_by_topic(added),
-                owned=_by_topic(consumer.owned),
+                owned=owned,
             )
         )
         return bool(revoked)
 
-    def _give_up(self, consumer: _Consumer, given_up: list[TopicPartition], *, lost: bool = False) -> None:
+    def _give_up(
+        self, consumer: _Consumer, given_up: Sequence[TopicPartition], *, lost: bool = False
+    ) -> None:
         """Before it joins: all of it when eager, else what it no longer subscribes to."""
         if given_up:
             kind = ev.Lost if lost else ev.Revoked
             partitions = _by_topic(given_up)
             self.emit(kind(client=consumer.member.id, generation=consumer.generation, partitions=partitions))
             gone = frozenset(given_up)
-            consumer.owned = Partitions.of(tp for tp in consumer.owned if tp not in gone)
+            consumer.listed = [tp for tp in consumer.listed if tp not in gone]
+            consumer.owned = Partitions(_by_topic(consumer.listed))
 
 
 class _PlannedHost:

@@ -1,7 +1,7 @@
 """The workload `replay`: sliding windows over measured traffic, a scenario each."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -90,8 +90,8 @@ def read_traffic(text: str) -> Traffic:
     return Traffic(path.stem, read_counts(path, columns - 1, where))
 
 
-def _duration(text: str) -> int:
-    return parse_duration(text, "profile 'replay'", at_least_ms=1_000)
+def _duration(name: str) -> Callable[[str], int]:
+    return lambda text: parse_duration(text, f"profile 'replay': {name}", at_least_ms=1_000)
 
 
 def _members(text: str) -> int:
@@ -107,9 +107,7 @@ REPLAY = WorkloadSpec(
     "Sliding windows over a CSV of measured traffic.",
     options={
         "rates_csv": read_traffic,
-        "interval": _duration,
-        "window": _duration,
-        "step": _duration,
+        **{name: _duration(name) for name in ("interval", "window", "step")},
         "members": _members,
     },
     required=("rates_csv",),

@@ -137,7 +137,8 @@ def _yaml(text: str, where: str) -> Any:
         mark = problem.problem_mark or problem.context_mark
         place = where if mark is None else f"{where}: line {mark.line + 1}, column {mark.column + 1}"
         raise InputError(place, _reason(problem.problem or "text"), "a scenario in YAML or JSON") from None
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as problem:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as problem:
+        # the last three are what the loader raises for `!!int ''`, `!!bool x` and `!!timestamp x`
         raise InputError(where, _reason(str(problem)), "a scenario in YAML or JSON") from None
 
 

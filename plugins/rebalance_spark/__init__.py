@@ -18,24 +18,30 @@ if TYPE_CHECKING:
     from rebalance_spark.sessions import spark_session as spark_session
     from rebalance_spark.sources import read_workloads as read_workloads
     from rebalance_spark.summaries import pareto as pareto
+    from rebalance_spark.summaries import quantiles as quantiles
+    from rebalance_spark.summaries import statuses as statuses
     from rebalance_spark.summaries import summary as summary
     from rebalance_spark.summaries import wins as wins
 
 _HOMES = {
     "pareto": "summaries",
+    "quantiles": "summaries",
     "read_workloads": "sources",
     "register_generator": "generator",
     "score": "scoring",
     "spark_session": "sessions",
+    "statuses": "summaries",
     "summary": "summaries",
     "wins": "summaries",
 }
 __all__ = [
     "pareto",
+    "quantiles",
     "read_workloads",
     "register_generator",
     "score",
     "spark_session",
+    "statuses",
     "summary",
     "wins",
 ]

@@ -24,10 +24,10 @@ class Apart:
         return [row for number in self._job.numbers(which) for row in self._row(scenario_id, text, number)]
 
     def _row(self, scenario_id: str, text: str, number: int) -> list[Row]:
-        pipe = self._ready()
         # twice over: once for reading the document, once for the strategy; the alarm of the process is first
         patience = 2 * self._job.timeout + 5.0 if self._job.timeout else None
         try:
+            pipe = self._ready()
             pipe.send((scenario_id, text, number))
             if pipe.poll(patience):
                 rows: list[Row] = pipe.recv()
@@ -47,7 +47,7 @@ class Apart:
             process.join(5)
         code = process.exitcode if process is not None else None
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-        return f"the process that scores it died twice ({how}; out of memory, or a crash in compiled code?)"
+        return f"the process that scored it died ({how}; out of memory, or a crash in compiled code?)"
 
     def _ready(self) -> Connection:
         if self._pipe is None:
@@ -57,7 +57,7 @@ class Apart:
             self._process.start()
             theirs.close()
             if not self._pipe.poll(START_SECONDS) or self._pipe.recv() != "ready":
-                raise RuntimeError("a process for scoring could not be started")
+                raise EOFError("a process for scoring that does not start")
         return self._pipe
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """Code that workers need and do not have installed: modules, archives and wheels."""
 
+import atexit
 import shutil
 import sys
 import tempfile
@@ -20,7 +21,8 @@ def importable_here(files: Sequence[str]) -> None:
     for name in files:
         path = Path(name)
         if path.suffix not in _KINDS or not path.is_file():
-            found = "another kind of file" if path.is_file() else "nothing there"
+            other = "a folder" if path.is_dir() else "another kind of file"
+            found = other if path.exists() else "nothing there"
             raise InputError(
                 f"--py-files {name}", found, f"a file with one of the endings {', '.join(_KINDS)}"
             )
@@ -34,9 +36,15 @@ def send_to_workers(spark: "SparkSession", files: Sequence[str]) -> None:
 
     A wheel goes as the zip that it is; plugins that its metadata name are found there like installed ones.
     """
-    with tempfile.TemporaryDirectory(prefix="rebalance-lab-") as folder:
-        for name in files:
-            path = Path(name)
-            if path.suffix == ".whl":
-                path = Path(shutil.copy(path, Path(folder) / f"{path.stem}.zip"))
-            spark.addArtifacts(str(path), pyfile=True)
+    for name in files:
+        path = Path(name)
+        if path.suffix == ".whl":
+            path = Path(shutil.copy(path, _kept_folder() / f"{path.stem}.zip"))
+        spark.addArtifacts(str(path), pyfile=True)
+
+
+def _kept_folder() -> Path:
+    """A new folder that is there until this process ends: workers fetch their files when they start."""
+    folder = tempfile.mkdtemp(prefix="rebalance-lab-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

@@ -24,6 +24,17 @@ AT_ONCE = 2
 
 _LOOK_EVERY_SECONDS = 0.2
 
+_TEMPORARY = "_temporary"
+_COMMITTER = {
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "mapreduce.fileoutputcommitter.cleanup.skipped": "true",
+}
+"""Of Hadoop: a task's file is there when the task ends, and no job clears away what another is writing.
+
+All jobs write below the same ``_temporary``. By default the first that ends takes the files of the others for
+its own and deletes the folder, and with it, silently, the rows that are on their way.
+"""
+
 
 @dataclass(frozen=True)
 class Todo:
@@ -81,8 +92,15 @@ def existing_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
 def write_scores(todo: Todo, job: Job, out: str, look: Look) -> None:
     """Score what is missing and add it to the folder, chunk by chunk.
 
-    Raises what Spark raises when a job fails; the chunks that are written stay.
+    Raises what Spark raises when a job fails; the files that are written stay, each whole.
     """
+    try:
+        _write_chunks(todo, job, out, look)
+    finally:
+        _delete(todo.units.sparkSession, out, _TEMPORARY)
+
+
+def _write_chunks(todo: Todo, job: Job, out: str, look: Look) -> None:
     spark = todo.units.sparkSession
     done = spark.sparkContext.accumulator(0)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -107,7 +125,14 @@ def _write_chunk(todo: Todo, job: Job, out: str, number: int, done: Any) -> None
     rows = todo.units
     if todo.chunks > 1:
         rows = rows.where(sf.pmod(sf.xxhash64("scenario_id"), sf.lit(todo.chunks)) == number)
-    scored(rows, job, done=done.add).write.mode("append").parquet(out)
+    scored(rows, job, done=done.add).write.mode("append").options(**_COMMITTER).parquet(out)
+
+
+def _delete(spark: "SparkSession", folder: str, name: str) -> None:
+    """Delete a folder in a folder of any file system Spark knows; nothing happens where there is none."""
+    context: Any = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(folder, name)
+    path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)
 
 
 def _check_ids(sized: "DataFrame") -> None:

@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rebalance_spark.schema import Status
-from rebalance_spark.summaries import metric_names, pareto, quantiles, statuses, summary, wins
+from rebalance_spark.summaries import (
+    higher_is_better,
+    metric_names,
+    pareto,
+    quantiles,
+    statuses,
+    summary,
+    wins,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +50,7 @@ class Findings:
 
     ``figures``: by (metric, strategy); metrics that no row has are not in ``metrics``. ``wins``: by (metric,
     strategy, other), how often the first is better, even, worse. ``curves``: by (metric, strategy), values
-    at evenly spaced quantiles.
+    at evenly spaced quantiles. ``balance``: the metric that the front has beside the moves.
     """
 
     scenarios: int
@@ -57,6 +64,7 @@ class Findings:
     front: Sequence[OnFront]
     common: int
     curves: Mapping[tuple[str, str], Sequence[float]]
+    balance: str = "imbalance"
 
     @property
     def failed(self) -> int:
@@ -65,12 +73,17 @@ class Findings:
 
     def best(self, metric: str, statistic: str) -> float | None:
         """The best of a metric's row; None where all strategies are alike."""
-        values = {getattr(f, statistic) for (m, _), f in self.figures.items() if m == metric}
-        return min(values, default=inf) if len(values) > 1 else None
+        values: set[float] = {getattr(f, statistic) for (m, _), f in self.figures.items() if m == metric}
+        if len(values) < 2:
+            return None
+        return max(values) if higher_is_better(metric) else min(values)
 
 
-def found_in(scores: "DataFrame") -> Findings:
-    """The findings of scores, which are read several times over: a handful of jobs."""
+def found_in(scores: "DataFrame", balance: str = "imbalance") -> Findings:
+    """The findings of scores, which are read several times over: a handful of jobs.
+
+    Raises InputError for a metric that the scores do not have.
+    """
     from pyspark.sql import functions as sf
 
     scores = scores.cache()
@@ -92,8 +105,9 @@ def found_in(scores: "DataFrame") -> Findings:
         }
         names = metric_names(scores)
         front_rows: list[Any] = []
-        if {"moved_partitions", "imbalance"} <= set(names):
-            front_rows = pareto(scores).orderBy("moved_partitions", "imbalance", "strategy").collect()
+        if "moved_partitions" in names:
+            plane = pareto(scores, "moved_partitions", balance)
+            front_rows = plane.orderBy("moved_partitions", balance, "strategy").collect()
         return Findings(
             scenarios=facts["scenarios"],
             fidelities=facts["fidelities"],
@@ -107,11 +121,11 @@ def found_in(scores: "DataFrame") -> Findings:
                 for r in wins(scores).collect()
             },
             front=[
-                OnFront(r["strategy"], r["moved_partitions"], r["imbalance"], r["on_front"])
-                for r in front_rows
+                OnFront(r["strategy"], r["moved_partitions"], r[balance], r["on_front"]) for r in front_rows
             ],
             common=front_rows[0]["scenarios"] if front_rows else 0,
             curves={(r["metric"], r["strategy"]): r["values"] for r in quantiles(scores).collect()},
+            balance=balance,
         )
     finally:
         scores.unpersist()

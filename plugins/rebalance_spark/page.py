@@ -36,7 +36,7 @@ def as_page(findings: Findings) -> str:
     ]
     if findings.front:
         parts += [
-            "<h2>Moves against imbalance</h2>",
+            f"<h2>Moves against {escape(findings.balance)}</h2>",
             f"<p>Means over the {findings.common:,} scenarios that every strategy has figures for. Of the"
             " strategies on the front, which a line joins, none is worse than another in both.</p>",
             f"<figure>{_front_plot(findings)}</figure>",
@@ -127,11 +127,12 @@ def _front_plot(findings: Findings) -> str:
         color = _colors(findings)[each.strategy]
         axes.scatter(each.moves, each.balance, color=color, s=45, zorder=2, edgecolor="black", linewidth=0.6)
     for moves, balance, names in _places(findings):
-        axes.annotate(names, (moves, balance), textcoords="offset points", xytext=(7, 5), fontsize=9)
+        name = axes.annotate(names, (moves, balance), textcoords="offset points", xytext=(7, 5), fontsize=9)
+        name.set_parse_math(False)
     axes.margins(0.18)
     axes.set_xlabel("moved_partitions, mean")
-    axes.set_ylabel("imbalance, mean")
-    return _svg(figure, "Each strategy by moved partitions and imbalance")
+    axes.set_ylabel(f"{findings.balance}, mean")
+    return _svg(figure, f"Each strategy by moved_partitions and {findings.balance}")
 
 
 def _places(findings: Findings) -> list[tuple[float, float, str]]:
@@ -145,18 +146,20 @@ def _places(findings: Findings) -> list[tuple[float, float, str]]:
 def _curves(findings: Findings) -> Iterable[str]:
     for metric in findings.metrics:
         figure, axes = _plot(4.4, 2.9)
+        lines = {}
         for number, strategy in enumerate(findings.strategies):
             values = findings.curves.get((metric, strategy))
             if values is None:
                 continue
             percents = [100 * i / (len(values) - 1) for i in range(len(values))]
             style = ("-", "--", "-.", ":")[number % 4]
-            axes.plot(
-                values, percents, style, color=_colors(findings)[strategy], label=strategy, linewidth=1.6
-            )
+            color = _colors(findings)[strategy]
+            (lines[strategy],) = axes.plot(values, percents, style, color=color, linewidth=1.6)
         axes.set_title(metric, fontsize=10)
         axes.set_ylim(0, 101)
-        axes.legend(fontsize=7, frameon=False, loc="lower right")
+        legend = axes.legend([*lines.values()], [*lines], fontsize=7, frameon=False, loc="lower right")
+        for name in legend.get_texts():
+            name.set_parse_math(False)
         yield f"<figure>{_svg(figure, f'Distribution of {metric} by strategy')}</figure>"
 
 

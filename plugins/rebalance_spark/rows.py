@@ -66,7 +66,7 @@ def _registry(plugins: tuple[str, ...], _path: tuple[str, ...]) -> Registry:
 
 
 class WorkerDiedError(Exception):
-    """A scenario ended the process that scored it, and did so again when it was tried alone."""
+    """A scenario ended the process that scored it, where it was tried alone."""
 
 
 class Scorer:

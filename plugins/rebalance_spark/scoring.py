@@ -50,8 +50,9 @@ def checked_job(
     strategies: Sequence[str], fidelity: str, timeout: float, seed: int | None, plugins: Sequence[str]
 ) -> Job:
     """What is asked of every scenario. Raises InputError for what there is not."""
-    if fidelity not in list(Fidelity):
-        expected = f"one of {', '.join(Fidelity)}{close_to(fidelity, Fidelity)}"
+    known = [each.value for each in Fidelity]
+    if fidelity not in known:
+        expected = f"one of {', '.join(known)}{close_to(fidelity, known)}"
         raise InputError("fidelity", repr(fidelity), expected)
     if isinstance(strategies, str) or not strategies:
         raise InputError("strategies", repr(strategies), "a list of at least one strategy")

@@ -31,7 +31,6 @@ def spark_session(
     workloads is registered. Raises InputError where PySpark or a Java is missing, or Spark does not start.
     """
     try:
-        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
         raise InputError("Spark", "no PySpark", _SPARK_MISSING) from None
@@ -52,15 +51,16 @@ def spark_session(
     for key, value in settings.items():
         if not (submitted and key not in asked and _is_set(key)):
             builder = builder.config(key, value)
+    wrong: tuple[type[Exception], ...] = (*spark_errors(), RuntimeError, OSError)
     try:
         with java_home() if starts else nullcontext():
             spark: SparkSession = builder.getOrCreate()
-    except (PySparkException, RuntimeError, OSError) as problem:
-        found = f"a session that does not start ({' '.join(str(problem).split())[:300]})"
+        register_generator(spark)  # by which settings are read that Spark has not looked at yet
+    except wrong as problem:
+        found = f"a session that does not start ({in_short(problem)})"
         raise InputError(
             "Spark", found, "a master that can be reached, and settings it understands"
         ) from None
-    register_generator(spark)
     return spark
 
 
@@ -71,6 +71,20 @@ def retrying(master: str) -> str:
     if master.startswith("local[") and "," not in master:
         return f"{master[:-1]},{TRIES}]"
     return master
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """What Spark raises: errors of its own, and those of Java that it passes on as they are."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError
+
+
+def in_short(problem: Exception) -> str:
+    """What Spark says of a problem, in one line and without the stack."""
+    lines = [line.strip() for line in str(problem).splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith("at "))[:400]
 
 
 def cores(spark: "SparkSession") -> int:

@@ -44,7 +44,7 @@ def size_of_text(text: str | None) -> Size:
     """The size of a scenario in JSON or YAML."""
     if not text:
         return Size()
-    with suppress(msgspec.DecodeError):
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return size_of(msgspec.json.decode(text))
     with suppress(InputError):
         return size_of(read_document(text, ""))
@@ -56,10 +56,10 @@ def with_sizes(workloads: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as sf
 
     names = [column.name for column in WORKLOAD_COLUMNS]
+    texts = [sf.coalesce(sf.col(n).cast("string"), sf.lit("")).alias(n) for n in names[:2]]
     if set(names) <= set(workloads.columns):
-        return workloads.select(*names)
-    texts = workloads.select(*(sf.coalesce(sf.col(n).cast("string"), sf.lit("")).alias(n) for n in names[:2]))
-    return texts.mapInArrow(_measured, spark_schema(WORKLOAD_COLUMNS))
+        return workloads.select(*texts, *names[2:])
+    return workloads.select(*texts).mapInArrow(_measured, spark_schema(WORKLOAD_COLUMNS))
 
 
 def estimated_cost(fidelity: Fidelity) -> "Column":
@@ -70,8 +70,8 @@ def estimated_cost(fidelity: Fidelity) -> "Column":
     from pyspark.sql import functions as sf
 
     members, partitions, events = (sf.coalesce(sf.col(n).cast("double"), sf.lit(0.0)) for n in Size._fields)
-    planned = 0.5 + (1.0 + events) * (0.5 + 0.03 * members + 0.004 * partitions)
-    return planned if fidelity is Fidelity.PLAN else planned + 20.0 + 40.0 * members
+    planned = 0.5 + (1.0 + events) * (0.5 + 0.1 * members + 0.018 * partitions)
+    return planned if fidelity is Fidelity.PLAN else planned + 20.0 + members * (45.0 + 0.5 * members)
 
 
 def _measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from coordinator_core.simulation.group_document import parse_group
 from coordinator_core.simulation.portable import portable_scenario
 from coordinator_core.simulation.scenario_files import read_text
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema
+from rebalance_spark.sessions import in_short, spark_errors
 from rebalance_spark.sizes import size_of_text
 
 if TYPE_CHECKING:
@@ -33,9 +34,8 @@ def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
     ``rebalance-lab assign``. A folder with .yaml, .yml or .json files: a scenario each, named by its path in
     the folder; CSV files they name are read here. Raises InputError for anything else.
     """
+    check_workload(path)
     local = Path(path)
-    if "://" not in path and not local.exists():
-        raise InputError(path, "nothing there", _EXPECTED)
     if "://" not in path and local.is_dir() and not _has(local, "*.parquet"):
         if _has(local, "*.jsonl") or _has(local, "*.ndjson"):
             return _lines(spark, path)
@@ -45,13 +45,17 @@ def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
     return _checked(_parquet(spark, path), path)
 
 
-def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
-    from pyspark.errors import PySparkException
+def check_workload(path: str) -> None:
+    """Raises InputError where nothing is; needs no session."""
+    if "://" not in path and not Path(path).exists():
+        raise InputError(path, "nothing there", _EXPECTED)
 
+
+def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
     try:
         return spark.read.parquet(path)
-    except PySparkException as problem:
-        found = f"what cannot be read as Parquet ({_first_line(problem)})"
+    except spark_errors() as problem:
+        found = f"what cannot be read as Parquet ({in_short(problem)})"
         raise InputError(path, found, _EXPECTED) from None
 
 
@@ -66,13 +70,12 @@ def _checked(workload: "DataFrame", path: str) -> "DataFrame":
 
 def _lines(spark: "SparkSession", path: str) -> "DataFrame":
     """Each line for itself, so that one that is wrong is a row that is wrong."""
-    from pyspark.errors import PySparkException
     from pyspark.sql import functions as sf
 
     try:
         lines = spark.read.text(path).where(sf.trim("value") != "")
-    except PySparkException as problem:
-        raise InputError(path, f"what cannot be read ({_first_line(problem)})", _EXPECTED) from None
+    except spark_errors() as problem:
+        raise InputError(path, f"what cannot be read ({in_short(problem)})", _EXPECTED) from None
     first = lines.first()
     if first is None:
         raise InputError(path, "no lines", "JSON Lines: rows with scenario_id and scenario, or groups")
@@ -98,7 +101,7 @@ def workload_row(name: str, line: str) -> dict[str, Any]:
     scenario_id, text = name, line
     try:
         document = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         document = None
     if isinstance(document, dict) and "scenario" in document:
         scenario = document["scenario"]
@@ -173,7 +176,3 @@ def _document(path: Path, name: str) -> dict[str, Any]:
 
 def _has(folder: Path, pattern: str) -> bool:
     return next(folder.rglob(pattern), None) is not None
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).strip().split("\n", 1)[0][:200]

@@ -33,7 +33,7 @@ def summary(scores: "DataFrame") -> "DataFrame":
 
     names = metric_names(scores)
     long = _long(scores, names)
-    higher = [n for n in names if _higher_is_better(n)]
+    higher = [n for n in names if higher_is_better(n)]
     badness = sf.when(sf.col("metric").isin(higher), -sf.col("value")).otherwise(sf.col("value"))
     grouped = long.groupBy("strategy", "metric").agg(
         sf.count("value").alias("rows"),
@@ -79,7 +79,7 @@ def wins(scores: "DataFrame") -> "DataFrame":
     counted: list[Column] = []
     for name in names:
         difference = sf.col(f"other_{name}") - sf.col(f"mine_{name}")
-        gain = -difference if _higher_is_better(name) else difference
+        gain = -difference if higher_is_better(name) else difference
         even = sf.abs(difference) <= TIE * sf.greatest(sf.abs(f"mine_{name}"), sf.abs(f"other_{name}"))
         counts = [sf.count_if(~even & (gain > 0)), sf.count_if(even), sf.count_if(~even & (gain < 0))]
         columns = [c.alias(alias) for c, alias in zip(counts, ("wins", "ties", "losses"), strict=True)]
@@ -139,6 +139,7 @@ def _long(scores: "DataFrame", names: list[str]) -> "DataFrame":
     return long.where(sf.col("value").isNotNull())
 
 
-def _higher_is_better(name: str) -> bool:
+def higher_is_better(name: str) -> bool:
+    """Whether a metric says so; one that is not installed here is better the lower it is."""
     spec = default_registry().metrics().get(name)
     return spec is not None and spec.better == "higher"

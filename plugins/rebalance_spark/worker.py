@@ -54,7 +54,7 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         units = zip(*(batch.column(name).to_pylist() for name in UNIT_COLUMNS), strict=True)
-        rows = [row for scenario_id, text, which in units for row in score(scenario_id, text, which)]
+        rows = [row for name, text, which in units for row in score(name or "", text or "", which)]
         if done is not None:
             done(len(rows))
         yield as_batch(rows, schema)

@@ -35,8 +35,8 @@ def main() -> None:
     sizes = [int(text) for text in sys.argv[1:]] or list(ROWS)
     spark = spark_session()
     count = cores(spark)
-    print(f"| rows | Spark rows/s | processes rows/s | ratio | Spark, core ms a row |  ({count} cores)")
-    print("| --- | --- | --- | --- | --- |")
+    print_line(f"| rows | Spark rows/s | processes rows/s | ratio | Spark, core ms a row |  ({count} cores)")
+    print_line("| --- | --- | --- | --- | --- |")
     with (
         tempfile.TemporaryDirectory() as folder,
         multiprocessing.get_context("spawn").Pool(count, _begin) as pool,
@@ -49,11 +49,16 @@ def main() -> None:
             on_spark = _on_spark(spark, path)
             plain = _in_processes(pool, path, rows)
             each_ms = 1_000 * count * on_spark / rows
-            print(
+            print_line(
                 f"| {rows:,} | {rows / on_spark:,.0f} | {rows / plain:,.0f} | {on_spark / plain:.2f}"
                 f" | {each_ms:.2f} |",
-                flush=True,
             )
+
+
+def print_line(text: str) -> None:
+    """To whoever waits for the next line."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def _workload(spark: Any, folder: str, rows: int) -> str:

@@ -1,5 +1,7 @@
 """One Spark session for the run; commands called in the process get the same."""
 
+import sys
+
 import pytest
 
 from rebalance_spark import spark_session
@@ -10,3 +12,10 @@ def spark():
     session = spark_session("local[2]", name="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def search_path(monkeypatch):
+    """Where this process imports from; what a test adds, and Spark with the files it is given, goes again."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return sys.path

@@ -8,7 +8,7 @@ import typer
 
 from coordinator_core.cli.output import stderr, stdout
 from coordinator_core.errors import InputError
-from coordinator_core.registry import default_registry
+from coordinator_core.simulation.workloads import workloads
 from rebalance_spark.commands.options import (
     CONF_HELP,
     MASTER_HELP,
@@ -31,7 +31,8 @@ def generate(
     profile: Annotated[
         str,
         typer.Option(
-            help=f"What kind: {', '.join(default_registry().workloads())}. `rebalance-lab plugins` says more."
+            help=f"What kind: {', '.join(w.name for w in workloads())}, or a plugin's;"
+            " `rebalance-lab plugins` says more."
         ),
     ],
     rows: Annotated[int, typer.Option(min=1, help="How many scenarios.")],

@@ -14,7 +14,7 @@ from rich.text import Text
 from coordinator_core.cli.output import check_path, stdout, write_whole
 from coordinator_core.errors import InputError
 from coordinator_core.scoring.comparison import as_text
-from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, pairs
+from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs
 
 if TYPE_CHECKING:
     from rebalance_spark.findings import Findings
@@ -47,6 +47,9 @@ def report(
     statistic: Annotated[
         list[Statistic] | None, typer.Option("--stat", help="For the table; mean and p95 when not given.")
     ] = None,
+    balance: Annotated[
+        str, typer.Option(metavar="METRIC", help="What the front has beside the moves.")
+    ] = "imbalance",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the page with plots here.")
     ] = None,
@@ -56,18 +59,21 @@ def report(
     """Summarise scores by strategy: a table, CSV with every figure, or a static page with plots.
 
     Percentiles are exact, over the scenarios that are ok. The front is of the strategies of which none is
-    better in both moves and imbalance, over the scenarios that every strategy has figures for.
+    better in both moves and balance, over the scenarios that every strategy has figures for.
     """
     from rebalance_spark.chunks import existing_scores
     from rebalance_spark.findings import found_in
     from rebalance_spark.sessions import spark_session
 
     check_path(html)
+    nothing = InputError(folder, "no scores", "a folder that `rebalance-lab score` wrote")
+    if is_local(folder) and not Path(folder).is_dir():
+        raise nothing
     spark = spark_session(master, pairs(conf, "--conf"))
     scores = existing_scores(spark, folder)
     if scores is None:
-        raise InputError(folder, "no scores", "a folder that `rebalance-lab score` wrote")
-    findings = found_in(scores)
+        raise nothing
+    findings = found_in(scores, balance)
     if html is not None:
         write_whole(html, _page(findings).encode())
     if output is Format.html:
@@ -138,7 +144,8 @@ def _table(findings: "Findings", statistic: str, strategies: list[str]) -> Table
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(statistic, no_wrap=True)
     for strategy in strategies:
-        table.add_column(strategy, justify="right", no_wrap=True)
+        # a name that alone is wider than the terminal is folded, and nothing beside it cut
+        table.add_column(Text(strategy), justify="right", overflow="fold")
     for metric in findings.metrics:
         best = findings.best(metric, statistic)
         cells = []
@@ -155,7 +162,7 @@ def _front(findings: "Findings") -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(f"front, of {findings.common:,} scenarios", no_wrap=True)
     table.add_column("moved_partitions", justify="right")
-    table.add_column("imbalance", justify="right")
+    table.add_column(findings.balance, justify="right")
     for each in findings.front:
         name = Text(
             each.strategy if each.on_front else f"({each.strategy})", "bold" if each.on_front else "dim"

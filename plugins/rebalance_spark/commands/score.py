@@ -1,7 +1,7 @@
 """``rebalance-lab score``: strategies on every scenario of a workload, on Spark."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +11,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout
+from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout, warn
 from coordinator_core.errors import InputError
+from coordinator_core.registry import default_registry
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, PLUGIN_HELP, is_local, pairs
 
 if TYPE_CHECKING:
@@ -70,12 +71,14 @@ def score(
     from rebalance_spark.chunks import existing_scores, todo, write_scores
     from rebalance_spark.scoring import checked_job
     from rebalance_spark.sessions import spark_session
-    from rebalance_spark.sources import read_workloads
+    from rebalance_spark.sources import check_workload, read_workloads
 
     if is_local(out) and Path(out).exists() and not Path(out).is_dir():
         raise InputError("--out", f"{out}, which is a file", "a folder")
+    check_workload(workload)
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
+    _warn_of_plugins(plugin or ())
     job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or ())
     spark = spark_session(master, settings)
     send_to_workers(spark, py_files or ())
@@ -92,17 +95,26 @@ def score(
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
+def _warn_of_plugins(modules: Sequence[str]) -> None:
+    """Of those that came with --py-files; of others every command warns."""
+    from rebalance_spark.rows import registry_with
+
+    known = default_registry().failures
+    for failed in registry_with(modules).failures:
+        if failed not in known:
+            warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.problem}")
+
+
 def _written(write: Any) -> str:
     """What stopped it, or nothing."""
-    from pyspark.errors import PySparkException
+    from rebalance_spark.sessions import in_short, spark_errors
 
     try:
         write()
     except KeyboardInterrupt:
         return "interrupted"
-    except PySparkException as problem:
-        lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-        return f"Spark gave up ({' '.join(lines[:2])[:400]})"
+    except spark_errors() as problem:
+        return f"Spark gave up ({in_short(problem)})"
     return ""
 
 

@@ -199,3 +199,13 @@ def test_a_metric_that_is_no_number_is_named_with_its_plugin():
 def test_every_built_in_metric_can_be_measured_on_a_run_in_which_nothing_happened():
     figures = measure(trace_of(topics={"t": 1}), registry_with())
     assert figures["rounds"] == 0
+
+
+def test_of_a_planned_run_only_the_metrics_that_it_can_tell_are_measured():
+    told = MetricSpec("told", "", lambda history: 1.0, planned=True)
+    untold = MetricSpec("untold", "", lambda history: 1 / 0)
+    registry = registry_with(told, untold)
+    figures = measure(trace_of(topics={"t": 1}), registry, planned=True)
+    assert list(figures) == [name for name, spec in registry.metrics().items() if spec.planned]
+    assert {"rounds", "moved_partitions", "imbalance", "told"} <= set(figures)
+    assert not {"untold", "messages", "max_lag", "time_to_stable_seconds"} & set(figures)

@@ -88,6 +88,28 @@ def test_rates_from_a_file_are_relative_to_the_scenario(tmp_path):
     assert topic == Topic(2, Rates(steps))
 
 
+@given(
+    rows=st.lists(st.lists(st.integers(0, 10**6), min_size=2, max_size=2), min_size=1, max_size=6),
+    interval=st.integers(1, 400_000),
+)
+def test_rates_in_rows_are_those_of_a_file_with_these_rows(tmp_path_factory, rows, interval):
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "rows.csv").write_text("".join(f"{left},{right}\n" for left, right in rows))
+
+    def rates_of(**fields):
+        topics = {"t": {"partitions": 2, "interval": interval, **fields}}
+        document = {"name": "n", "duration": "10m", "topics": topics, "members": []}
+        return parse_scenario(document, where="x.yaml", base_dir=folder).topics["t"].rates
+
+    assert rates_of(rates_rows=rows) == rates_of(rates_csv="rows.csv")
+
+
+def test_rates_in_rows_are_records_in_an_interval_and_nothing_comes_after_them():
+    topics = {"t": {"partitions": 2, "rates_rows": [[600, 0], [0, 300]], "interval": "4m"}}
+    steps = ((0, (2.5, 0.0)), (240_000, (0.0, 1.25)), (480_000, (0.0, 0.0)))
+    assert parse(topics=topics).topics["t"] == Topic(2, Rates(steps))
+
+
 def test_a_member_has_no_limits_and_no_identity_by_default():
     entry = {"id": "c", "topics": ["t"]}
     assert members_of(entry) == (Member("c", ("t",), None, None, None, None),)

@@ -43,6 +43,13 @@ def told(wrong):
     return wrong.where, wrong.found, wrong.expected
 
 
+@pytest.mark.parametrize("value", ["!!int ''", "!!int _", "!!float ''", "!!bool x", "!!timestamp x"])
+def test_a_tag_on_what_it_does_not_fit_is_refused(value):
+    wrong = error_of(load_scenario_text, YAML.replace("10m", value), "x.yaml")
+    assert (wrong.where, wrong.expected) == ("x.yaml", "a scenario in YAML or JSON")
+    assert wrong.found.startswith("what cannot be read (")
+
+
 @pytest.mark.parametrize(
     "text",
     [

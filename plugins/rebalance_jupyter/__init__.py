@@ -1,0 +1,30 @@
+"""Rebalances in a notebook: see every round, step through it, change something, run again, compare.
+
+    from rebalance_jupyter import Lab, compare_view, run, show
+
+    show(run("scenario.yaml", "cooperative-sticky"))
+    compare_view([run("scenario.yaml", s) for s in ("range", "sticky")])
+    Lab()
+
+``%load_ext rebalance_jupyter`` adds ``%%rebalance``, ``%rebalance_plugins``, and static pictures of traces.
+"""
+
+from typing import TYPE_CHECKING
+
+from rebalance_jupyter.display import register_formatters
+from rebalance_jupyter.lab import Lab
+from rebalance_jupyter.views import RebalanceView, compare_view, run, show, to_html
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+__all__ = ["Lab", "RebalanceView", "compare_view", "run", "show", "to_html"]
+
+
+def load_ipython_extension(ipython: "InteractiveShell") -> None:
+    """What ``%load_ext rebalance_jupyter`` calls."""
+    from rebalance_jupyter.magics import RebalanceMagics, strategy_completer
+
+    register_formatters(ipython)
+    ipython.register_magics(RebalanceMagics)
+    ipython.set_hook("complete_command", strategy_completer, str_key="%%rebalance")

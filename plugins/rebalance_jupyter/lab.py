@@ -1,0 +1,275 @@
+"""The bench: choose strategies, edit the scenario, run, and see the comparison."""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import ipywidgets as widgets
+import yaml
+
+from coordinator_core.errors import RebalanceLabError
+from coordinator_core.registry import Registry, default_registry
+from coordinator_core.simulation.durations import format_duration
+from coordinator_core.simulation.run import simulate
+from coordinator_core.simulation.scenario import Scenario
+from coordinator_core.simulation.scenario_files import load_scenario_text, read_document, read_text
+from coordinator_core.simulation.trace import Trace
+from rebalance_jupyter.views import RebalanceView, figures_of
+
+EXAMPLE = """\
+name: bench
+duration: 3m
+topics:
+  orders: {partitions: 8, rate: 800}
+members:
+  - {id: c, count: 3, topics: [orders], process_rate: 400}
+events:
+  - {at: 1m, join: {id: extra, topics: [orders], process_rate: 400}}
+  - {at: 2m, crash: c-1}
+"""
+_TARGETED = ("leave", "crash", "restart", "pause")
+_KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover")
+
+
+class _CancelledError(Exception):
+    """The person at the bench changed her mind."""
+
+
+class Lab(widgets.VBox):
+    """Controls above, the comparison below.
+
+    ``strategies`` (names, a line each), ``scenario`` (YAML, in `document`) and the controls can be set by
+    hand or by code. What is wrong is said beside the field; the last good result stays. `traces` has it.
+    """
+
+    def __init__(
+        self,
+        scenario: str | Path = EXAMPLE,
+        strategies: Sequence[str] = ("range", "cooperative-sticky"),
+        *,
+        registry: Registry | None = None,
+    ) -> None:
+        self._registry = registry or default_registry()
+        self._cancelled = Event()
+        self._thread: Thread | None = None
+        text = read_text(Path(scenario)) if "\n" not in str(scenario) else str(scenario)
+        wide = widgets.Layout(width="100%")
+        self.strategies = widgets.Textarea(
+            "\n".join(strategies), description="strategies", rows=4, layout=wide, continuous_update=False
+        )
+        self.assignor = widgets.Combobox(
+            options=list(self._registry.assignors()), placeholder="add a strategy", ensure_option=False
+        )
+        self.strategies_error = widgets.HTML()
+        self.document = widgets.Textarea(
+            text, description="scenario", rows=14, layout=wide, continuous_update=False
+        )
+        self.document_error = widgets.HTML()
+        self.members = widgets.BoundedIntText(min=1, max=500, description="members")
+        self.partitions = widgets.BoundedIntText(min=1, max=10_000, description="partitions")
+        self.rate = widgets.BoundedFloatText(min=0, max=1e9, description="records/s")
+        self.kind = widgets.Dropdown(options=_KINDS, description="event")
+        self.target = widgets.Combobox(placeholder="member", layout=widgets.Layout(width="9em"))
+        self.add_event = widgets.Button(description="add at 0 s")
+        self.run_button = widgets.Button(description="Run", button_style="primary", icon="play")
+        self.cancel_button = widgets.Button(description="Cancel", disabled=True)
+        self.progress = widgets.IntProgress(min=0, max=100, layout=widgets.Layout(width="12em"))
+        self.status = widgets.HTML()
+        self.path = widgets.Text("scenario.yaml", description="save as")
+        self.save_button = widgets.Button(description="Save")
+        self.view = RebalanceView()
+        self._follow_document()
+        self._connect()
+        event = widgets.HBox([self.kind, self.target, self.add_event])
+        left = widgets.VBox(
+            [self.strategies, self.assignor, self.strategies_error, self.members, self.partitions, self.rate],
+            layout=widgets.Layout(width="38%"),
+        )
+        right = widgets.VBox(
+            [self.document, self.document_error, event, widgets.HBox([self.path, self.save_button])],
+            layout=widgets.Layout(width="60%"),
+        )
+        buttons = widgets.HBox([self.run_button, self.cancel_button, self.progress, self.status])
+        super().__init__([widgets.HBox([left, right]), buttons, self.view])
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The last good result, a trace for each strategy."""
+        return self.view.traces
+
+    def _connect(self) -> None:
+        self.run_button.on_click(lambda _: self.run(wait=False))
+        self.cancel_button.on_click(lambda _: self.cancel())
+        self.add_event.on_click(lambda _: self._add_event())
+        self.save_button.on_click(lambda _: self._save())
+        self.document.observe(lambda _: self._follow_document(), "value")
+        self.assignor.observe(lambda _: self._add_strategy(), "value")
+        for control in (self.members, self.partitions, self.rate):
+            control.observe(lambda _: self._edit(self._set_sizes), "value")
+        self.view.observe(self._follow_cursor, "at")
+
+    # --- running
+
+    def run(self, *, wait: bool = True) -> None:
+        """Run every strategy on the scenario; what is wrong is shown, not raised."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        scenario, names = self._scenario(), self._names()
+        if scenario is None or not names:
+            return
+        self._cancelled.clear()
+        self.run_button.disabled, self.cancel_button.disabled = True, False
+        self._thread = Thread(target=self._run, args=(scenario, names), daemon=True)
+        self._thread.start()
+        if wait:
+            self._thread.join()
+
+    def cancel(self) -> None:
+        """Stop the run that is under way; the last good result stays."""
+        self._cancelled.set()
+
+    def _run(self, scenario: Scenario, names: Sequence[str]) -> None:
+        traces: list[Trace] = []
+        errors: list[str] = []
+        try:
+            for number, name in enumerate(names):
+                self.status.value = f"{escape(name)} ..."
+                try:
+                    traces.append(
+                        simulate(
+                            scenario, name, self._registry, progress=self._look(number, len(names), scenario)
+                        )
+                    )
+                except RebalanceLabError as problem:
+                    errors.append(f"{name}: {problem}")
+            if traces or errors:
+                self.view.show(traces, figures=figures_of(traces, self._registry), errors=errors)
+            self.status.value = f"{len(traces)} of {len(names)} strategies ran" if errors else ""
+        except _CancelledError:
+            self.status.value = "cancelled; this is the result before"
+        except Exception as problem:
+            self.status.value = _wrong(f"{type(problem).__name__}: {problem}")
+        finally:
+            self.progress.value = 0
+            self.run_button.disabled, self.cancel_button.disabled = False, True
+
+    def _look(self, number: int, count: int, scenario: Scenario) -> Callable[[int], None]:
+        def look(at_ms: int) -> None:
+            if self._cancelled.is_set():
+                raise _CancelledError
+            self.progress.value = round(100 * (number + at_ms / scenario.duration_ms) / count)
+
+        return look
+
+    def _scenario(self) -> Scenario | None:
+        try:
+            scenario = load_scenario_text(
+                self.document.value, "scenario", base_dir=Path(), registry=self._registry
+            )
+        except RebalanceLabError as problem:
+            self.document_error.value = _wrong(problem)
+            return None
+        self.document_error.value = ""
+        return scenario
+
+    def _names(self) -> list[str]:
+        names = list(dict.fromkeys(filter(None, map(str.strip, self.strategies.value.splitlines()))))
+        self.strategies_error.value = "" if names else _wrong("no strategy, expected one a line")
+        for name in names:
+            try:
+                self._registry.strategy(name)
+            except RebalanceLabError as problem:
+                self.strategies_error.value = _wrong(problem)
+                return []
+        return names
+
+    # --- editing
+
+    def _read(self) -> dict[str, Any] | None:
+        """The document as it stands, if it is one that can be edited."""
+        if self._scenario() is None:
+            return None
+        document = read_document(self.document.value, "scenario")
+        return dict(document) if isinstance(document, Mapping) else None
+
+    def _edit(self, change: Callable[[dict[str, Any]], None]) -> None:
+        document = self._read()
+        if document is None or self._following:
+            return
+        change(document)
+        text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=100)
+        if text != self.document.value:
+            self.document.value = text
+
+    def _follow_document(self) -> None:
+        """Controls show what the document says."""
+        self._following = True
+        try:
+            document = self._read()
+            if document is not None:
+                topic = next(iter(document["topics"].values()))
+                member = document["members"][0] if document["members"] else {}
+                self.members.value = member.get("count", 1)
+                self.partitions.value = topic["partitions"]
+                self.rate.value = topic.get("rate", 0)
+                self.rate.disabled = any(key in topic for key in ("rates", "rates_csv", "rates_rows"))
+                scenario = self._scenario()
+                self.target.options = [m.id for m in scenario.members] if scenario else []
+        finally:
+            self._following = False
+
+    def _set_sizes(self, document: dict[str, Any]) -> None:
+        topic = next(iter(document["topics"].values()))
+        if topic["partitions"] != self.partitions.value and "rates" not in topic:
+            topic["partitions"] = self.partitions.value
+        if not self.rate.disabled:
+            topic["rate"] = self.rate.value
+        if document["members"] and document["members"][0].get("count", 1) != self.members.value:
+            document["members"][0]["count"] = self.members.value
+
+    def _add_strategy(self) -> None:
+        if self.assignor.value in self._registry.assignors():
+            self.strategies.value = f"{self.strategies.value.rstrip()}\n{self.assignor.value}".lstrip()
+            self.assignor.value = ""
+
+    def _follow_cursor(self, _change: Any) -> None:
+        self.add_event.description = f"add at {format_duration(self.view.at)}"
+
+    def _add_event(self) -> None:
+        self._edit(self._append_event)
+
+    def _append_event(self, document: dict[str, Any]) -> None:
+        event: dict[str, Any] = {"at": format_duration(self.view.at), **self._event(document)}
+        events = [*(document.get("events") or []), event]
+        document["events"] = events
+
+    def _event(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        kind, target = self.kind.value, self.target.value
+        topic, described = next(iter(document["topics"].items()))
+        if kind == "join":
+            like = {
+                k: v for k, v in document["members"][0].items() if k not in ("count", "id", "instance_id")
+            }
+            return {"join": {"id": target or f"new-{len(document.get('events') or [])}", **like}}
+        if kind == "pause":
+            return {"pause": target, "for": "30s"}
+        if kind == "add_partitions":
+            return {"add_partitions": {topic: 2 * described["partitions"]}}
+        if kind == "rolling_restart":
+            return {"rolling_restart": {"every": "10s", "down": "3s"}}
+        if kind == "coordinator_failover":
+            return {"coordinator_failover": {"down": "3s"}}
+        return {kind: target}
+
+    def _save(self) -> None:
+        try:
+            Path(self.path.value).write_text(self.document.value)
+            self.status.value = f"saved as {escape(self.path.value)}"
+        except OSError as problem:
+            self.status.value = _wrong(f"{self.path.value}: {problem.strerror}")
+
+
+def _wrong(problem: object) -> str:
+    return f'<span role="alert" style="color: #b00020">{escape(str(problem))}</span>'

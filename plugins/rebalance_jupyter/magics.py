@@ -1,0 +1,88 @@
+"""``%%rebalance`` runs the scenario in a cell; ``%rebalance_plugins`` lists what is installed."""
+
+from argparse import SUPPRESS
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import HTML, display
+
+from coordinator_core.cli.plugins import listed
+from coordinator_core.errors import RebalanceLabError
+from coordinator_core.hookspecs import Strategy
+from coordinator_core.registry import Registry, default_registry
+from coordinator_core.simulation.run import simulate
+from coordinator_core.simulation.trace import Trace
+from rebalance_jupyter.views import compare_view, opened, show
+
+DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
+
+
+@magics_class
+class RebalanceMagics(Magics):
+    """The magics of this extension."""
+
+    @magic_arguments()
+    @argument("-s", "--strategy", action="append", help="A strategy, or a class or function of the notebook.")
+    @argument("-o", "--out", default=SUPPRESS, help="Also put the list of traces into this variable.")
+    @cell_magic
+    def rebalance(self, line: str, cell: str) -> None:
+        """Run strategies on the scenario in the cell, and show them one above another."""
+        try:
+            arguments = parse_argstring(self.rebalance, line)
+            traces, errors = self._run(arguments.strategy or DEFAULT_STRATEGIES, cell)
+        except RebalanceLabError as problem:
+            display(HTML(f'<p role="alert" style="color: #b00020">{_escaped(problem)}</p>'))
+            return
+        if hasattr(arguments, "out"):
+            self._names()[arguments.out] = traces
+        view = show(traces[0]) if len(traces) == 1 and not errors else compare_view(traces, errors=errors)
+        display(view)
+
+    def _run(self, names: Sequence[str], cell: str) -> tuple[list[Trace], list[str]]:
+        registry = default_registry()
+        strategies = [self._strategy(name, registry) for name in dict.fromkeys(names)]
+        scenario = opened(cell if "\n" in cell else f"{cell}\n", registry)
+        traces: list[Trace] = []
+        errors: list[str] = []
+        for strategy in strategies:
+            try:
+                traces.append(simulate(scenario, strategy, registry))
+            except RebalanceLabError as problem:
+                errors.append(f"{strategy.name}: {problem}")
+        return traces, errors
+
+    def _strategy(self, text: str, registry: Registry) -> Strategy:
+        """A strategy by its name; a class or function of the notebook by its own."""
+        first = text.partition("+")[0]
+        if first not in registry.assignors() and first.isidentifier() and first in self._names():
+            return registry.strategy(f"__main__:{text}").with_changes(name=text)
+        return registry.strategy(text)
+
+    def _names(self) -> dict[str, Any]:
+        """What the notebook has defined."""
+        return self.shell.user_ns if self.shell is not None else {}
+
+    @line_magic
+    def rebalance_plugins(self, line: str) -> None:  # noqa: ARG002
+        """List what plugins contribute."""
+        rows = [
+            f"<tr><td>{_escaped(kind)}</td><td><b>{_escaped(name)}</b></td><td>{_escaped(doc)}</td></tr>"
+            for plugin in listed(default_registry())["plugins"]
+            for kind, records in plugin["contributes"].items()
+            for name, doc in records.items()
+        ]
+        display(HTML(f"<table>{''.join(rows)}</table>"))
+
+
+def strategy_completer(_shell: Any, event: Any) -> list[str]:
+    """Names of assignors behind ``-s``."""
+    words = event.line.split()
+    behind = words[-1] in ("-s", "--strategy") or (len(words) > 1 and words[-2] in ("-s", "--strategy"))
+    return list(default_registry().assignors()) if behind else ["-s"]
+
+
+def _escaped(text: object) -> str:
+    return escape(str(text))

@@ -1,0 +1,191 @@
+"""The generator of workloads as a source of Spark, read without Spark: every row once, however divided."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from coordinator_core.errors import InputError, PluginError
+from coordinator_core.registry import default_registry
+from coordinator_core.simulation.scenario_files import load_scenario_text
+from rebalance_spark import generator
+from rebalance_spark.generator import Rows, WorkloadReader, WorkloadSource
+from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
+from rebalance_spark.sizes import size_of_text
+
+MENTIONS = Path(__file__).parents[1] / "data" / "scenarios" / "mentions_one_day.csv"
+PLAIN = {"profile": "microservices", "rows": "20"}
+
+
+def reader(**options):
+    return WorkloadReader({**PLAIN, **options})
+
+
+def batches_of(**options):
+    made = reader(**options)
+    return [batch for part in made.partitions() for batch in made.read(part)]
+
+
+def rows_of(**options):
+    return [row for batch in batches_of(**options) for row in batch.to_pylist()]
+
+
+def error_of(**options):
+    with pytest.raises(InputError) as caught:
+        WorkloadReader(options)
+    return caught.value.where, caught.value.found
+
+
+# --- how rows are divided
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7, 20])
+@pytest.mark.parametrize("rows", [20, 33])
+def test_partitions_have_every_row_once(partitions, rows):
+    parts = reader(rows=str(rows), partitions=str(partitions)).partitions()
+    assert len(parts) == partitions
+    assert [n for part in parts for n in range(part.first, part.until)] == list(range(rows))
+    sizes = [part.until - part.first for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(("rows", "partitions", "count"), [("3", "9", 3), ("3", "0", 1), ("0", "4", 1)])
+def test_there_are_no_more_partitions_than_rows_and_at_least_one(rows, partitions, count):
+    assert len(reader(rows=rows, partitions=partitions).partitions()) == count
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 1), (1_000, 1), (1_001, 2), (250_000, 250)])
+def test_a_thousand_rows_are_a_partition_when_nothing_else_is_said(rows, count):
+    assert len(reader(rows=str(rows)).partitions()) == count
+
+
+def test_rows_are_the_same_however_they_are_divided(monkeypatch):
+    whole = rows_of(seed="5")
+    assert len(whole) == 20
+    for partitions in ("2", "7"):
+        assert rows_of(seed="5", partitions=partitions) == whole
+    monkeypatch.setattr(generator, "ROWS_PER_BATCH", 3)
+    assert rows_of(seed="5", partitions="2") == whole
+
+
+def test_more_rows_begin_with_the_same_ones():
+    assert rows_of(rows="25")[:20] == rows_of()
+
+
+def test_a_partition_is_made_in_batches(monkeypatch):
+    monkeypatch.setattr(generator, "ROWS_PER_BATCH", 3)
+    made = reader(rows="8")
+    assert [batch.num_rows for batch in made.read(Rows(0, 8))] == [3, 3, 2]
+    assert [batch.num_rows for batch in made.read(Rows(0, 6))] == [3, 3]
+    assert [batch.num_rows for batch in made.read(Rows(6, 7))] == [1]
+
+
+def test_no_rows_are_no_batches():
+    assert rows_of(rows="0") == []
+
+
+# --- what rows are
+
+
+def test_a_row_is_the_scenario_of_its_profile_seed_and_number():
+    generate = default_registry().generator("skewed", {})
+    for number, row in enumerate(rows_of(profile="skewed", rows="4", seed="7", partitions="2")):
+        assert row["scenario_id"] == f"skewed-7-{number}"
+        assert json.loads(row["scenario"]) == generate(7, number)
+        scenario = load_scenario_text(row["scenario"], "x")
+        assert scenario.name == row["scenario_id"]
+        sizes = {name: row[name] for name in ("members", "partitions", "events")}
+        assert sizes == size_of_text(row["scenario"])._asdict()
+        assert row["partitions"] == sum(topic.partitions for topic in scenario.topics.values())
+
+
+def test_the_seed_is_nothing_when_none_is_given_and_another_gives_other_rows():
+    assert rows_of() == rows_of(seed="0")
+    assert rows_of() != rows_of(seed="1")
+
+
+def test_batches_have_the_columns_of_a_workload():
+    (batch,) = batches_of()
+    assert batch.schema == arrow_schema(WORKLOAD_COLUMNS)
+    batch.validate(full=True)
+    assert isinstance(batch, pa.RecordBatch)
+
+
+def test_the_source_is_called_rebalance_workload_and_has_these_columns():
+    source = WorkloadSource(PLAIN)
+    assert WorkloadSource.name() == "rebalance_workload"
+    assert source.schema() == spark_schema(WORKLOAD_COLUMNS)
+    made = source.reader(source.schema())
+    assert len(made.partitions()) == 1
+
+
+def test_options_of_the_profile_are_given_to_it():
+    rows = rows_of(profile="replay", rows="2", rates_csv=str(MENTIONS), window="1h", members="3")
+    for row in rows:
+        document = json.loads(row["scenario"])
+        assert document["duration"] == 3_600_000
+        assert len(document["members"]) == 3
+        assert row["members"] == 4  # and one joins
+        assert load_scenario_text(row["scenario"], "x").topics["mentions_one_day"].partitions == 10
+
+
+def test_a_profile_of_a_module_is_known(tmp_path, monkeypatch):
+    (tmp_path / "strange_profiles.py").write_text(
+        "from coordinator_core.hookspecs import WorkloadSpec, hookimpl\n"
+        "def nothing(seed, row, *, word='none'):\n"
+        "    return {'name': f'{seed} {row} {word}'}\n"
+        "@hookimpl\n"
+        "def workloads():\n"
+        "    return [WorkloadSpec('nothing', nothing, options={'word': str})]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    options = {"profile": "nothing", "rows": "2", "seed": "3", "word": "x", "plugins": "strange_profiles"}
+    assert [row["scenario"] for row in rows_of(**options)] == ['{"name":"3 0 x"}', '{"name":"3 1 x"}']
+    assert [row["scenario_id"] for row in rows_of(**options)] == ["nothing-3-0", "nothing-3-1"]
+
+
+# --- what is wrong is said before a job begins
+
+
+def test_a_profile_that_there_is_not_is_named_with_those_that_are():
+    with pytest.raises(InputError) as caught:
+        reader(profile="skewd")
+    assert str(caught.value).startswith("profile: found 'skewd', expected one of churny, microservices,")
+    assert "(did you mean 'skewed'?)" in str(caught.value)
+
+
+def test_no_profile_is_one_that_there_is_not():
+    assert error_of(rows="5") == ("profile", "''")
+
+
+@pytest.mark.parametrize("name", ["rows", "seed", "partitions"])
+@pytest.mark.parametrize("text", ["many", "-1", "1.5", "", "1e3", "²", "9" * 19])
+def test_a_number_that_is_none_is_named(name, text):
+    assert error_of(**{**PLAIN, name: text}) == (f"rebalance_workload: {name}", repr(text))
+
+
+def test_rows_must_be_said():
+    assert error_of(profile="skewed") == ("rebalance_workload: rows", "nothing")
+
+
+def test_an_option_that_the_profile_does_not_have_is_named():
+    assert error_of(**PLAIN, windw="1h") == ("profile 'microservices'", "the option 'windw'")
+    with pytest.raises(InputError, match=r"found 'windw', expected one of .*\(did you mean 'window'\?\)"):
+        reader(profile="replay", windw="1h")
+
+
+def test_the_option_that_replay_must_have_is_asked_for():
+    with pytest.raises(InputError) as caught:
+        reader(profile="replay")
+    assert str(caught.value) == ("profile 'replay': found no option 'rates_csv', expected one, as NAME=VALUE")
+
+
+def test_an_option_that_no_row_can_be_made_with_is_refused_at_once():
+    with pytest.raises(InputError, match="profile 'replay': window: found 2d, of 1d measured"):
+        reader(profile="replay", rates_csv=str(MENTIONS), window="2d")
+
+
+def test_a_module_that_there_is_not_is_named():
+    with pytest.raises(PluginError, match="no_such_module"):
+        reader(plugins="no_such_module")

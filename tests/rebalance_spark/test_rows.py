@@ -1,0 +1,275 @@
+"""A row for each scenario and strategy, whatever is in them."""
+
+import signal
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+
+from coordinator_core.errors import PluginError
+from coordinator_core.hookspecs import hookimpl
+from coordinator_core.registry import DISTRIBUTION, Registry, default_registry
+from coordinator_core.scoring.comparison import measure
+from coordinator_core.simulation.plan import plan
+from coordinator_core.simulation.run import simulate
+from coordinator_core.simulation.scenario_files import load_scenario_text
+from rebalance_spark import rows as rows_module
+from rebalance_spark.rows import ALL, Job, Scorer, plugin_versions, program_version, registry_with
+from rebalance_spark.schema import SCORE_COLUMNS, Fidelity, score_columns
+from tests.rebalance_spark.strangers import ME, SMALL_TEXT
+
+OWN = {column.name for column in SCORE_COLUMNS}
+CONSTANT = {"scenario_id", "strategy", "fidelity", "status", "wall_ms", "program_version", "plugin_versions"}
+
+
+def scorer(*strategies, **job):
+    job.setdefault("plugins", (ME,))
+    return Scorer(Job(strategies, **job))
+
+
+def rows_of(*strategies, text=SMALL_TEXT, **job):
+    return scorer(*strategies, **job).rows("row-1", text)
+
+
+def row_of(strategy, text=SMALL_TEXT, **job):
+    (row,) = rows_of(strategy, text=text, **job)
+    return row
+
+
+def figures_in(row):
+    return {name: value for name, value in row.items() if name not in OWN}
+
+
+def outcome(row):
+    """Of a row without figures: status and error, everything else being as it should."""
+    assert set(row) - {"seed"} == CONSTANT | {"error"}
+    return row["status"], row["error"]
+
+
+# --- rows that are ok
+
+
+def test_a_row_says_whose_figures_it_has():
+    row = row_of("range")
+    assert (row["scenario_id"], row["strategy"], row["fidelity"]) == ("row-1", "range", "protocol")
+    assert (row["status"], row["seed"]) == ("ok", 4)
+    assert row["wall_ms"] > 0
+    assert "error" not in row
+
+
+def test_the_figures_are_those_of_the_simulated_protocol():
+    registry = default_registry()
+    trace = simulate(load_scenario_text(SMALL_TEXT, "x"), "sticky", registry)
+    assert figures_in(row_of("sticky", plugins=())) == measure(trace, registry)
+
+
+def test_the_figures_of_a_plan_are_those_that_a_plan_can_tell():
+    registry = default_registry()
+    trace = plan(load_scenario_text(SMALL_TEXT, "x"), "sticky", registry)
+    row = row_of("sticky", fidelity=Fidelity.PLAN, plugins=())
+    assert row["fidelity"] == "plan"
+    assert figures_in(row) == measure(trace, registry, planned=True)
+    assert set(figures_in(row)) < set(figures_in(row_of("sticky", plugins=())))
+    assert "messages" not in row
+
+
+def test_every_strategy_has_a_row_in_the_order_asked_for():
+    assert [r["strategy"] for r in rows_of("sticky", "range", "raising", "roundrobin")] == [
+        "sticky",
+        "range",
+        "raising",
+        "roundrobin",
+    ]
+
+
+def test_one_strategy_may_be_meant_alone():
+    made = scorer("sticky", "range")
+    assert [r["strategy"] for r in made.rows("x", SMALL_TEXT, 1)] == ["range"]
+    assert len(made.rows("x", SMALL_TEXT, ALL)) == 2
+
+
+def test_a_seed_goes_before_that_of_the_scenario():
+    lossy = SMALL_TEXT[:-1] + ', "network": {"latency": [1, 900]}}'
+    as_it_is, other = row_of("range", lossy), row_of("range", lossy, seed=5)
+    assert (as_it_is["seed"], other["seed"]) == (4, 5)
+    assert figures_in(as_it_is) != figures_in(other)
+    assert figures_in(other) == figures_in(row_of("range", lossy.replace('"seed": 4', '"seed": 5')))
+
+
+def test_seed_nothing_is_a_seed():
+    assert row_of("range", seed=0)["seed"] == 0
+
+
+def test_every_column_of_a_row_is_in_the_schema():
+    names = {column.name for column in score_columns(registry_with((ME,)))}
+    for row in rows_of("range", "raising"):
+        assert set(row) <= names
+
+
+# --- rows that are not
+
+
+@pytest.mark.parametrize("fidelity", list(Fidelity))
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        ("raising", "raised LookupError: two lines"),
+        ("nonsense", "there is no member 'nobody'"),
+        ("leaving", "raised SystemExit: 3"),
+        ("rnage", "strategy: found 'rnage', expected one of"),
+        ("range+nothing", "modifier of strategy 'range+nothing': found 'nothing'"),
+    ],
+)
+def test_a_strategy_that_fails_is_an_error_in_its_row_alone(strategy, said, fidelity):
+    before, row, after = rows_of("range", strategy, "sticky", fidelity=fidelity)
+    status, error = outcome(row)
+    assert status == "error"
+    assert said in error
+    assert row["seed"] == 4
+    assert (before["status"], after["status"]) == ("ok", "ok")
+
+
+def test_what_is_no_error_of_ours_is_named_with_its_kind(monkeypatch):
+    def broken(*_):
+        raise KeyError("missing")
+
+    monkeypatch.setattr(rows_module, "simulate", broken)
+    assert outcome(row_of("range")) == ("error", "KeyError: 'missing'")
+
+
+def test_who_leaves_the_process_in_the_middle_of_a_row_does_not_end_it(monkeypatch):
+    def leave(*_):
+        raise SystemExit("enough")
+
+    monkeypatch.setattr(rows_module, "simulate", leave)
+    assert outcome(row_of("range")) == ("error", "SystemExit: enough")
+
+
+def test_an_error_is_one_line(monkeypatch):
+    def broken(*_):
+        raise RuntimeError(" first\n\n\tsecond  \r\nthird\n")
+
+    monkeypatch.setattr(rows_module, "simulate", broken)
+    assert outcome(row_of("range")) == ("error", "RuntimeError: first second third")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "row-1: found nothing (it is empty)"),
+        ("members: [", "row-1: line 2, column 1: found what cannot be read"),
+        ("[" * 100_000, "row-1: found more than 50 levels of nesting"),
+        ("topics: !!int ''", "row-1: found what cannot be read"),
+        ('{"name": "x"}', "row-1: duration: found nothing"),
+        (SMALL_TEXT.replace('"leave": "b"', '"leave": "c"'), "row-1: events[0].leave: found 'c'"),
+    ],
+)
+def test_a_scenario_that_cannot_be_read_is_an_error_under_every_strategy(text, said):
+    rows = rows_of("range", "sticky", text=text)
+    assert [r["strategy"] for r in rows] == ["range", "sticky"]
+    for row in rows:
+        status, error = outcome(row)
+        assert status == "error"
+        assert error.startswith(said)
+        assert "seed" not in row
+
+
+def test_a_row_without_a_name_is_called_so_in_its_error():
+    (row,) = scorer("range").rows("", "")
+    assert row["scenario_id"] == ""
+    assert row["error"].startswith("a row without scenario_id: found nothing")
+
+
+def test_rates_from_a_file_cannot_be_read_in_a_worker():
+    text = SMALL_TEXT.replace('"rate": 40', '"rates_csv": "no/such.csv", "interval": "5m"')
+    assert "no/such.csv" in outcome(row_of("range", text))[1]
+
+
+# --- rows that take too long
+
+
+@pytest.mark.parametrize("fidelity", list(Fidelity))
+def test_an_endless_loop_is_stopped_and_the_next_strategy_scored(fidelity):
+    row, after = rows_of("endless", "range", timeout=0.2, fidelity=fidelity)
+    assert outcome(row) == ("timeout", "no result within 0.2 s")
+    assert row["seed"] == 4
+    assert after["status"] == "ok"
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_a_scenario_that_takes_too_long_to_read_is_a_timeout_under_every_strategy(monkeypatch):
+    def never(*_, **__):
+        while True:
+            pass
+
+    monkeypatch.setattr(rows_module, "load_scenario_text", never)
+    rows = rows_of("range", "sticky", timeout=0.2)
+    assert [outcome(row) for row in rows] == [("timeout", "no result within 0.2 s")] * 2
+
+
+# --- plugins and versions
+
+
+def test_assignors_and_metrics_of_a_module_are_known():
+    row = row_of("first-takes-all")
+    assert row["status"] == "ok"
+    assert row["strange_figure"] == 42.0
+    assert "strange_figure" not in row_of("range", plugins=())
+
+
+def test_a_figure_that_a_run_does_not_have_is_left_out():
+    assert "no_figure" in registry_with((ME,)).metrics()
+    assert "no_figure" not in row_of("range")
+
+
+def test_a_module_is_found_by_its_name_on_the_search_path(tmp_path, monkeypatch):
+    (tmp_path / "found_by_name.py").write_text(
+        "from assignors.range import RangeAssignor\n"
+        "from coordinator_core.hookspecs import AssignorSpec, hookimpl\n"
+        "@hookimpl\n"
+        "def assignors():\n"
+        "    return [AssignorSpec('found', RangeAssignor)]\n"
+    )
+    with pytest.raises(PluginError):
+        registry_with(("found_by_name",))
+    monkeypatch.syspath_prepend(tmp_path)
+    row = row_of("found", plugins=("found_by_name",))
+    assert (row["status"], row["plugin_versions"]) == ("ok", "found_by_name")
+    assert figures_in(row) == figures_in(row_of("range", plugins=()))
+
+
+def test_a_module_that_there_is_not_is_an_error_before_any_row():
+    with pytest.raises(PluginError, match=r"'no_such_module', import: ModuleNotFoundError: No module named"):
+        scorer("range", plugins=("no_such_module",))
+
+
+def test_a_module_that_is_no_plugin_is_an_error_before_any_row():
+    with pytest.raises(PluginError, match="plugin 'json', registration: no function in it is marked"):
+        scorer("range", plugins=("json",))
+
+
+def test_the_same_modules_are_registered_once_a_process():
+    assert registry_with((ME,)) is registry_with([ME])
+    assert registry_with((ME,)) is not registry_with(())
+
+
+def test_a_row_has_the_versions_of_the_program_and_of_plugins():
+    row = row_of("range")
+    assert row["program_version"] == program_version() == version(DISTRIBUTION)
+    assert ME in row["plugin_versions"].split(", ")
+    assert DISTRIBUTION not in row["plugin_versions"]
+
+
+def test_plugins_are_named_once_a_distribution_in_order_and_our_own_not_at_all():
+    registry = Registry()
+    for name, distribution in (("b", "z-dist"), ("a", "z-dist"), ("local", "-"), ("own", DISTRIBUTION)):
+        plugin = type("Plugin", (), {"metrics": hookimpl(lambda self: [])})()
+        registry.register(plugin, name=name, distribution=distribution, version="2")
+    assert plugin_versions(registry) == "local, z-dist 2"
+
+
+def test_a_program_without_metadata_has_no_version(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(rows_module, "version", missing)
+    assert program_version() == "unknown"

@@ -1,0 +1,89 @@
+"""The columns of workloads and scores are the same for Spark, for Arrow, and for the registry."""
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
+
+from coordinator_core.errors import InputError
+from coordinator_core.registry import default_registry
+from coordinator_core.simulation.scenario_files import load_scenario_text
+from rebalance_spark.rows import Job, Scorer, registry_with
+from rebalance_spark.schema import (
+    SCORE_COLUMNS,
+    WORKLOAD_COLUMNS,
+    Fidelity,
+    Status,
+    arrow_schema,
+    score_columns,
+    spark_schema,
+)
+from rebalance_spark.sizes import Size
+from tests.rebalance_spark.strangers import ME, SMALL_TEXT
+
+SAME = {
+    StringType(): pa.string(),
+    IntegerType(): pa.int32(),
+    LongType(): pa.int64(),
+    DoubleType(): pa.float64(),
+}
+SCORES = score_columns(default_registry())
+
+
+@pytest.mark.parametrize("columns", [WORKLOAD_COLUMNS, SCORES], ids=["workloads", "scores"])
+def test_spark_and_arrow_agree_on_names_order_types_and_what_may_be_null(columns):
+    spark = [(f.name, SAME[f.dataType], f.nullable) for f in spark_schema(columns)]
+    arrow = [(f.name, f.type, f.nullable) for f in arrow_schema(columns)]
+    assert spark == arrow
+    assert [name for name, *_ in arrow] == [column.name for column in columns]
+
+
+@pytest.mark.parametrize("columns", [WORKLOAD_COLUMNS, SCORES], ids=["workloads", "scores"])
+def test_every_column_says_what_it_is_and_its_unit_to_whoever_reads_the_schema(columns):
+    for column, field in zip(columns, spark_schema(columns), strict=True):
+        assert field.metadata == {"comment": column.doc, "unit": column.unit}
+        assert column.doc.endswith(".")
+        assert field.simpleString() == f"{column.name}:{column.type}"
+
+
+def test_no_column_has_the_name_of_another():
+    assert len({column.name for column in SCORES}) == len(SCORES)
+    assert len({column.name for column in WORKLOAD_COLUMNS}) == len(WORKLOAD_COLUMNS)
+
+
+def test_scores_have_every_metric_of_the_registry_with_its_unit_behind_their_own_columns():
+    metrics = default_registry().metrics()
+    assert SCORES[: len(SCORE_COLUMNS)] == SCORE_COLUMNS
+    found = [(c.name, c.type, c.unit, c.nullable, c.doc) for c in SCORES[len(SCORE_COLUMNS) :]]
+    assert found == [(m.name, "double", m.unit, True, m.doc) for m in metrics.values()]
+    assert {name: unit for name, _, unit, _, _ in found}["time_to_stable_seconds"] == "s"
+
+
+def test_a_metric_of_a_module_is_a_column_like_any_other():
+    *_, strange, _ = score_columns(registry_with((ME,)))
+    assert (strange.name, strange.unit, strange.doc) == ("strange_figure", "parsec", "Always the same.")
+
+
+def test_a_row_has_what_may_not_be_null_whatever_becomes_of_it():
+    required = {column.name for column in SCORES if not column.nullable}
+    scorer = Scorer(Job(("range", "no-such-strategy"), fidelity=Fidelity.PLAN))
+    for text in (SMALL_TEXT, ""):
+        for row in scorer.rows("x", text):
+            assert all(row[name] is not None for name in required)
+
+
+def test_the_cost_columns_of_a_workload_are_its_size():
+    assert tuple(column.name for column in WORKLOAD_COLUMNS[2:]) == Size._fields
+
+
+def test_every_seed_that_a_scenario_may_have_fits_its_column():
+    largest = 2**63 - 1
+    seeded = load_scenario_text(SMALL_TEXT.replace('"seed": 4', f'"seed": {largest}'), "x")
+    column = arrow_schema(SCORE_COLUMNS).field("seed")
+    assert pa.array([seeded.seed], column.type).to_pylist() == [largest]
+    with pytest.raises(InputError):
+        load_scenario_text(SMALL_TEXT.replace('"seed": 4', f'"seed": {largest + 1}'), "x")
+
+
+def test_statuses_and_fidelities_are_words():
+    assert [str(each) for each in Status] == ["ok", "error", "timeout"]
+    assert [str(each) for each in Fidelity] == ["protocol", "plan"]

@@ -1,0 +1,258 @@
+"""Scores of a workload on Spark: the same however it is divided, and of every row, whatever is in it."""
+
+import re
+from collections import Counter
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as sf
+
+from coordinator_core.errors import InputError, PluginError
+from rebalance_spark import score
+from rebalance_spark.rows import ALL, Job, registry_with
+from rebalance_spark.schema import Fidelity, Status, score_columns, spark_schema
+from rebalance_spark.scoring import spread, units
+from rebalance_spark.sizes import size_of_text, with_sizes
+from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
+
+MOODY = '''
+"""An assignor whose mood is in the name of the first topic."""
+
+import os
+
+
+class Moody:
+    name = "moody"
+
+    def assign(self, cluster, group):
+        mood = min(cluster.topics)
+        if mood == "exit":
+            os._exit(3)
+        if mood == "raise":
+            raise LookupError("not today")
+        while mood == "loop":
+            pass
+        owned = {member: [] for member in group}
+        owned[min(owned)] = [(t, p) for t, info in cluster.topics.items() for p in range(info.partitions)]
+        return owned
+'''
+
+STRATEGIES = ("range", "sticky", "cooperative-sticky+static")
+PLAN = Job(STRATEGIES, Fidelity.PLAN)
+GIANT = scenario(partitions=3_000, members=30)
+
+
+def plain(count=6):
+    """Small scenarios, of which no two are alike."""
+    return {f"s-{n}": scenario(partitions=5 + n, members=2 + n % 3, seed=n) for n in range(count)}
+
+
+# --- the same scores
+
+
+@pytest.fixture(scope="module")
+def workload():
+    return {**plain(), "giant": GIANT, "wrong": "topics: [", "empty": ""}
+
+
+@pytest.fixture(scope="module")
+def expected(workload):
+    return scored_here(PLAN, workload)
+
+
+@pytest.mark.parametrize(("partitions", "tasks"), [(1, 2), (2, 7), (7, 1)])
+def test_scores_are_those_of_a_scorer_however_the_workload_is_divided(
+    spark, workload, expected, partitions, tasks
+):
+    divided = frame(spark, workload).repartition(partitions)
+    assert divided.rdd.getNumPartitions() == partitions
+    assert collected(score(divided, STRATEGIES, fidelity="plan", tasks=tasks)) == expected
+
+
+def test_neither_the_order_of_rows_nor_columns_of_their_cost_change_scores(spark, workload, expected):
+    shuffled = dict(Random(3).sample(sorted(workload.items()), len(workload)))
+    bare = frame(spark, shuffled, sized=False)
+    assert collected(score(bare, STRATEGIES, fidelity="plan", tasks=2)) == expected
+
+
+def test_a_run_of_every_message_is_scored_the_same_and_a_seed_takes_the_place_of_the_scenarios(spark):
+    texts = plain(2)
+    job = Job(("range",), Fidelity.PROTOCOL, seed=99)
+    found = collected(score(frame(spark, texts), ["range"], seed=99, tasks=1))
+    assert found == scored_here(job, texts)
+    assert {(row["seed"], row["fidelity"]) for row in found} == {(99, "protocol")}
+    assert all(row["messages"] > 0 for row in found)
+
+
+# --- whatever is in a row
+
+
+@pytest.fixture(scope="module")
+def moody(tmp_path_factory):
+    path = tmp_path_factory.mktemp("moody") / "moody.py"
+    path.write_text(MOODY)
+    return f"{path}:Moody"
+
+
+@pytest.fixture(scope="module")
+def moods(spark, moody):
+    """All moods in one task, which Spark has to try again when its process has gone."""
+    texts = {name: scenario(name) for name in ("good", "raise", "loop", "exit", "better")}
+    texts |= {"wrong": scenario(duration="soon"), "null": None, "cut off": scenario()[:40]}
+    rows = collected(score(frame(spark, texts), [moody, "range"], fidelity="plan", timeout=1.0, tasks=1))
+    return {(row["scenario_id"], row["strategy"]): row for row in rows}
+
+
+def test_every_row_is_scored_beside_those_that_raise_loop_and_end_their_process(moods, moody):
+    names = ("good", "raise", "loop", "exit", "better", "wrong", "null", "cut off")
+    assert sorted(moods) == sorted((name, strategy) for name in names for strategy in (moody, "range"))
+    ok = {key for key, row in moods.items() if row["status"] == Status.OK}
+    assert ok == {("good", moody), ("better", moody)} | {(name, "range") for name in names[:5]}
+    assert all(moods[key]["imbalance"] is not None and moods[key]["error"] is None for key in ok)
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "error"),
+    [
+        ("raise", Status.ERROR, r"LookupError: not today"),
+        ("loop", Status.TIMEOUT, r"^no result within 1 s$"),
+        ("exit", Status.ERROR, r"^the process that scored it died \(exit status 3"),
+        ("wrong", Status.ERROR, r"^wrong: duration: found 'soon', expected "),
+        ("null", Status.ERROR, r"^null: found nothing \(it is empty\)"),
+        ("cut off", Status.ERROR, r"^cut off: line 1, column \d+: found what cannot be read"),
+    ],
+)
+def test_what_went_wrong_is_said_in_the_row(moods, moody, name, status, error):
+    row = moods[name, moody]
+    assert row["status"] == status
+    assert re.search(error, row["error"])
+    assert row["imbalance"] is None
+
+
+def test_a_row_without_an_id_and_one_whose_id_is_a_number_are_scored_too(spark):
+    texts = spark.createDataFrame([(None, scenario()), (7, scenario())], "scenario_id int, scenario string")
+    sized = texts.select("*", *(sf.lit(1).alias(name) for name in ("members", "partitions", "events")))
+    for each in (texts, sized):
+        found = collected(score(each, ["range"], fidelity="plan", tasks=1))
+        assert [(row["scenario_id"], row["status"]) for row in found] == [("", "ok"), ("7", "ok")]
+
+
+def test_a_module_that_workers_were_sent_contributes_assignors_and_is_named_in_the_row(
+    spark, tmp_path, search_path
+):
+    (tmp_path / "sent_for_scoring.py").write_text(
+        "from assignors.range import RangeAssignor\n"
+        "from coordinator_core.hookspecs import AssignorSpec, hookimpl\n\n"
+        "@hookimpl\n"
+        "def assignors():\n"
+        "    return [AssignorSpec('sent', RangeAssignor)]\n"
+    )
+    spark.addArtifacts(str(tmp_path / "sent_for_scoring.py"), pyfile=True)
+    search_path.insert(0, str(tmp_path))
+    scores = score(frame(spark, plain(1)), ["sent"], fidelity="plan", plugins=["sent_for_scoring"], tasks=1)
+    (row,) = collected(scores)
+    assert (row["status"], row["strategy"], row["plugin_versions"]) == ("ok", "sent", "sent_for_scoring")
+
+
+# --- columns
+
+
+def test_scores_have_the_columns_of_the_schema_and_no_others(spark):
+    wide = frame(spark, plain(1)).withColumn("colour", sf.lit("green"))
+    found = score(wide, ["range"], fidelity="plan").schema
+    wanted = spark_schema(score_columns(registry_with(())))
+    assert [(f.name, f.dataType, f.nullable) for f in found] == [
+        (f.name, f.dataType, f.nullable) for f in wanted
+    ]
+
+
+def test_spark_refuses_columns_that_come_in_another_order(spark):
+    def swapped(batches):
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"b": ["x"], "a": ["y"]})
+
+    one = spark.range(0, 1, 1, 1)
+    with pytest.raises(Exception, match=r"ARROW_TYPE_MISMATCH.*StructField\(b,.*StructField\(a,"):
+        one.mapInArrow(swapped, "a string, b string").collect()
+    assert one.mapInArrow(swapped, "b string, a string").collect() == [("x", "y")]
+
+
+def test_what_a_row_costs_is_derived_where_a_workload_does_not_say(spark):
+    texts = {**plain(2), "wrong": "topics: [", "null": None}
+    found = with_sizes(frame(spark, texts, sized=False)).collect()
+    assert {row.scenario_id: row[2:] for row in found} == {n: size_of_text(t) for n, t in texts.items()}
+    told = with_sizes(frame(spark, texts).withColumn("members", sf.lit(77)))
+    assert {row.members for row in told.collect()} == {77}
+
+
+# --- what is refused before anything is computed
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ({"strategies": ["rang"]}, r"strategy: found 'rang', .*did you mean 'range'"),
+        ({"strategies": ["range+nonsense"]}, r"modifier of strategy 'range\+nonsense'"),
+        ({"strategies": []}, r"strategies: found \[\], expected a list of at least one strategy"),
+        ({"strategies": "range"}, r"strategies: found 'range', expected a list"),
+        ({"fidelity": "plann"}, r"fidelity: found 'plann', .*did you mean 'plan'"),
+        ({"timeout": -1}, r"timeout: found -1"),
+        ({"timeout": float("nan")}, r"timeout: found nan"),
+    ],
+)
+def test_what_there_is_not_is_refused_without_a_look_at_the_workload(asked, problem):
+    no_workload = object()
+    with pytest.raises(InputError, match=problem):
+        score(no_workload, **{"strategies": ["range"], **asked})
+
+
+def test_a_module_that_cannot_be_imported_is_refused_without_a_look_at_the_workload():
+    with pytest.raises(PluginError, match="no_such_module_anywhere"):
+        score(object(), ["range"], plugins=["no_such_module_anywhere"])
+
+
+@pytest.mark.parametrize("missing", ["scenario_id", "scenario"])
+def test_a_column_that_is_missing_is_named_before_a_job_begins(spark, missing):
+    def never(batches):
+        raise AssertionError("a job has begun")
+
+    other = {"scenario_id": "scenario", "scenario": "scenario_id"}[missing]
+    columns = spark.range(1).mapInArrow(never, f"{other} string, colour string")
+    with pytest.raises(InputError, match=rf"{other}, colour, expected '{missing}' among them"):
+        score(columns, ["range"])
+
+
+# --- how the work is spread
+
+
+@pytest.fixture(scope="module")
+def placed(spark):
+    """Which task has which units: small ones, a giant under all strategies, one under the last alone."""
+    rows = units(frame(spark, {**plain(12), "giant": GIANT, "half done": GIANT}))
+    rest = sf.when(sf.col("scenario_id") == "half done", 2).otherwise(sf.col("which"))
+    placed = spread(rows.withColumn("which", rest), PLAN, 3).withColumn("task", sf.spark_partition_id())
+    return [(row.scenario_id, row.which, row.task) for row in placed.collect()]
+
+
+def test_every_unit_is_in_one_task(placed):
+    small = [(f"s-{n}", ALL) for n in range(12)]
+    large = [("giant", 0), ("giant", 1), ("giant", 2), ("half done", 2)]
+    assert sorted((name, which) for name, which, _ in placed) == sorted(small + large)
+
+
+def test_a_giant_has_a_task_for_each_strategy_and_small_rows_share_the_others(placed):
+    load = Counter(task for _, _, task in placed)
+    large = {task for name, _, task in placed if not name.startswith("s-")}
+    small = {task for name, _, task in placed if name.startswith("s-")}
+    assert [load[task] for task in sorted(large)] == [1, 1, 1, 1]
+    assert not large & small
+    assert 1 < len(small) <= 3
+    assert max(large) < min(small)
+
+
+def test_rows_that_cost_the_same_are_in_as_many_tasks_as_asked_for(spark):
+    rows = spread(units(frame(spark, plain(60))), PLAN, 4).select(sf.spark_partition_id().alias("task"))
+    load = Counter(row.task for row in rows.collect())
+    assert set(load) == {0, 1, 2, 3}
+    assert sum(load.values()) == 60
