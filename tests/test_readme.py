@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo
-from coordinator_core.registry import Registry
+from coordinator_core.registry import Registry, default_registry
 from coordinator_core.simulation.scenario_files import load_scenario_text
+from rebalance_spark.schema import SCORE_COLUMNS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -67,3 +68,18 @@ def test_a_command_of_the_readme_runs_and_prints_what_the_readme_shows(command):
     assert (ran.returncode, ran.stderr) == (0, "")
     shown = [block.strip() for block in blocks("")]
     assert "\n".join(line.rstrip() for line in ran.stdout.strip().splitlines()) in shown
+
+
+def test_the_readme_has_every_column_of_scores():
+    rows = [
+        f"| `{c.name}` | {c.type} | {c.unit} | {'yes' if c.nullable else 'no'} | {c.doc} |"
+        for c in SCORE_COLUMNS
+    ]
+    assert "\n".join(rows) in README
+
+
+def test_the_readme_has_every_profile_of_generate():
+    told = re.findall(
+        r"^\| `([a-z]+)` \|", README.split("| profile of `generate` |")[1].split("\n\n")[0], re.M
+    )
+    assert told == list(default_registry().workloads())

@@ -1,6 +1,7 @@
 """How traces look where no widget runs: a picture and plain words."""
 
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.model import GroupAssignment
@@ -31,10 +32,19 @@ def picture(trace: Trace) -> str:
 def words(trace: Trace) -> str:
     """A trace in a few lines: a sentence a round."""
     rounds = [each for each in told(trace) if isinstance(each, Round)]
-    followers = [*rounds[1:], None]
     lines = [f"{trace.scenario} under {trace.strategy}, seed {trace.started.seed}"]
-    lines += [f"  {sentence(each, after)}" for each, after in zip(rounds, followers, strict=True)]
-    return "\n".join([*lines, f"ended {trace.ended.group_state} in generation {trace.ended.generation}"])
+    lines += [f"  {sentence(each, after)}" for each, after in zip_longest(rounds, rounds[1:])]
+    lines.append(
+        f"ended {trace.ended.group_state} in generation {trace.ended.generation}"
+        if trace.ended.group_state
+        else "nobody ever asked to join"
+    )
+    return "\n".join(lines)
+
+
+def alert(problem: object) -> str:
+    """What is wrong, in the colour that the theme has for it."""
+    return f'<span role="alert" style="color: var(--jp-error-color1, #b00020)">{escape(str(problem))}</span>'
 
 
 def assignment_html(assignment: GroupAssignment) -> str:

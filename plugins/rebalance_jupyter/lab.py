@@ -1,6 +1,7 @@
 """The bench: choose strategies, edit the scenario, run, and see the comparison."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from html import escape
 from pathlib import Path
 from threading import Event, Thread
@@ -9,14 +10,15 @@ from typing import Any
 import ipywidgets as widgets
 import yaml
 
-from coordinator_core.errors import RebalanceLabError
+from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.simulation.durations import format_duration
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import Scenario
+from coordinator_core.simulation.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario
 from coordinator_core.simulation.scenario_files import load_scenario_text, read_document, read_text
 from coordinator_core.simulation.trace import Trace
-from rebalance_jupyter.views import RebalanceView, figures_of
+from rebalance_jupyter.display import alert
+from rebalance_jupyter.views import RebalanceView, figures_of, with_pictures
 
 EXAMPLE = """\
 name: bench
@@ -29,8 +31,10 @@ events:
   - {at: 1m, join: {id: extra, topics: [orders], process_rate: 400}}
   - {at: 2m, crash: c-1}
 """
-_TARGETED = ("leave", "crash", "restart", "pause")
-_KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover")
+_TARGETED = ("leave", "crash", "restart", "pause", "cut", "subscribe")
+_KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover", "calm")
+_LISTED_RATES = ("rates", "rates_csv", "rates_rows")
+"""Rates that go with the number of partitions: the controls cannot change either."""
 
 
 class _CancelledError(Exception):
@@ -52,52 +56,62 @@ class Lab(widgets.VBox):
         registry: Registry | None = None,
     ) -> None:
         self._registry = registry or default_registry()
+        written = "\n" in str(scenario)
+        self._base_dir = Path() if written else Path(scenario).parent
         self._cancelled = Event()
         self._thread: Thread | None = None
-        text = read_text(Path(scenario)) if "\n" not in str(scenario) else str(scenario)
+        text = str(scenario) if written else read_text(Path(scenario))
         wide = widgets.Layout(width="100%")
         self.strategies = widgets.Textarea(
             "\n".join(strategies), description="strategies", rows=4, layout=wide, continuous_update=False
         )
         self.assignor = widgets.Combobox(
-            options=list(self._registry.assignors()), placeholder="add a strategy", ensure_option=False
+            options=list(self._registry.assignors()), description="add", placeholder="a strategy"
         )
         self.strategies_error = widgets.HTML()
         self.document = widgets.Textarea(
             text, description="scenario", rows=14, layout=wide, continuous_update=False
         )
         self.document_error = widgets.HTML()
-        self.members = widgets.BoundedIntText(min=1, max=500, description="members")
-        self.partitions = widgets.BoundedIntText(min=1, max=10_000, description="partitions")
+        self.members = widgets.BoundedIntText(min=1, max=MOST_MEMBERS, description="members")
+        self.partitions = widgets.BoundedIntText(min=1, max=MOST_PARTITIONS, description="partitions")
         self.rate = widgets.BoundedFloatText(min=0, max=1e9, description="records/s")
         self.kind = widgets.Dropdown(options=_KINDS, description="event")
-        self.target = widgets.Combobox(placeholder="member", layout=widgets.Layout(width="9em"))
-        self.add_event = widgets.Button(description="add at 0 s")
+        self.target = widgets.Combobox(description="member", layout=widgets.Layout(width="16em"))
+        self.add_event = widgets.Button(description="add at 0ms")
+        self.event_error = widgets.HTML()
         self.run_button = widgets.Button(description="Run", button_style="primary", icon="play")
         self.cancel_button = widgets.Button(description="Cancel", disabled=True)
         self.progress = widgets.IntProgress(min=0, max=100, layout=widgets.Layout(width="12em"))
         self.status = widgets.HTML()
         self.path = widgets.Text("scenario.yaml", description="save as")
         self.save_button = widgets.Button(description="Save")
+        self.saved = widgets.HTML()
         self.view = RebalanceView()
         self._follow_document()
         self._connect()
-        event = widgets.HBox([self.kind, self.target, self.add_event])
+        rows = widgets.Layout(flex_flow="row wrap")
+        event = widgets.HBox([self.kind, self.target, self.add_event, self.event_error], layout=rows)
+        save = widgets.HBox([self.path, self.save_button, self.saved], layout=rows)
         left = widgets.VBox(
             [self.strategies, self.assignor, self.strategies_error, self.members, self.partitions, self.rate],
-            layout=widgets.Layout(width="38%"),
+            layout=widgets.Layout(width="38%", min_width="22em"),
         )
         right = widgets.VBox(
-            [self.document, self.document_error, event, widgets.HBox([self.path, self.save_button])],
-            layout=widgets.Layout(width="60%"),
+            [self.document, self.document_error, event, save],
+            layout=widgets.Layout(width="60%", min_width="22em"),
         )
         buttons = widgets.HBox([self.run_button, self.cancel_button, self.progress, self.status])
-        super().__init__([widgets.HBox([left, right]), buttons, self.view])
+        super().__init__([widgets.HBox([left, right], layout=rows), buttons, self.view])
 
     @property
     def traces(self) -> tuple[Trace, ...]:
         """The last good result, a trace for each strategy."""
         return self.view.traces
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """The bench, and for whoever reads the notebook without a kernel its result."""
+        return with_pictures(super()._repr_mimebundle_(**kwargs), self.traces, self.view.errors)
 
     def _connect(self) -> None:
         self.run_button.on_click(lambda _: self.run(wait=False))
@@ -144,13 +158,15 @@ class Lab(widgets.VBox):
                     )
                 except RebalanceLabError as problem:
                     errors.append(f"{name}: {problem}")
-            if traces or errors:
+            if traces:
                 self.view.show(traces, figures=figures_of(traces, self._registry), errors=errors)
+            else:
+                self.view.errors = errors
             self.status.value = f"{len(traces)} of {len(names)} strategies ran" if errors else ""
         except _CancelledError:
             self.status.value = "cancelled; this is the result before"
         except Exception as problem:
-            self.status.value = _wrong(f"{type(problem).__name__}: {problem}")
+            self.status.value = alert(f"{type(problem).__name__}: {problem}")
         finally:
             self.progress.value = 0
             self.run_button.disabled, self.cancel_button.disabled = False, True
@@ -165,23 +181,24 @@ class Lab(widgets.VBox):
 
     def _scenario(self) -> Scenario | None:
         try:
-            scenario = load_scenario_text(
-                self.document.value, "scenario", base_dir=Path(), registry=self._registry
-            )
+            scenario = self._parsed(self.document.value)
         except RebalanceLabError as problem:
-            self.document_error.value = _wrong(problem)
+            self.document_error.value = alert(problem)
             return None
         self.document_error.value = ""
         return scenario
 
+    def _parsed(self, text: str) -> Scenario:
+        return load_scenario_text(text, "scenario", base_dir=self._base_dir, registry=self._registry)
+
     def _names(self) -> list[str]:
         names = list(dict.fromkeys(filter(None, map(str.strip, self.strategies.value.splitlines()))))
-        self.strategies_error.value = "" if names else _wrong("no strategy, expected one a line")
+        self.strategies_error.value = "" if names else alert("no strategy, expected one a line")
         for name in names:
             try:
                 self._registry.strategy(name)
             except RebalanceLabError as problem:
-                self.strategies_error.value = _wrong(problem)
+                self.strategies_error.value = alert(problem)
                 return []
         return names
 
@@ -195,36 +212,40 @@ class Lab(widgets.VBox):
         return dict(document) if isinstance(document, Mapping) else None
 
     def _edit(self, change: Callable[[dict[str, Any]], None]) -> None:
-        document = self._read()
-        if document is None or self._following:
+        document = None if self._following else self._read()
+        if document is None:
             return
+        before = deepcopy(document)
         change(document)
-        text = yaml.safe_dump(document, sort_keys=False, default_flow_style=None, width=100)
-        if text != self.document.value:
-            self.document.value = text
+        if document != before:
+            self.document.value = _as_yaml(document)
 
     def _follow_document(self) -> None:
         """Controls show what the document says."""
+        scenario = self._scenario()
+        if scenario is None:
+            return
+        document = read_document(self.document.value, "scenario")
+        topic = next(iter(document["topics"].values()))
+        listed = any(key in topic for key in _LISTED_RATES)
+        joining = [m for event in scenario.events for m in getattr(event.arguments, "members", ())]
         self._following = True
         try:
-            document = self._read()
-            if document is not None:
-                topic = next(iter(document["topics"].values()))
-                member = document["members"][0] if document["members"] else {}
-                self.members.value = member.get("count", 1)
-                self.partitions.value = topic["partitions"]
-                self.rate.value = topic.get("rate", 0)
-                self.rate.disabled = any(key in topic for key in ("rates", "rates_csv", "rates_rows"))
-                scenario = self._scenario()
-                self.target.options = [m.id for m in scenario.members] if scenario else []
+            self.members.disabled = not document["members"]
+            if document["members"]:
+                self.members.value = document["members"][0].get("count", 1)
+            self.partitions.value, self.partitions.disabled = topic["partitions"], listed
+            self.rate.value, self.rate.disabled = topic.get("rate", 0), listed
+            self.target.options = list(dict.fromkeys(m.id for m in (*scenario.members, *joining)))
         finally:
             self._following = False
 
     def _set_sizes(self, document: dict[str, Any]) -> None:
+        """Only what is not as the controls have it: everything else stays as it was written."""
         topic = next(iter(document["topics"].values()))
-        if topic["partitions"] != self.partitions.value and "rates" not in topic:
+        if topic["partitions"] != self.partitions.value and not self.partitions.disabled:
             topic["partitions"] = self.partitions.value
-        if not self.rate.disabled:
+        if topic.get("rate", 0) != self.rate.value and not self.rate.disabled:
             topic["rate"] = self.rate.value
         if document["members"] and document["members"][0].get("count", 1) != self.members.value:
             document["members"][0]["count"] = self.members.value
@@ -238,38 +259,53 @@ class Lab(widgets.VBox):
         self.add_event.description = f"add at {format_duration(self.view.at)}"
 
     def _add_event(self) -> None:
-        self._edit(self._append_event)
-
-    def _append_event(self, document: dict[str, Any]) -> None:
-        event: dict[str, Any] = {"at": format_duration(self.view.at), **self._event(document)}
-        events = [*(document.get("events") or []), event]
-        document["events"] = events
+        document = self._read()
+        if document is None:
+            return
+        try:
+            event = {"at": format_duration(self.view.at), **self._event(document)}
+            text = _as_yaml({**document, "events": [*(document.get("events") or []), event]})
+            self._parsed(text)
+        except RebalanceLabError as problem:
+            self.event_error.value = alert(problem)
+            return
+        self.event_error.value = ""
+        self.document.value = text
 
     def _event(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        kind, target = self.kind.value, self.target.value
+        kind, target = self.kind.value, self.target.value.strip()
         topic, described = next(iter(document["topics"].items()))
+        if kind in _TARGETED and not target:
+            raise InputError(kind, "no member", f"the name of one, such as {_first(self.target.options)}")
         if kind == "join":
-            like = {
-                k: v for k, v in document["members"][0].items() if k not in ("count", "id", "instance_id")
-            }
+            like = document["members"][0] if document["members"] else {"topics": list(document["topics"])}
+            like = {k: v for k, v in like.items() if k not in ("count", "id", "instance_id")}
             return {"join": {"id": target or f"new-{len(document.get('events') or [])}", **like}}
-        if kind == "pause":
-            return {"pause": target, "for": "30s"}
+        if kind == "subscribe":
+            return {"subscribe": target, "topics": list(document["topics"])}
+        if kind in ("pause", "cut"):
+            return {kind: target, "for": "30s"}
         if kind == "add_partitions":
             return {"add_partitions": {topic: 2 * described["partitions"]}}
         if kind == "rolling_restart":
             return {"rolling_restart": {"every": "10s", "down": "3s"}}
         if kind == "coordinator_failover":
             return {"coordinator_failover": {"down": "3s"}}
+        if kind == "calm":
+            return {"calm": True}
         return {kind: target}
 
     def _save(self) -> None:
         try:
-            Path(self.path.value).write_text(self.document.value)
-            self.status.value = f"saved as {escape(self.path.value)}"
+            Path(self.path.value).write_text(self.document.value, encoding="utf-8")
+            self.saved.value = f"saved as {escape(self.path.value)}"
         except OSError as problem:
-            self.status.value = _wrong(f"{self.path.value}: {problem.strerror}")
+            self.saved.value = alert(f"{self.path.value}: {problem.strerror}")
 
 
-def _wrong(problem: object) -> str:
-    return f'<span role="alert" style="color: #b00020">{escape(str(problem))}</span>'
+def _as_yaml(document: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=None, width=100)
+
+
+def _first(options: Sequence[str]) -> str:
+    return next(iter(options), "c-0")

@@ -3,6 +3,7 @@
 from argparse import SUPPRESS
 from collections.abc import Sequence
 from html import escape
+from inspect import isclass
 from typing import Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
@@ -15,6 +16,7 @@ from coordinator_core.hookspecs import Strategy
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.trace import Trace
+from rebalance_jupyter.display import alert
 from rebalance_jupyter.views import compare_view, opened, show
 
 DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
@@ -34,7 +36,7 @@ class RebalanceMagics(Magics):
             arguments = parse_argstring(self.rebalance, line)
             traces, errors = self._run(arguments.strategy or DEFAULT_STRATEGIES, cell)
         except RebalanceLabError as problem:
-            display(HTML(f'<p role="alert" style="color: #b00020">{_escaped(problem)}</p>'))
+            display(HTML(alert(problem)))
             return
         if hasattr(arguments, "out"):
             self._names()[arguments.out] = traces
@@ -77,11 +79,18 @@ class RebalanceMagics(Magics):
         display(HTML(f"<table>{''.join(rows)}</table>"))
 
 
-def strategy_completer(_shell: Any, event: Any) -> list[str]:
-    """Names of assignors behind ``-s``."""
-    words = event.line.split()
-    behind = words[-1] in ("-s", "--strategy") or (len(words) > 1 and words[-2] in ("-s", "--strategy"))
-    return list(default_registry().assignors()) if behind else ["-s"]
+def strategy_completer(shell: Any, event: Any) -> list[str]:
+    """Behind ``-s`` names of assignors and the notebook's classes; behind a plus options and modifiers."""
+    *before, typed = event.text_until_cursor.split(" ")
+    if [word for word in before if word][-1:] not in (["-s"], ["--strategy"]):
+        return ["-s"]
+    registry = default_registry()
+    first, plus, _ = typed.partition("+")
+    if plus:
+        spec = registry.assignors().get(first)
+        return [*(spec.options if spec else ()), *registry.modifiers()]
+    classes = [name for name, thing in shell.user_ns.items() if isclass(thing) and hasattr(thing, "assign")]
+    return [*registry.assignors(), *classes]
 
 
 def _escaped(text: object) -> str:

@@ -4,15 +4,16 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
 from coordinator_core import events as ev
-from coordinator_core.coordinator.states import LEGAL_MOVES
+from coordinator_core.coordinator.states import LEGAL_MOVES, GroupState
 from coordinator_core.scoring.history import History
+from coordinator_core.scoring.picture import Span
 from coordinator_core.scoring.rounds import Round, told
 from coordinator_core.simulation.trace import Trace
 from rebalance_jupyter.words import sentence
@@ -26,6 +27,14 @@ _MEMBER_STATES = {
     "preparing-rebalance": "joining",
     "completing-rebalance": "waiting",
     "stable": "stable",
+}
+
+_PLACES = {  # only two of the moves cross each other
+    GroupState.EMPTY: (0, 0),
+    GroupState.PREPARING_REBALANCE: (0, 0.5),
+    GroupState.COMPLETING_REBALANCE: (0, 1),
+    GroupState.STABLE: (1, 1),
+    GroupState.DEAD: (1, 0),
 }
 
 
@@ -54,7 +63,7 @@ def view_model(trace: Trace) -> ViewModel:
         "strategy": trace.strategy,
         "seed": trace.started.seed,
         "duration": trace.started.duration_ms,
-        "end": {"state": trace.ended.group_state, "generation": trace.ended.generation},
+        "end": {"state": trace.ended.group_state or "Empty", "generation": trace.ended.generation},
         "topics": [{"name": name, "partitions": count} for name, count in topics.items()],
         "members": list(members.values()),
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
@@ -71,10 +80,15 @@ def _spans(history: History, offsets: Mapping[str, int], numbers: Mapping[str, i
     rows = [
         (offsets[tp.topic] + tp.partition, numbers[span.client], span.from_ms, span.to_ms)
         for tp, spans in sorted(history.spans.items())
-        for span in spans
+        for span in _in_time(spans)
         if span.to_ms > span.from_ms
     ]
     return np.array(rows, dtype="<i4").reshape(-1, 4).tobytes()
+
+
+def _in_time(spans: Iterable[Span]) -> list[Span]:
+    """As they began; a history has them as they ended, and owners overlap where one has not heard yet."""
+    return sorted(spans, key=lambda span: (span.from_ms, span.to_ms))
 
 
 class _Member:
@@ -103,6 +117,13 @@ class _Member:
         self._joined_state = state
         if not self._stopped:
             self.to(at_ms, state)
+
+    def started(self, at_ms: int) -> None:
+        """Also once more under its name: then it knows nothing of the generation it was in."""
+        self._stopped.clear()
+        self.protocol_state(at_ms, "outside")
+        if self.document["generations"]:
+            self.figure("generations", at_ms, 0)
 
     def stands_still(self, at_ms: int, why: str) -> None:
         self._stopped[why] = None
@@ -144,7 +165,7 @@ def _see(at_ms: int, event: ev.Event, members: dict[str, _Member]) -> None:
     if isinstance(event, ev.MemberStarted):
         member = members.setdefault(event.client, _Member(event.client))
         member.document["instance"] = event.instance_id
-        member.protocol_state(at_ms, "outside")
+        member.started(at_ms)
     elif isinstance(event, ev.LagMeasured):
         for name, lag in event.by_client.items():
             members[name].figure("lag", at_ms, round(lag, 1))
@@ -190,13 +211,13 @@ def _rounds(rounds: Sequence[Round], numbers: Mapping[str, int], history: Histor
     flows: list[Counter[tuple[int, int]]] = [Counter() for _ in rounds]
     began = [each.began_ms for each in rounds]
     for spans in history.spans.values():
-        for before, after in pairwise(spans):
+        for before, after in pairwise(_in_time(spans)):
             if before.client != after.client and (number := bisect_right(began, after.from_ms)):
                 flows[number - 1][numbers[before.client], numbers[after.client]] += 1
-    followers = [*rounds[1:], None]
+    told_rounds = [_round(each, after, numbers) for each, after in zip_longest(rounds, rounds[1:])]
     return [
-        {**_round(each, next_one, numbers), "flows": [[a, b, n] for (a, b), n in sorted(flow.items())]}
-        for each, next_one, flow in zip(rounds, followers, flows, strict=True)
+        {**each, "flows": [[a, b, n] for (a, b), n in sorted(flow.items())]}
+        for each, flow in zip(told_rounds, flows, strict=True)
     ]
 
 
@@ -227,13 +248,10 @@ def _count(partitions: Mapping[str, Iterable[int]]) -> int:
 
 def _machine() -> dict[str, Any]:
     """The group's states, where they stand (0..1), and the moves between them."""
-    moves = [(a.value, b.value) for a, after in LEGAL_MOVES.items() for b in after if a != b]
-    graph = nx.DiGraph(sorted(moves))
-    order = [state.value for state in LEGAL_MOVES]
-    places = nx.circular_layout(order)
+    moves = sorted((a.value, b.value) for a, after in LEGAL_MOVES.items() for b in after if a != b)
     return {
-        "states": [[name, *_place(places[name])] for name in order],
-        "moves": [list(edge) for edge in sorted(graph.edges)],
+        "states": [[state.value, *_PLACES[state]] for state in LEGAL_MOVES],
+        "moves": [list(move) for move in moves],
     }
 
 

@@ -1,6 +1,7 @@
 """The widget: one trace, or several on the same axis and in step."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from rebalance_jupyter.view_model import ViewModel, view_model
 
 
 class RebalanceView(anywidget.AnyWidget):
-    """Drawn traces. ``at`` (ms) and ``round`` follow the cursor when it rests; ``at`` can be set.
+    """Drawn traces. ``at`` (ms) and ``round`` (of the first trace) follow the cursor when it rests.
+
+    ``at`` can be set.
 
     ``selected`` is the name of the partition that was clicked last. Keys: space plays, left and right step by
     round, up and down choose a partition, Home and End.
@@ -69,15 +72,21 @@ class RebalanceView(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """The widget, and for whoever reads the notebook without a kernel the picture."""
-        bundle = super()._repr_mimebundle_(**kwargs)
-        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
-        data["text/html"] = "\n".join(picture(trace) for trace in self._traces)
-        data["text/plain"] = "\n".join(f"{t.scenario} under {t.strategy}" for t in self._traces)
-        return (data, *bundle[1:]) if isinstance(bundle, tuple) else data
+        return with_pictures(super()._repr_mimebundle_(**kwargs), self._traces, self.errors)
 
     def to_html(self) -> str:
         """The same view as a page that needs no kernel and no network."""
         return as_page([_model_of(view) for view in self.views], self.figures, self.errors)
+
+
+def with_pictures(bundle: Any, traces: Sequence[Trace], errors: Sequence[str] = ()) -> Any:
+    """A widget's bundle with what to show where no widget runs."""
+    data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
+    lines = [*(f"{t.scenario} under {t.strategy}" for t in traces), *errors]
+    shown = [*map(picture, traces), *(f"<p>{escape(error)}</p>" for error in errors)]
+    data["text/html"] = "\n".join(shown) or "<p>nothing to show</p>"
+    data["text/plain"] = "\n".join(lines) or "nothing to show"
+    return (data, *bundle[1:]) if isinstance(bundle, tuple) else data
 
 
 def show(trace: Trace) -> RebalanceView:
@@ -138,7 +147,7 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
 def _cell(value: float, best: float | None) -> dict[str, Any]:
     if best is None or value != value:
         return {"text": as_text(value), "best": False, "difference": ""}
-    away = value - best
+    away = 0.0 if value == best else value - best
     sign = "+" if away > 0 else "−"
     return {
         "text": as_text(value),

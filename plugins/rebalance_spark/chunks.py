@@ -1,7 +1,7 @@
 """Scores on disk, a chunk at a time: whatever stops a run, the next one does only what is missing."""
 
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ AT_ONCE = 2
 """Chunks at once, so that the next one's tasks take the cores that the last tasks of one leave idle."""
 
 _LOOK_EVERY_SECONDS = 0.2
+_TAG = "rebalance-lab-score"
+"""Of our jobs, among others of the same session."""
 
 _TEMPORARY = "_temporary"
 _COMMITTER = {
@@ -113,16 +115,24 @@ def _write_chunks(todo: Todo, job: Job, out: str, look: Look) -> None:
                 for each in finished:
                     each.result()
         except BaseException:
-            for each in jobs:
-                each.cancel()
-            spark.sparkContext.cancelAllJobs()
+            _stop(spark, jobs)
             raise
+
+
+def _stop(spark: "SparkSession", jobs: Sequence[Future[None]]) -> None:
+    """Cancel every chunk. One that is only being planned becomes a job after that: so again and again."""
+    for each in jobs:
+        each.cancel()
+    while not all(each.done() for each in jobs):
+        spark.sparkContext.cancelJobsWithTag(_TAG)
+        wait(jobs, _LOOK_EVERY_SECONDS)
 
 
 def _write_chunk(todo: Todo, job: Job, out: str, number: int, done: Any) -> None:
     from pyspark.sql import functions as sf
 
     rows = todo.units
+    rows.sparkSession.sparkContext.addJobTag(_TAG)
     if todo.chunks > 1:
         rows = rows.where(sf.pmod(sf.xxhash64("scenario_id"), sf.lit(todo.chunks)) == number)
     scored(rows, job, done=done.add).write.mode("append").options(**_COMMITTER).parquet(out)

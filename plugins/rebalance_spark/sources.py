@@ -105,7 +105,8 @@ def workload_row(name: str, line: str) -> dict[str, Any]:
         document = None
     if isinstance(document, dict) and "scenario" in document:
         scenario = document["scenario"]
-        scenario_id = str(document.get("scenario_id") or name)
+        given = document.get("scenario_id")
+        scenario_id = name if given in (None, "") else str(given)
         text = scenario if isinstance(scenario, str) else msgspec.json.encode(scenario).decode()
     elif isinstance(document, dict) and "topics" in document and "duration" not in document:
         scenario_id, text = group_scenario(document, name)

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from rebalance_spark import spark_session
+from rebalance_spark import scoring, spark_session
 
 
 @pytest.fixture(scope="session")
@@ -12,6 +12,14 @@ def spark():
     session = spark_session("local[2]", name="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def few_tasks():
+    """A task for each core in place of eight: the rows of a test are soon done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "TASKS_PER_CORE", 1)
+        yield
 
 
 @pytest.fixture

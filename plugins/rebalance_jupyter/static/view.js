@@ -22,13 +22,16 @@ const GROUP_COLOURS = {
   Dead: "#D55E00",
 };
 const LEFT = 116;
-const RIGHT = 132;
+const RIGHT = 176;
 const TALLEST = 600;
 const MOST_LETTERS = 3000;
+const LONGEST_NAME = 15;
+const MOST_NAMES = 12;
+const MOST_INITIALS = 40;
 const PLAY_MS = 20000;
 const NOBODY = -1;
-
-let serial = 0;
+const GREY = "#bbbbbb";
+const COUNT = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 // --- small helpers
 
@@ -56,6 +59,34 @@ function clockText(ms) {
   return `${hours}:${String(minutes).padStart(2, "0")}:${seconds}`;
 }
 
+// Ids are of a document, in which this module may be loaded once for each widget.
+function freshId() {
+  return `rbl-${Math.random().toString(36).slice(2)}`;
+}
+
+// Names differ at their ends.
+function short(name) {
+  return name.length > LONGEST_NAME ? `…${name.slice(1 - LONGEST_NAME)}` : name;
+}
+
+// An entry of a legend; without a colour, hatched.
+function entry(colour, label) {
+  return html("span", {}, html("i", colour ? { style: `background: ${colour}` } : { class: "rbl-hatched" }), label);
+}
+
+function worded(words, attributes) {
+  const text = svg("text", attributes);
+  text.textContent = words;
+  return text;
+}
+
+function titled(element, text) {
+  const title = svg("title");
+  title.textContent = text;
+  element.append(title);
+  return element;
+}
+
 // The last of [[at, value], ...] at or before a time.
 function valueAt(series, at) {
   let low = 0;
@@ -68,9 +99,14 @@ function valueAt(series, at) {
   return low ? series[low - 1][1] : undefined;
 }
 
-function pixel(colour) {
+function channels(colour) {
   const n = parseInt(colour.slice(1), 16);
-  return (255 << 24) | ((n & 255) << 16) | (n & 0xff00) | (n >> 16);
+  return [n >> 16, (n >> 8) & 255, n & 255];
+}
+
+function pixel(colour) {
+  const [red, green, blue] = channels(colour);
+  return (255 << 24) | (blue << 16) | (green << 8) | red;
 }
 
 function letter(number) {
@@ -93,18 +129,15 @@ class Trace {
     this.stops = this.rounds.map((round) => round.stable ?? round.began);
   }
 
+  // The last to take it, where one before has not heard yet that it is no longer the owner.
   ownerAt(partition, at) {
-    for (let i = this.first[partition]; i < this.first[partition + 1]; i++)
+    for (let i = this.first[partition + 1] - 1; i >= this.first[partition]; i--)
       if (this.spans[4 * i + 2] <= at && at < this.spans[4 * i + 3]) return this.spans[4 * i + 1];
     return NOBODY;
   }
 
   roundAt(at) {
-    let found = NOBODY;
-    this.rounds.forEach((round, i) => {
-      if (round.began <= at) found = i;
-    });
-    return found;
+    return this.rounds.findLastIndex((round) => round.began <= at);
   }
 
   name(partition) {
@@ -131,6 +164,86 @@ class Trace {
   }
 }
 
+// --- lanes into pixels
+
+// A lane takes a pixel or more: each as it is.
+class Painter {
+  constructor(image, lane) {
+    this.pixels = new Uint32Array(image.data.buffer);
+    this.width = image.width;
+    this.lane = lane;
+    this.bands = lane > 3 ? lane - 1 : lane; // a line between lanes where there is room
+    [this.light, this.dark, this.ink] = ["#dddddd", "#888888", "#333333"].map(pixel);
+  }
+
+  fill(row, from, to, colour) {
+    const value = typeof colour === "string" ? pixel(colour) : colour;
+    for (let y = row * this.lane; y < row * this.lane + this.bands; y++)
+      this.pixels.fill(value, y * this.width + from, y * this.width + to);
+  }
+
+  hatch(row, from, to) {
+    for (let y = row * this.lane; y < row * this.lane + this.bands; y++)
+      for (let x = from; x < to; x++) this.pixels[y * this.width + x] = (x + y) % 5 ? this.light : this.dark;
+  }
+
+  border(row, from, to) {
+    if (this.lane > 2) this.fill(row, from, to, this.ink);
+  }
+
+  finish() {}
+}
+
+// Several lanes share a pixel: their colours mixed. Sums are kept as what changes from pixel to pixel, so that
+// a span costs the same however long it is.
+class Mixer {
+  constructor(image, lanes) {
+    this.image = image;
+    this.lines = image.height / lanes;
+    this.sums = new Float64Array(4 * (image.width + 1) * image.height);
+  }
+
+  fill(row, from, to, colour) {
+    const start = Math.floor(row * this.lines) * (this.image.width + 1);
+    const [red, green, blue] = channels(colour);
+    const [a, b] = [4 * (start + from), 4 * (start + to)];
+    this.sums[a] += red;
+    this.sums[a + 1] += green;
+    this.sums[a + 2] += blue;
+    this.sums[a + 3] += 1;
+    this.sums[b] -= red;
+    this.sums[b + 1] -= green;
+    this.sums[b + 2] -= blue;
+    this.sums[b + 3] -= 1;
+  }
+
+  hatch(row, from, to) {
+    if (from < to) this.fill(row, from, to, GREY);
+  }
+
+  border() {}
+
+  finish() {
+    const { data, width, height } = this.image;
+    for (let y = 0; y < height; y++) {
+      let [red, green, blue, count] = [0, 0, 0, 0];
+      for (let x = 0; x < width; x++) {
+        const from = 4 * (y * (width + 1) + x);
+        red += this.sums[from];
+        green += this.sums[from + 1];
+        blue += this.sums[from + 2];
+        count += this.sums[from + 3];
+        if (!count) continue;
+        const to = 4 * (y * width + x);
+        data[to] = red / count;
+        data[to + 1] = green / count;
+        data[to + 2] = blue / count;
+        data[to + 3] = 255;
+      }
+    }
+  }
+}
+
 // --- time: shared by everything that is drawn
 
 class Clock {
@@ -148,6 +261,7 @@ class Clock {
     this.listeners.push(listener);
   }
 
+  // Listeners are told whether the cursor rests: it does not while it plays or is dragged.
   set(at, resting = !this.playing) {
     this.at = Math.max(0, Math.min(this.duration, Math.round(at)));
     for (const listener of this.listeners) listener(this.at, resting);
@@ -165,8 +279,8 @@ class Clock {
   }
 
   play() {
-    if (this.at >= this.duration) this.at = 0;
     this.playing = true;
+    this.set(this.at >= this.duration ? 0 : this.at);
     if (this.calm) this.jump();
     else this.frame(performance.now());
   }
@@ -191,16 +305,19 @@ class Clock {
   }
 
   pause() {
+    if (!this.playing) return;
+    this.halt();
+    this.set(this.at);
+  }
+
+  halt() {
     this.playing = false;
     cancelAnimationFrame(this.request);
     clearTimeout(this.timer);
-    this.set(this.at, true);
   }
 
   stop() {
-    this.playing = false;
-    cancelAnimationFrame(this.request);
-    clearTimeout(this.timer);
+    this.halt();
     this.listeners = [];
   }
 }
@@ -212,13 +329,14 @@ class View {
     this.trace = trace;
     this.clock = clock;
     this.shared = shared;
-    this.id = `rbl${++serial}`;
+    this.id = freshId();
     this.by = "topic";
     this.order = Int32Array.from({ length: trace.partitions }, (_, i) => i);
     this.width = 900;
     this.selected = NOBODY;
-    this.hovered = NOBODY;
+    this.hovered = null;
     this.round = null;
+    this.focused = 0;
     this.element = html("section", { class: "rbl-view", "aria-label": `${trace.scenario} under ${trace.strategy}` });
     this.build();
     clock.listen((at, resting) => this.move(at, resting));
@@ -240,54 +358,62 @@ class View {
   build() {
     const { trace } = this;
     this.ownership = html("canvas", { class: "rbl-lanes" });
-    this.overlay = svg("svg", { class: "rbl-overlay", role: "listbox", "aria-label": "Partitions", tabindex: "-1" });
+    this.overlay = svg("svg", { class: "rbl-overlay", role: "img", "aria-label": "Owners of the partitions over time" });
+    this.ownerLegend = html("div", { class: "rbl-legend" });
     this.lanes = html("canvas", { class: "rbl-lanes" });
-    this.memberOverlay = svg("svg", { class: "rbl-overlay" });
-    this.memberLegend = html("div", { class: "rbl-states" });
-    this.band = svg("svg", { class: "rbl-band", height: 30, role: "img", "aria-label": "States of the group" });
+    this.memberOverlay = svg("svg", { class: "rbl-overlay", role: "group", "aria-label": "Members" });
+    this.memberLegend = html("div", { class: "rbl-legend" });
+    this.band = svg("svg", { class: "rbl-band", height: 52, role: "img", "aria-label": "States of the group" });
     this.machine = svg("svg", {
       class: "rbl-machine", viewBox: "0 0 370 210", role: "img", "aria-label": "State machine of the group",
     });
     this.flow = svg("svg", {
-      class: "rbl-flow", viewBox: "0 0 360 210", role: "img", "aria-label": "Who gave partitions to whom in this round",
+      class: "rbl-flow", viewBox: "0 0 460 210", role: "img", "aria-label": "Who gave partitions to whom in this round",
     });
     this.sentence = html("p", { class: "rbl-sentence" });
     this.counts = html("p", { class: "rbl-counts" });
-    this.past = html("div", { class: "rbl-past", hidden: "" });
+    this.past = html("div", { class: "rbl-past", role: "status", hidden: "" });
+    this.heading = html("h4");
     const failed = trace.end.state === "Stable" ? "" : `; ended ${trace.end.state}`;
     this.element.append(
       html("h3", {}, `${trace.strategy}${failed}`),
       html("h4", {}, "Ownership"),
       html("div", { class: "rbl-stack" }, this.ownership, this.overlay),
+      this.ownerLegend,
       this.past,
       html("h4", {}, "Members"),
       html("div", { class: "rbl-stack rbl-scroll" }, this.lanes, this.memberOverlay),
       this.memberLegend,
       html("h4", {}, "Coordinator"),
       this.band,
-      html("h4", {}, "This round"),
+      this.heading,
       this.sentence,
       this.counts,
       html("div", { class: "rbl-pair" }, this.flow, this.machine),
     );
     this.overlay.addEventListener("mousemove", (event) => this.point(event));
     this.overlay.addEventListener("mouseleave", () => this.shared.hover(null));
-    this.overlay.addEventListener("click", (event) => {
-      this.select(this.partitionUnder(event));
-      this.clock.set(this.timeUnder(event));
-    });
+    this.overlay.addEventListener("click", (event) => this.select(this.partitionUnder(event)));
+    for (const panel of [this.overlay, this.memberOverlay, this.band])
+      panel.addEventListener("click", (event) => this.goTo(this.timeUnder(event)));
+    this.memberOverlay.addEventListener("keydown", (event) => this.walkMembers(event));
     if (!trace.partitions) this.ownership.parentElement.replaceChildren(html("p", {}, "No partitions."));
+    if (!trace.members.length) this.lanes.parentElement.replaceChildren(html("p", {}, "No member ever started."));
     this.drawMachine();
   }
 
   resize(width) {
-    this.width = Math.max(480, Math.round(width));
+    const fits = Math.max(480, Math.round(width));
+    if (fits === this.width && this.drawn) return;
+    this.width = fits;
+    this.drawn = true;
     this.draw();
   }
 
   draw() {
     this.sort();
     this.drawOwnership();
+    this.drawLegend();
     this.drawMembers();
     this.drawBand();
     this.round = null;
@@ -311,64 +437,46 @@ class View {
 
   drawOwnership() {
     const { trace, ownership } = this;
-    const height = Math.max(1, Math.round(this.laneHeight * trace.partitions));
-    const rows = trace.partitions > TALLEST ? 1 : this.laneHeight;
     const width = Math.max(1, Math.round(this.width - LEFT - RIGHT));
-    const image = new ImageData(width, Math.max(1, trace.partitions * rows));
-    this.paint(new Uint32Array(image.data.buffer), width, rows);
+    const height = Math.max(1, Math.round(this.laneHeight * trace.partitions));
     ownership.width = width;
     ownership.height = height;
     ownership.style.marginLeft = `${LEFT}px`;
-    const context = ownership.getContext("2d");
-    if (trace.partitions > TALLEST) {
-      const full = new OffscreenCanvas(width, trace.partitions);
-      full.getContext("2d").putImageData(image, 0, 0);
-      context.drawImage(full, 0, 0, width, height); // several partitions a line: their colours mixed
-    } else context.putImageData(image, 0, 0);
+    const image = new ImageData(width, height);
+    const brush = trace.partitions > TALLEST ? new Mixer(image, trace.partitions) : new Painter(image, this.laneHeight);
+    this.paint(brush, width);
+    brush.finish();
+    ownership.getContext("2d").putImageData(image, 0, 0);
     this.overlay.setAttribute("width", this.width);
-    this.overlay.setAttribute("height", height + 22);
+    this.overlay.setAttribute("height", height);
     this.drawLabels(height);
   }
 
   // Each span in its colour, from left to right: a border where the owner is new, hatched while nobody has it.
-  paint(pixels, width, rows) {
+  paint(brush, width) {
     const { trace } = this;
-    const colours = (trace.coloursAreMembers ? PALETTE : [BY_CHANGE.kept]).map(pixel);
-    const fresh = pixel(BY_CHANGE.fresh);
-    const border = pixel("#333333");
-    const [light, grey] = [pixel("#dddddd"), pixel("#888888")];
     const perMs = width / Math.max(1, this.clock.duration);
-    const bands = rows > 3 ? rows - 1 : rows; // a line between lanes where there is room
-    const fill = (row, from, to, colour) => {
-      for (let y = row * rows; y < row * rows + bands; y++) pixels.fill(colour, y * width + from, y * width + to);
-    };
-    const hatch = (row, from, to) => {
-      for (let y = row * rows; y < row * rows + bands; y++)
-        for (let x = from; x < to; x++) pixels[y * width + x] = (x + y) % 5 ? light : grey;
-    };
+    const news = trace.coloursAreMembers ? [] : trace.rounds.map((round) => Math.floor(round.began * perMs));
     for (let p = 0; p < trace.partitions; p++) {
+      const row = this.row[p];
       let [last, until] = [NOBODY, -1];
       for (let i = trace.first[p]; i < trace.first[p + 1]; i++) {
         const owner = trace.spans[4 * i + 1];
-        const from = Math.floor(trace.spans[4 * i + 2] * perMs);
+        const from = Math.min(width - 1, Math.floor(trace.spans[4 * i + 2] * perMs));
         const to = Math.min(width, Math.max(from + 1, Math.floor(trace.spans[4 * i + 3] * perMs)));
-        if (until >= 0) hatch(this.row[p], until, from);
-        if (trace.coloursAreMembers) fill(this.row[p], from, to, colours[owner]);
+        if (until >= 0) brush.hatch(row, until, from);
+        if (trace.coloursAreMembers) brush.fill(row, from, to, PALETTE[owner]);
         else {
-          const settled = Math.floor(this.settledAfter(trace.spans[4 * i + 2]) * perMs);
-          fill(this.row[p], from, to, colours[0]);
-          if (owner !== last) fill(this.row[p], from, Math.min(to, Math.max(settled, from + 1)), fresh);
+          const next = news.find((began) => began > from) ?? width; // what is new is so up to the next round
+          const settled = owner === last ? from : Math.min(to, next);
+          brush.fill(row, from, settled, BY_CHANGE.fresh);
+          brush.fill(row, settled, to, BY_CHANGE.kept);
         }
-        if (owner !== last && last !== NOBODY && rows > 2) fill(this.row[p], from, Math.min(to, from + 2), border);
-        [last, until] = [owner, to];
+        if (owner !== last && last !== NOBODY) brush.border(row, from, Math.min(to, from + 2));
+        [last, until] = [owner, Math.max(until, to)];
       }
-      if (until >= 0) hatch(this.row[p], until, width);
+      if (until >= 0) brush.hatch(row, until, width);
     }
-  }
-
-  // When the round after a time begins: until then what was assigned is new.
-  settledAfter(at) {
-    return this.trace.rounds.find((round) => round.began > at)?.began ?? this.clock.duration;
   }
 
   drawLabels(height) {
@@ -377,50 +485,37 @@ class View {
     const pieces = [];
     const every = Math.max(1, Math.ceil(12 / lane));
     for (let row = 0; row < trace.partitions; row += every) {
-      const label = svg("text", { x: LEFT - 6, y: row * lane + Math.min(lane, 12) - 1, "text-anchor": "end" });
-      label.textContent = trace.name(this.order[row]);
-      pieces.push(label);
+      const name = trace.name(this.order[row]);
+      const place = { x: LEFT - 6, y: row * lane + Math.min(lane, 12) - 1, "text-anchor": "end" };
+      pieces.push(titled(worded(short(name), place), name));
     }
-    if (trace.coloursAreMembers && lane >= 12 && trace.count <= MOST_LETTERS)
+    if (lane >= 12 && trace.count <= MOST_LETTERS)
       for (let i = 0; i < trace.count; i++) {
         const [partition, owner, from, to] = trace.spans.subarray(4 * i, 4 * i + 4);
         const [left, right] = [this.x(from), this.x(to)];
         if (right - left < 14) continue;
-        const text = svg("text", {
+        const dark = trace.coloursAreMembers && DARK.has(PALETTE[owner]);
+        pieces.push(worded(letter(owner), {
           x: (left + right) / 2, y: this.row[partition] * lane + 12, "text-anchor": "middle",
-          style: `fill: ${DARK.has(PALETTE[owner]) ? "#fff" : "#000"}`,
-        });
-        text.textContent = letter(owner);
-        pieces.push(text);
+          style: `fill: ${dark ? "#fff" : "#000"}`,
+        }));
       }
     for (const [at, label] of trace.marks) {
       const line = svg("line", { x1: this.x(at), x2: this.x(at), y1: 0, y2: height, class: "rbl-mark" });
-      const title = svg("title");
-      title.textContent = `${clockText(at)} ${label}`;
-      line.append(title);
-      pieces.push(line);
+      pieces.push(titled(line, `${clockText(at)} ${label}`));
     }
     this.outline = svg("rect", { class: "rbl-selected", visibility: "hidden" });
     this.highlights = svg("g", { class: "rbl-highlights" });
     this.cursor = svg("line", { y1: 0, y2: height, class: "rbl-cursor" });
-    overlay.replaceChildren(...pieces, this.highlights, this.outline, this.cursor, this.legend(height + 14));
+    overlay.replaceChildren(...pieces, this.highlights, this.outline, this.cursor);
     this.outlineSelected();
   }
 
-  legend(y) {
-    const group = svg("g", { class: "rbl-legend" });
-    const entries = this.trace.coloursAreMembers
-      ? this.trace.members.map((member, i) => [PALETTE[i], `${letter(i)} ${member.name}`])
+  drawLegend() {
+    const owners = this.trace.coloursAreMembers
+      ? this.trace.members.map((member, i) => [PALETTE[i], `${letter(i)} ${short(member.name)}`])
       : [[BY_CHANGE.fresh, "new owner"], [BY_CHANGE.kept, "kept"]];
-    let x = LEFT;
-    for (const [colour, label] of [...entries, ["#bbbbbb", "nobody"]]) {
-      group.append(svg("rect", { x, y: y - 9, width: 10, height: 10, fill: colour, stroke: "#444" }));
-      const text = svg("text", { x: x + 14, y });
-      text.textContent = label;
-      group.append(text);
-      x += 26 + 6.5 * label.length;
-    }
-    return group;
+    this.ownerLegend.replaceChildren(...[...owners, [null, "nobody"]].map(([colour, label]) => entry(colour, label)));
   }
 
   partitionUnder(event) {
@@ -434,11 +529,19 @@ class View {
     return (x - LEFT) / this.scale;
   }
 
+  goTo(at) {
+    if (at < 0 || at > this.clock.duration) return; // a label, or a figure
+    this.clock.pause();
+    this.clock.set(at);
+  }
+
   point(event) {
     const partition = this.partitionUnder(event);
-    if (partition === NOBODY) return this.shared.hover(null);
-    const owner = this.trace.ownerAt(partition, this.timeUnder(event));
-    this.shared.hover(owner === NOBODY ? null : this.trace.members[owner].name);
+    this.shared.hover(partition === NOBODY ? null : this.ownerName(partition, this.timeUnder(event)));
+  }
+
+  ownerName(partition, at) {
+    return this.trace.members[this.trace.ownerAt(partition, at)]?.name ?? null;
   }
 
   select(partition) {
@@ -454,7 +557,8 @@ class View {
     const heading = lines.length ? `${name}, owner by owner` : `${name}: nobody ever owned it`;
     this.past.replaceChildren(html("strong", {}, heading), html("ol", {}, ...listed));
     this.past.hidden = false;
-    this.shared.selected(this.trace.name(partition));
+    this.shared.selected(name);
+    this.shared.hover(this.ownerName(partition, this.clock.at));
   }
 
   outlineSelected() {
@@ -492,13 +596,16 @@ class View {
         const y = kind === "assigned" ? i * lane : i * lane + lane - 4; // above: assigned; below: revoked, lost
         context.fillRect(at * perMs - 1, y, 3, 3);
       }
-      const name = svg("text", { x: LEFT - 6, y: i * lane + 12, "text-anchor": "end" });
-      name.textContent = trace.coloursAreMembers ? `${member.name} ${letter(i)}` : member.name;
+      const name = worded(`${short(member.name)} ${letter(i)}`, { x: LEFT - 6, y: i * lane + 12, "text-anchor": "end" });
       const figures = svg("text", { x: this.width - RIGHT + 6, y: i * lane + 12 });
-      const hit = svg("rect", { x: 0, y: i * lane, width: this.width, height: lane, class: "rbl-row" });
-      hit.addEventListener("mouseenter", () => this.shared.hover(member.name));
-      hit.addEventListener("mouseleave", () => this.shared.hover(null));
-      pieces.push(hit, name, figures);
+      const box = svg("rect", { x: 1, y: i * lane, width: this.width - 2, height: lane - 1 });
+      const hit = svg("g", { class: "rbl-row", role: "img", tabindex: i ? -1 : 0 }, box, titled(name, member.name), figures);
+      for (const [on, off] of [["mouseenter", "mouseleave"], ["focus", "blur"]]) {
+        hit.addEventListener(on, () => this.shared.hover(member.name));
+        hit.addEventListener(off, () => this.shared.hover(null));
+      }
+      hit.addEventListener("focus", () => { this.focused = i; });
+      pieces.push(hit);
       this.rows.push({ hit, figures });
     });
     this.memberCursor = svg("line", { y1: 0, y2: lanes.height, class: "rbl-cursor" });
@@ -506,13 +613,26 @@ class View {
     this.memberOverlay.setAttribute("height", lanes.height);
     this.memberOverlay.replaceChildren(...pieces, this.memberCursor);
     this.memberLegend.replaceChildren(...this.stateLegend());
-    if (!trace.members.length) this.lanes.parentElement.replaceChildren(html("p", {}, "No member ever started."));
+  }
+
+  // Up and down go from member to member; only one of them is a stop of the tab key.
+  walkMembers(event) {
+    const direction = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const next = this.rows[this.focused + direction];
+    if (!direction) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!next) return;
+    this.rows[this.focused].hit.setAttribute("tabindex", -1);
+    next.hit.setAttribute("tabindex", 0);
+    next.hit.focus();
   }
 
   stateLegend() {
     const seen = new Set(this.trace.members.flatMap((member) => member.states.map(([, state]) => state)));
-    return Object.entries(MEMBER_COLOURS).filter(([state, colour]) => colour && seen.has(state)).map(([state, colour]) =>
-      html("span", {}, html("i", { style: `background: ${colour}` }), state));
+    return Object.entries(MEMBER_COLOURS)
+      .filter(([state, colour]) => colour && seen.has(state))
+      .map(([state, colour]) => entry(colour, state));
   }
 
   drawBand() {
@@ -526,24 +646,31 @@ class View {
         x: this.x(at), y: 2, width: Math.max(1, this.x(until) - this.x(at)), height: 14,
         fill: GROUP_COLOURS[state] ?? "transparent", stroke: GROUP_COLOURS[state] ? "#444" : "none", "stroke-width": 0.5,
       });
-      const title = svg("title");
-      title.textContent = `${clockText(at)} ${state}`;
-      box.append(title);
-      pieces.push(box);
+      pieces.push(titled(box, `${clockText(at)} ${state}`));
     });
+    this.took = svg("g", { class: "rbl-took" });
     this.bandCursor = svg("line", { y1: 0, y2: 18, class: "rbl-cursor" });
     this.stateText = svg("text", { x: LEFT - 6, y: 13, "text-anchor": "end" });
     this.axis(pieces);
-    band.replaceChildren(...pieces, this.stateText, this.bandCursor);
+    this.nameMarks(pieces);
+    band.replaceChildren(...pieces, this.took, this.stateText, this.bandCursor);
   }
 
   axis(pieces) {
     const steps = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200].map((s) => 1000 * s);
     const step = steps.find((s) => s * this.scale >= 70) ?? 86400000;
     for (let at = 0; at <= this.clock.duration; at += step) {
-      const text = svg("text", { x: this.x(at), y: 28, "text-anchor": "middle", class: "rbl-tick" });
-      text.textContent = clockText(at).slice(0, -4);
-      pieces.push(text);
+      pieces.push(worded(clockText(at).slice(0, -4), { x: this.x(at), y: 32, "text-anchor": "middle" }));
+    }
+  }
+
+  // What came from outside, named below the axis where there is room.
+  nameMarks(pieces) {
+    let free = 0;
+    for (const [at, label] of this.trace.marks) {
+      if (this.x(at) < free) continue;
+      pieces.push(worded(`↑ ${short(label)}`, { x: this.x(at) - 4, y: 48, class: "rbl-happened" }));
+      free = this.x(at) + 7 * Math.min(LONGEST_NAME, label.length) + 16;
     }
   }
 
@@ -557,13 +684,13 @@ class View {
     this.machine.append(svg("defs", {}, marker));
     for (const [from, to] of moves) {
       const [[x1, y1], [x2, y2]] = [place[from], place[to]];
-      const [dx, dy] = [x2 - x1, y2 - y1];
-      const length = Math.hypot(dx, dy) || 1;
-      const [ux, uy] = [dx / length, dy / length];
-      const bend = moves.some(([a, b]) => a === to && b === from) ? 7 : 0;
+      const length = Math.hypot(x2 - x1, y2 - y1) || 1;
+      const [ux, uy] = [(x2 - x1) / length, (y2 - y1) / length];
+      const gap = Math.min(67 / Math.abs(ux), 12 / Math.abs(uy)); // to the border of a state's box
+      const side = moves.some(([a, b]) => a === to && b === from) ? 7 : 0;
       this.machine.append(svg("line", {
-        x1: x1 + ux * 24 - uy * bend, y1: y1 + uy * 14 + ux * bend,
-        x2: x2 - ux * 30 - uy * bend, y2: y2 - uy * 16 + ux * bend,
+        x1: x1 + ux * gap - uy * side, y1: y1 + uy * gap + ux * side,
+        x2: x2 - ux * gap - uy * side, y2: y2 - uy * gap + ux * side,
         class: "rbl-edge", "marker-end": `url(#${arrow})`,
       }));
     }
@@ -572,9 +699,7 @@ class View {
       const [x, y] = place[name];
       const group = svg("g", { class: "rbl-state" });
       group.append(svg("rect", { x: x - 66, y: y - 11, width: 132, height: 22, rx: 9 }));
-      const text = svg("text", { x, y: y + 4, "text-anchor": "middle" });
-      text.textContent = name;
-      group.append(text);
+      group.append(worded(name, { x, y: y + 4, "text-anchor": "middle" }));
       this.nodes[name] = group;
       this.machine.append(group);
     }
@@ -583,60 +708,59 @@ class View {
   drawRound(number) {
     const { trace, flow } = this;
     const round = trace.rounds[number];
-    this.sentence.textContent = round ? round.sentence : "before the first round";
+    this.heading.textContent = round ? `Round ${number + 1} of ${trace.rounds.length}` : "No round yet";
+    this.sentence.textContent = round ? round.sentence : this.beforeRounds();
     const counts = round?.counts ?? {};
     const shown = Object.entries(counts).filter(([, count]) => count).map(([what, count]) => `${what} ${count}`);
     const because = round ? `because ${round.causes.join("; ")}` : "";
     this.counts.textContent = [shown.join(", "), because].filter(Boolean).join(" · ");
-    const place = trace.circle.map(([x, y]) => [110 + x * 140, 22 + y * 166]);
-    const dense = trace.members.length > 24;
+    const place = trace.circle.map(([x, y]) => [160 + x * 140, 22 + y * 166]);
+    const dense = trace.members.length > MOST_NAMES;
+    const radius = !dense ? 12 : trace.members.length > MOST_INITIALS ? 2.5 : 5;
     const arrow = `${this.id}-flow`;
     const marker = svg("marker", {
-      id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto",
+      id: arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, orient: "auto",
       markerUnits: "userSpaceOnUse",
     }, svg("path", { d: "M0 0L8 4L0 8z", class: "rbl-arrowhead" }));
-    marker.setAttribute("markerWidth", 9);
-    marker.setAttribute("markerHeight", 9);
     const pieces = [svg("defs", {}, marker)];
     for (const [from, to, count] of round?.flows ?? []) {
       const [[x1, y1], [x2, y2]] = [place[from], place[to]];
       const length = Math.hypot(x2 - x1, y2 - y1) || 1;
       const [ux, uy] = [(x2 - x1) / length, (y2 - y1) / length];
-      const gap = dense ? 4 : 15;
+      const gap = radius + 3;
       pieces.push(svg("line", {
         x1: x1 + ux * gap, y1: y1 + uy * gap, x2: x2 - ux * gap, y2: y2 - uy * gap,
         class: "rbl-gave", "stroke-width": 1 + Math.log2(count + 1), "marker-end": `url(#${arrow})`,
       }));
-      if (!dense) {
-        const text = svg("text", { x: (x1 + x2) / 2 + 6, y: (y1 + y2) / 2 - 4, class: "rbl-count" });
-        text.textContent = count;
-        pieces.push(text);
-      }
+      if (!dense) pieces.push(worded(count, { x: (x1 + x2) / 2 + 6, y: (y1 + y2) / 2 - 4 }));
     }
     this.flowNodes = trace.members.map((member, i) => {
       const own = round?.members[i];
       const [x, y] = place[i];
-      const colour = trace.coloursAreMembers ? PALETTE[i] : "#bbbbbb";
+      const colour = trace.coloursAreMembers ? PALETTE[i] : GREY;
       const node = svg("g", { class: own ? "rbl-node" : "rbl-node rbl-absent" });
-      node.append(svg("circle", { cx: x, cy: y, r: dense ? 3 : 12, fill: colour }));
+      node.append(svg("circle", { cx: x, cy: y, r: radius, fill: colour }));
+      const ink = !dense && DARK.has(colour) ? "fill: #fff" : "";
+      const side = x >= 229 ? 1 : -1; // names are outside of the circle, where no arrow goes
+      const inside = dense ? [x + (x - 230) / 7, y + (y - 105) / 7] : [x, y];
+      if (trace.members.length <= MOST_INITIALS)
+        node.append(worded(letter(i), { x: inside[0], y: inside[1] + 4, "text-anchor": "middle", style: ink }));
       if (!dense) {
-        const ink = DARK.has(colour) ? "#fff" : "#000";
-        const text = svg("text", { x, y: y + 4, "text-anchor": "middle", style: `fill: ${ink}` });
-        text.textContent = letter(i);
-        const side = x >= 179 ? 1 : -1; // outside of the circle, where no arrow goes
-        const label = svg("text", { x: x + 16 * side, y: y + 4, "text-anchor": side > 0 ? "start" : "end" });
         const given = own ? own.revoked + own.lost : 0;
-        label.textContent = `${member.name}${given ? ` −${given}` : ""}${own?.assigned ? ` +${own.assigned}` : ""}`;
-        node.append(text, label);
+        const changes = `${given ? ` −${given}` : ""}${own?.assigned ? ` +${own.assigned}` : ""}`;
+        const anchor = side > 0 ? "start" : "end";
+        node.append(worded(`${short(member.name)}${changes}`, { x: x + 16 * side, y: y + 4, "text-anchor": anchor }));
       }
-      const title = svg("title");
-      title.textContent = member.name;
-      node.append(title);
+      titled(node, member.name);
       node.addEventListener("mouseenter", () => this.shared.hover(member.name));
       node.addEventListener("mouseleave", () => this.shared.hover(null));
       return node;
     });
     flow.replaceChildren(...pieces, ...this.flowNodes);
+  }
+
+  beforeRounds() {
+    return this.trace.rounds.length ? "before the first round" : "nobody ever asked to join: there was no round";
   }
 
   // --- what moves with time
@@ -649,15 +773,11 @@ class View {
       cursor?.setAttribute("x2", x);
     }
     trace.members.forEach((member, i) => {
-      const generation = valueAt(member.generations, at);
-      const state = valueAt(member.states, at) ?? "not started";
-      const lag = valueAt(member.lag, at);
-      const known = generation === undefined ? state : `g${generation} · ${valueAt(member.owned, at) ?? 0}`;
-      const late = lag === undefined ? "" : ` · lag ${Math.round(lag).toLocaleString("en")}`;
-      const text = state === "stopped" || state === "crashed" ? state : `${known}${late}`;
-      if (this.rows[i] && this.rows[i].text !== text) {
+      const text = this.memberText(member, at);
+      if (this.rows[i].text !== text) {
         this.rows[i].text = text;
         this.rows[i].figures.textContent = text;
+        this.rows[i].hit.setAttribute("aria-label", `${member.name}: ${text}`);
       }
     });
     const state = valueAt(trace.states, at) ?? "Empty";
@@ -669,7 +789,16 @@ class View {
       this.drawRound(round);
     }
     if (resting && this.by === "member") this.regroup();
-    if (resting) this.highlight(this.hovered);
+    if (resting || this.hovered !== null) this.highlight(this.hovered);
+  }
+
+  memberText(member, at) {
+    const state = valueAt(member.states, at) ?? "not started";
+    const generation = valueAt(member.generations, at);
+    if (!generation || state === "stopped" || state === "crashed") return state;
+    const lag = valueAt(member.lag, at);
+    const late = lag === undefined ? "" : ` · lag ${COUNT.format(lag)}`;
+    return `${state} g${generation} · ${valueAt(member.owned, at) ?? 0}${late}`;
   }
 
   regroup() {
@@ -691,27 +820,42 @@ class View {
     this.rows?.forEach(({ hit }, i) => hit.classList.toggle("rbl-hot", i === number));
     this.flowNodes?.forEach((node, i) => node.classList.toggle("rbl-hot", i === number));
     if (!this.highlights) return;
-    const boxes = [];
-    if (number >= 0 && this.trace.partitions <= TALLEST)
-      for (let p = 0; p < this.trace.partitions; p++)
-        if (this.trace.ownerAt(p, this.clock.at) === number)
-          boxes.push(svg("rect", {
-            x: LEFT - 4, y: this.row[p] * this.laneHeight, width: 4, height: Math.max(1, this.laneHeight - 1),
-          }));
-    this.highlights.replaceChildren(...boxes);
+    this.highlights.replaceChildren(...this.rowsOf(number).map((y) => svg("rect", {
+      x: LEFT - 4, y, width: 4, height: Math.max(1, this.laneHeight - 1), class: "rbl-hot",
+    })));
+    this.took.replaceChildren(...this.roundsOf(number).map((round) => svg("rect", {
+      x: this.x(round.began), y: 18, width: Math.max(2, this.x(round.stable ?? round.began) - this.x(round.began)),
+      height: 3, class: "rbl-hot",
+    })));
+  }
+
+  // Where the lanes are that a member owns now; of several on one line of pixels, one.
+  rowsOf(number) {
+    const { trace } = this;
+    const rows = new Set();
+    for (let p = 0; number >= 0 && p < trace.partitions; p++)
+      if (trace.ownerAt(p, this.clock.at) === number)
+        rows.add(this.laneHeight < 1 ? Math.floor(this.row[p] * this.laneHeight) : this.row[p] * this.laneHeight);
+    return [...rows];
+  }
+
+  // The rounds that a member took part in.
+  roundsOf(number) {
+    return number < 0 ? [] : this.trace.rounds.filter((round) => round.members[number]);
   }
 }
 
 // --- the whole widget
 
-function controls(clock, views, traces) {
+function controls(clock, views) {
   const button = (label, hint, act) => html("button", { type: "button", title: hint, "aria-label": hint, onclick: act }, label);
   const play = button("▶", "Play or pause (space)", () => clock.toggle());
   const slider = html("input", {
     type: "range", min: 0, max: clock.duration, step: 1, value: 0, class: "rbl-slider", "aria-label": "Time",
-    oninput: () => clock.set(Number(slider.value)),
+    oninput: () => clock.set(Number(slider.value), false),
+    onchange: () => clock.set(Number(slider.value)),
   });
-  const time = html("output", { class: "rbl-time" });
+  const time = html("span", { class: "rbl-time" });
   const speed = html("select", { "aria-label": "Speed", onchange: () => { clock.speed = Number(speed.value); } });
   for (const factor of [0.25, 0.5, 1, 2, 4]) {
     const option = html("option", { value: factor }, `${factor}×`);
@@ -724,11 +868,10 @@ function controls(clock, views, traces) {
   grouped.append(html("option", { value: "topic" }, "by topic"), html("option", { value: "member" }, "by member"));
   clock.listen((at) => {
     slider.value = at;
-    const round = traces[0]?.roundAt(at) ?? NOBODY;
-    const number = round === NOBODY ? "" : ` · round ${round + 1} of ${traces[0].rounds.length}`;
-    time.textContent = `${clockText(at)}${number}`;
-    slider.setAttribute("aria-valuetext", time.textContent);
+    time.textContent = clockText(at);
+    slider.setAttribute("aria-valuetext", [time.textContent, ...views.map((view) => view.heading.textContent)].join(", "));
     play.textContent = clock.playing ? "❚❚" : "▶";
+    play.setAttribute("aria-pressed", clock.playing);
   });
   return html("div", { class: "rbl-controls", role: "group", "aria-label": "Time" },
     button("|◀", "To the beginning (Home)", () => { clock.pause(); clock.set(0); }),
@@ -745,7 +888,8 @@ function figures(table) {
   const rows = table.metrics.map(({ name, cells }) =>
     html("tr", {}, html("th", { scope: "row" }, name), ...cells.map(({ text, best, difference }) =>
       html("td", best ? { class: "rbl-best" } : {}, text, difference ? html("small", {}, ` ${difference}`) : ""))));
-  return html("table", { class: "rbl-figures" }, html("thead", {}, head), html("tbody", {}, ...rows));
+  const made = html("table", { class: "rbl-figures" }, html("thead", {}, head), html("tbody", {}, ...rows));
+  return html("div", { class: "rbl-wide" }, made);
 }
 
 // Draws what a model says into an element; returns what undoes it.
@@ -762,7 +906,7 @@ function draw(model, element) {
   for (const trace of traces) views.push(new View(trace, clock, shared));
   const name = traces[0]?.scenario ?? "nothing to show";
   const root = html("div", { class: "rbl", tabindex: "0", role: "region", "aria-label": `Rebalances of ${name}` });
-  root.append(html("h2", {}, name), controls(clock, views, traces), ...views.map((v) => v.element), figures(model.get("figures")), live);
+  root.append(html("h2", {}, name), controls(clock, views), ...views.map((v) => v.element), figures(model.get("figures")), live);
   for (const error of model.get("errors") ?? []) root.append(html("p", { class: "rbl-error", role: "alert" }, error));
   root.addEventListener("keydown", (event) => {
     const acts = {
@@ -774,10 +918,11 @@ function draw(model, element) {
       ArrowDown: () => views[0]?.select(neighbour(views[0], 1)),
       ArrowUp: () => views[0]?.select(neighbour(views[0], -1)),
     };
-    const typing = ["SELECT", "INPUT"].includes(event.target.tagName) && event.key.startsWith("Arrow");
-    const pressing = event.target.tagName === "BUTTON" && event.key === " ";
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     event.stopPropagation(); // the notebook has keys of its own
-    if (typing || pressing || !acts[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+    const choosing = event.target.tagName === "SELECT";
+    const pressing = event.target.tagName === "BUTTON" && event.key === " ";
+    if (choosing || pressing || !acts[event.key]) return;
     event.preventDefault();
     acts[event.key]();
   });
@@ -789,12 +934,13 @@ function draw(model, element) {
     live.textContent = views.map((view) => `${view.trace.strategy}: ${view.sentence.textContent}`).join(". ");
   });
   element.replaceChildren(root);
-  const watch = new ResizeObserver(() => {
-    const width = root.clientWidth;
-    if (width && width !== views[0]?.seen) views.forEach((view) => { view.seen = width; view.resize(width - 4); });
-  });
+  const fit = () => {
+    const width = root.clientWidth || 904; // not in the page yet: resized when it is
+    views.forEach((view) => view.resize(width - 4));
+  };
+  const watch = new ResizeObserver(fit);
   watch.observe(root);
-  views.forEach((view) => view.resize((root.clientWidth || 904) - 4));
+  fit();
   const moved = () => { if (model.get("at") !== clock.at) clock.set(model.get("at")); };
   model.on("change:at", moved);
   clock.set(model.get("at") ?? 0);
@@ -816,12 +962,22 @@ function render({ model, el }) {
       undo = draw(model, el);
     } catch (problem) {
       undo = () => {};
-      el.replaceChildren(html("pre", { class: "rbl rbl-error", role: "alert" }, `This view failed: ${problem?.stack ?? problem}`));
+      el.replaceChildren(html("pre", { class: "rbl rbl-error", role: "alert" }, `This view failed: ${problem}`));
     }
   };
+  // One message may bring several of them: drawn once, when all are there.
+  let due = false;
+  const soon = () => {
+    if (!due) queueMicrotask(() => { due = false; again(); });
+    due = true;
+  };
+  const watched = ["change:views", "change:figures", "change:errors"];
   again();
-  model.on("change:views", again);
-  return () => { model.off("change:views", again); undo(); };
+  for (const change of watched) model.on(change, soon);
+  return () => {
+    for (const change of watched) model.off(change, soon);
+    undo();
+  };
 }
 
 export default { render };

@@ -1,0 +1,122 @@
+"""How long the browser takes to draw large groups, and to move the cursor over them.
+
+    python -m tests.benchmarks.jupyter
+
+*Bytes* is what goes from the kernel to the browser, *model* the time to make it. *Drawn* is from the call to
+the first frame that shows it; *frame* the time from a move of the slider to the frame that shows it, of 100
+moves; *by member* the same while lanes are grouped by member (regrouped when the cursor rests).
+"""
+
+import base64
+import json
+import shutil
+import sys
+from time import perf_counter
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from coordinator_core.registry import default_registry
+from coordinator_core.simulation.plan import plan
+from coordinator_core.simulation.scenario import parse_scenario
+from coordinator_core.simulation.trace import Trace
+from rebalance_jupyter.page import MODULE, STYLE
+from rebalance_jupyter.view_model import view_model
+
+MEMBERS, ROUNDS = 100, 20
+PARTITIONS = (1_000, 10_000)
+STRATEGIES = ("cooperative-sticky", "range")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+HEAD = ("partitions", "strategy", "bytes", "model", "drawn", "frame: median", "worst", "by member", "worst")
+
+MEASURE = """async ({ source, document: text, spans }) => {
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const { default: module } = await import(url);
+  const bytes = Uint8Array.from(atob(spans), (c) => c.charCodeAt(0));
+  const views = [{ document: JSON.parse(text), spans: new DataView(bytes.buffer) }];
+  const state = { views, figures: {}, errors: [], at: 0 };
+  const model = {
+    get: (name) => state[name], set: (name, value) => { state[name] = value; },
+    save_changes() {}, on() {}, off() {},
+  };
+  const el = document.body.appendChild(document.createElement("div"));
+  const shown = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const timed = async (act) => {
+    const began = performance.now();
+    act();
+    await shown();
+    return performance.now() - began;
+  };
+  await shown();
+  const drawn = await timed(() => module.render({ model, el }));
+  const scrub = async () => {
+    const slider = el.querySelector("input[type=range]");
+    const times = [];
+    for (let i = 1; i <= 100; i++)
+      times.push(await timed(() => {
+        slider.value = (slider.max * i) / 100;
+        slider.dispatchEvent(new Event("input"));
+      }));
+    times.sort((a, b) => a - b);
+    return [times[50], times[99]];
+  };
+  const byTopic = await scrub();
+  const grouping = el.querySelector("select[aria-label='Lanes grouped by']");
+  grouping.value = "member";
+  grouping.dispatchEvent(new Event("change"));
+  return [drawn, ...byTopic, ...(await scrub())];
+}"""
+
+
+def main() -> None:
+    """Print a table."""
+    browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser_path is None:
+        sys.exit(f"no browser; looked for {', '.join(BROWSERS)}")
+    _line(HEAD)
+    _line(["---"] * len(HEAD))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        for partitions in PARTITIONS:
+            for strategy in STRATEGIES:
+                page = browser.new_page(viewport={"width": 1200, "height": 900})
+                _line([f"{partitions:,}", strategy, *_measured(page, large(partitions, strategy))])
+                page.close()
+
+
+def large(partitions: int, strategy: str, members: int = MEMBERS, rounds: int = ROUNDS) -> Trace:
+    """A planned run in which members leave and come back, a minute between."""
+    changes = [{"leave": f"m-{i}"} if i % 2 == 0 else {"restart": f"m-{i - 1}"} for i in range(rounds - 1)]
+    document = {
+        "name": "large",
+        "duration": f"{rounds + 1}m",
+        "topics": {"t": {"partitions": partitions}},
+        "members": [{"id": "m", "count": members, "topics": ["t"]}],
+        "events": [{"at": f"{i}m", **change} for i, change in enumerate(changes, start=1)],
+    }
+    registry = default_registry()
+    return plan(parse_scenario(document, where="large", registry=registry), strategy, registry)
+
+
+def _measured(page: Page, trace: Trace) -> list[str]:
+    began = perf_counter()
+    model = view_model(trace)
+    took_ms = 1_000 * (perf_counter() - began)
+    data: dict[str, Any] = {
+        "source": MODULE.read_text(),
+        "document": json.dumps(model.document, separators=(",", ":")),
+        "spans": base64.b64encode(model.spans).decode(),
+    }
+    page.set_content(f"<!doctype html><style>{STYLE.read_text()}</style>")
+    times = page.evaluate(MEASURE, data)
+    return [f"{len(data['document']) + len(model.spans):,}", *(f"{t:,.0f} ms" for t in (took_ms, *times))]
+
+
+def _line(cells: Any) -> None:
+    sys.stdout.write(f"| {' | '.join(cells)} |\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

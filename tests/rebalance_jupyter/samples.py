@@ -1,0 +1,99 @@
+"""Scenarios that the tests of the notebook share, and what a trace says of itself, read in another way."""
+
+from functools import cache
+
+from coordinator_core import events as ev
+from rebalance_jupyter import run
+from rebalance_jupyter.view_model import view_model
+
+SCALE_OUT = """\
+name: scale-out
+duration: 3m
+topics:
+  clicks: {partitions: 6, rate: 600}
+members:
+  - {id: c1, topics: [clicks], process_rate: 400}
+  - {id: c2, topics: [clicks], process_rate: 400}
+events:
+  - {at: 30s, join: {id: c3, topics: [clicks], process_rate: 400}}
+  - {at: 90s, crash: c2}
+"""
+NOBODY = """\
+name: nobody
+duration: 20s
+topics:
+  t: {partitions: 3, rate: 10}
+members: []
+"""
+ALONE = """\
+name: alone
+duration: 20s
+topics:
+  t: {partitions: 1, rate: 10}
+members:
+  - {id: solo, topics: [t]}
+"""
+TOO_SHORT = """\
+name: too-short
+duration: 4s
+topics:
+  t: {partitions: 2, rate: 10}
+members:
+  - {id: m, count: 2, topics: [t]}
+"""
+CUT_OFF = """\
+name: cut-off
+duration: 3m
+topics:
+  t: {partitions: 4, rate: 600}
+members:
+  - {id: c, count: 3, topics: [t], process_rate: 400}
+events:
+  - {at: 30s, cut: c-1, for: 100s}
+  - {at: 90s, leave: c-2}
+"""
+CROWD = """\
+name: crowd
+duration: 1m
+topics:
+  t: {partitions: 40, rate: 400}
+members:
+  - {id: consumer-of-a-service-with-a-long-name, count: 14, topics: [t]}
+events:
+  - {at: 30s, leave: consumer-of-a-service-with-a-long-name-3}
+"""
+
+
+@cache
+def ran(scenario=SCALE_OUT, strategy="cooperative-sticky"):
+    return run(scenario, strategy)
+
+
+def spans_of(trace):
+    """[partition, owner's name, from, to] of the bytes, in their order."""
+    model = view_model(trace)
+    names = [member["name"] for member in model.document["members"]]
+    words = memoryview(model.spans).cast("i")
+    return [[words[i], names[words[i + 1]], words[i + 2], words[i + 3]] for i in range(0, len(words), 4)]
+
+
+def owned_at(trace, client, at_ms):
+    """What the last callbacks up to a time left a member with, by the trace's own words."""
+    owned = set()
+    for line in trace.events:
+        event = line.event
+        if line.at_ms > at_ms or getattr(event, "client", None) != client:
+            continue
+        if isinstance(event, ev.Assigned):
+            owned = {(topic, n) for topic, numbers in event.owned.items() for n in numbers}
+        elif isinstance(event, (ev.Revoked, ev.Lost)):
+            owned -= {(topic, n) for topic, numbers in event.partitions.items() for n in numbers}
+        elif isinstance(event, ev.MemberStopped):
+            owned = set()
+    return owned
+
+
+def clock(at_ms):
+    """As the page writes a time."""
+    seconds, ms = divmod(at_ms, 1_000)
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"

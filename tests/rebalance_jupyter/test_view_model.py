@@ -1,0 +1,265 @@
+"""What the page is given of a trace, beside what the trace says."""
+
+import json
+
+import pytest
+
+from coordinator_core import events as ev
+from coordinator_core.coordinator.states import LEGAL_MOVES
+from rebalance_jupyter.view_model import MOST_FIGURES, view_model
+from tests.coordinator_core.scoring.traces import assigned, joined, lost, revoked, round_at, started, trace_of
+from tests.rebalance_jupyter.samples import (
+    ALONE,
+    CUT_OFF,
+    NOBODY,
+    TOO_SHORT,
+    owned_at,
+    ran,
+    spans_of,
+)
+
+
+def named(model, name):
+    (found,) = [member for member in model.document["members"] if member["name"] == name]
+    return found
+
+
+def at(series, at_ms):
+    """The last value of [[at, value], ...] up to a time."""
+    return [value for when, value in series if when <= at_ms][-1]
+
+
+# --- spans
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_spans_are_what_members_own_by_their_callbacks(strategy):
+    trace = ran(strategy=strategy)
+    for at_ms in range(0, 180_000, 3_217):
+        drawn = {name: set() for name in ("c1", "c2", "c3")}
+        for partition, owner, from_ms, to_ms in spans_of(trace):
+            if from_ms <= at_ms < to_ms:
+                drawn[owner].add(("clicks", partition))
+        assert drawn == {name: owned_at(trace, name, at_ms) for name in drawn}
+
+
+def test_spans_are_in_order_of_partitions_and_of_their_beginning():
+    for trace in (ran(), ran(CUT_OFF, "range")):
+        keys = [(partition, from_ms) for partition, _, from_ms, _ in spans_of(trace)]
+        assert keys == sorted(keys)
+
+
+def test_whoever_was_cut_off_still_owns_while_others_do_and_the_spans_overlap_in_their_order():
+    two = {"t": [0]}
+    trace = trace_of(
+        (0, started("old", "t")),
+        (0, started("new", "t")),
+        round_at(1_000, 1, {"old": two, "new": {}}),
+        round_at(50_000, 2, {"new": two}),
+        (60_000, revoked("new", two)),
+        (70_000, lost("old", two)),
+        topics={"t": 1},
+    )
+    assert spans_of(trace) == [[0, "old", 1_000, 70_000], [0, "new", 50_000, 60_000]]
+    assert [each["flows"] for each in view_model(trace).document["rounds"]] == [[], [[0, 1, 1]]]
+
+
+def test_partitions_are_numbered_through_the_topics_in_their_order():
+    trace = trace_of(
+        (0, started("m", "a", "b")),
+        round_at(1_000, 1, {"m": {"b": [1], "a": [2]}}),
+        topics={"b": 2, "a": 3},
+    )
+    assert view_model(trace).document["topics"] == [
+        {"name": "a", "partitions": 3},
+        {"name": "b", "partitions": 2},
+    ]
+    assert [partition for partition, *_ in spans_of(trace)] == [2, 4]
+
+
+def test_spans_are_little_endian_words_of_four_bytes():
+    model = view_model(ran(ALONE))
+    words = [int.from_bytes(model.spans[i : i + 4], "little", signed=True) for i in range(0, 16, 4)]
+    assert len(model.spans) == 16
+    assert words[:2] == [0, 0]
+    assert words[3] == 20_000
+
+
+def test_ownership_without_length_is_not_sent():
+    trace = trace_of(
+        (0, started("m", "t")),
+        round_at(1_000, 1, {"m": {"t": [0]}}),
+        (1_000, revoked("m", {"t": [0]})),
+        topics={"t": 1},
+    )
+    assert view_model(trace).spans == b""
+
+
+# --- members
+
+
+def test_members_have_states_callbacks_generations_and_what_they_own():
+    trace = ran()
+    model = view_model(trace)
+    assert [member["name"] for member in model.document["members"]] == ["c1", "c2", "c3"]
+    for name in ("c1", "c2", "c3"):
+        member = named(model, name)
+        for when, count in member["owned"]:
+            assert count == len(owned_at(trace, name, when))
+        joins = [
+            e.event.generation
+            for e in trace.events
+            if isinstance(e.event, ev.Joined) and e.event.client == name
+        ]
+        assert [generation for _, generation in member["generations"]] == joins
+        calls = [
+            e.at_ms
+            for e in trace.events
+            if isinstance(e.event, (ev.Assigned, ev.Revoked, ev.Lost)) and e.event.client == name
+        ]
+        assert [when for when, *_ in member["calls"]] == calls
+    assert [state for _, state in named(model, "c2")["states"]][-1] == "crashed"
+    assert at(named(model, "c2")["owned"], 90_000) == 0
+
+
+def test_lag_is_what_was_measured():
+    trace = ran()
+    for line in trace.events:
+        if isinstance(line.event, ev.LagMeasured):
+            for name, lag in line.event.by_client.items():
+                last = [
+                    e.event
+                    for e in trace.events
+                    if e.at_ms <= line.at_ms and isinstance(e.event, ev.LagMeasured)
+                ]
+                assert at(named(view_model(trace), name)["lag"], line.at_ms) == round(
+                    last[-1].by_client.get(name, lag), 1
+                )
+
+
+def test_of_long_series_the_largest_of_each_stretch_is_sent():
+    measures = [
+        (
+            at_ms,
+            ev.LagMeasured(lag=0, max_lag=0, lag_record_seconds=0, duplicates=0, by_client={"m": float(lag)}),
+        )
+        for lag, at_ms in enumerate(range(0, 90_000, 30))
+    ]
+    trace = trace_of((0, started("m", "t")), measures, topics={"t": 1})
+    lag = named(view_model(trace), "m")["lag"]
+    assert len(lag) <= MOST_FIGURES
+    assert lag[-1][1] == len(measures) - 1
+
+
+def test_who_stands_still_is_paused_until_nothing_holds_it():
+    trace = trace_of(
+        (0, started("m", "t")),
+        round_at(1_000, 1, {"m": {"t": [0]}}),
+        (2_000, ev.MemberPaused(client="m")),
+        (3_000, ev.MemberCutOff(client="m")),
+        (4_000, ev.MemberReconnected(client="m")),
+        (7_000, ev.MemberResumed(client="m")),
+        (8_000, ev.ConsumerFailed(client="m", error="boom")),
+        topics={"t": 1},
+    )
+    member = named(view_model(trace), "m")
+    assert member["states"] == [
+        [0, "outside"],
+        [1_000, "stable"],
+        [2_000, "paused"],
+        [7_000, "stable"],
+        [8_000, "crashed"],
+    ]
+    assert member["owned"] == [[1_000, 1], [8_000, 0]]
+
+
+def test_who_starts_again_is_in_no_generation_until_it_joins():
+    trace = trace_of(
+        (0, started("m", "t")),
+        round_at(1_000, 1, {"m": {"t": [0]}}),
+        (2_000, ev.MemberStopped(client="m", how="closed")),
+        (3_000, started("m", "t")),
+        (4_000, joined("m", 2)),
+        (4_000, assigned("m", 2, {"t": [0]})),
+        topics={"t": 1},
+    )
+    member = named(view_model(trace), "m")
+    assert member["generations"] == [[1_000, 1], [3_000, 0], [4_000, 2]]
+    assert [state for _, state in member["states"]] == ["outside", "stable", "stopped", "outside", "stable"]
+
+
+# --- coordinator and rounds
+
+
+def test_states_of_the_group_are_those_of_the_trace():
+    trace = ran()
+    changes = [[e.at_ms, e.event.after] for e in trace.events if isinstance(e.event, ev.GroupStateChanged)]
+    assert view_model(trace).document["states"] == [[0, "Empty"], *changes]
+
+
+def test_the_machine_has_every_state_and_legal_move_and_no_two_in_one_place():
+    machine = view_model(ran()).document["machine"]
+    assert {name for name, *_ in machine["states"]} == {state.value for state in LEGAL_MOVES}
+    assert len({tuple(place) for _, *place in machine["states"]}) == len(LEGAL_MOVES)
+    moves = {(a.value, b.value) for a, after in LEGAL_MOVES.items() for b in after if a != b}
+    assert {tuple(move) for move in machine["moves"]} == moves
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_counts_of_a_round_are_those_of_its_callbacks(strategy):
+    trace = ran(strategy=strategy)
+    rounds = view_model(trace).document["rounds"]
+    ends = [each["began"] for each in rounds[1:]] + [trace.started.duration_ms + 1]
+    for each, until in zip(rounds, ends, strict=True):
+        inside = [e.event for e in trace.events if each["began"] <= e.at_ms < until]
+        for kind, key in ((ev.Revoked, "revoked"), (ev.Lost, "lost")):
+            listed = [numbers for e in inside if isinstance(e, kind) for numbers in e.partitions.values()]
+            assert each["counts"][key] == sum(map(len, listed))
+        added = [numbers for e in inside if isinstance(e, ev.Assigned) for numbers in e.added.values()]
+        assert each["counts"]["assigned"] == sum(map(len, added))
+        for key, count in each["counts"].items():
+            assert sum(member[key] for member in each["members"].values()) == count
+
+
+def test_flows_are_the_changes_of_owner_in_the_round_they_come_from():
+    rounds = view_model(ran()).document["rounds"]
+    assert [each["flows"] for each in rounds] == [[], [], [[0, 2, 1], [1, 2, 1]], [[1, 0, 1], [1, 2, 1]]]
+
+
+def test_rounds_have_a_leader_a_protocol_causes_and_a_sentence():
+    first, second, *_ = view_model(ran()).document["rounds"]
+    assert (first["leader"], first["protocol"]) == (0, "cooperative-sticky")
+    assert second["causes"] == ["c3 joined"]
+    assert second["sentence"].startswith("generation 2: c1 and c2 each give up 1 partition")
+
+
+def test_members_of_a_circle_have_places_within_it():
+    circle = view_model(ran()).document["circle"]
+    assert len(circle) == 3
+    assert all(0 <= part <= 1 for place in circle for part in place)
+
+
+# --- edges
+
+
+def test_nobody():
+    model = view_model(ran(NOBODY))
+    assert (model.document["members"], model.document["rounds"], model.document["circle"]) == ([], [], [])
+    assert model.document["end"]["state"] == "Empty"
+    assert model.spans == b""
+
+
+def test_one_member_stands_in_the_middle():
+    assert view_model(ran(ALONE)).document["circle"] == [[0.5, 0.5]]
+
+
+def test_a_group_that_never_became_stable():
+    document = view_model(ran(TOO_SHORT)).document
+    assert [each["stable"] for each in document["rounds"]] == [None]
+    assert document["end"]["state"] == "PreparingRebalance"
+
+
+@pytest.mark.parametrize("scenario", [NOBODY, ALONE, TOO_SHORT, CUT_OFF])
+def test_the_document_is_plain_json(scenario):
+    document = view_model(ran(scenario)).document
+    assert json.loads(json.dumps(document)) == document

@@ -1,0 +1,225 @@
+"""Workloads as they come: Parquet, JSON Lines, groups, folders of scenarios; and what is none is said."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_spark import read_workloads, score
+from rebalance_spark.chunks import todo
+from rebalance_spark.rows import Job
+from rebalance_spark.schema import WORKLOAD_COLUMNS, Fidelity
+from rebalance_spark.sizes import size_of_text
+from tests.rebalance_spark.workloads import collected, scenario, scored_here, write_parquet
+
+COLUMNS = [column.name for column in WORKLOAD_COLUMNS]
+RANGE = Job(("range",), Fidelity.PLAN)
+
+GROUP = {
+    "name": "shop",
+    "topics": {"orders": {"partitions": 3, "weights": [5, 1, 1]}, "idle": {"partitions": 2}},
+    "members": [
+        {"id": "a", "topics": ["orders"], "capacity": 100, "rack": "r1", "owned": [["orders", 0]]},
+        {"id": "b", "topics": ["orders", "idle"], "instance_id": "b-1"},
+    ],
+}
+
+
+def lines(path, *documents):
+    """A file with a document a line; text is a line as it is."""
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in documents]
+    path.write_text("".join(f"{text}\n" for text in texts))
+    return str(path)
+
+
+def by_id(workload):
+    return {row["scenario_id"]: row for row in workload.toArrow().to_pylist()}
+
+
+# --- Parquet
+
+
+def test_parquet_is_read_as_it_is_and_columns_of_others_are_left_out(spark, tmp_path):
+    path = tmp_path / "workload.parquet"
+    rows = {"colour": ["green"], "scenario": [scenario()], "members": [9], "scenario_id": ["x"]}
+    pq.write_table(pa.table(rows), path)
+    found = read_workloads(spark, str(path))
+    assert found.columns == ["scenario_id", "scenario", "members"]
+    assert found.collect() == [("x", scenario(), 9)]
+
+
+def test_a_folder_of_parquet_files_is_one_workload(spark, tmp_path):
+    for name in ("x", "y"):
+        write_parquet(tmp_path / f"{name}.parquet", {name: scenario()})
+    found = read_workloads(spark, str(tmp_path))
+    assert found.columns == COLUMNS
+    assert sorted(row.scenario_id for row in found.collect()) == ["x", "y"]
+
+
+@pytest.mark.parametrize("missing", ["scenario_id", "scenario"])
+def test_parquet_with_other_columns_is_refused_by_name(spark, tmp_path, missing):
+    there = {"scenario_id": "scenario", "scenario": "scenario_id"}[missing]
+    path = tmp_path / "other.parquet"
+    pq.write_table(pa.table({there: ["x"], "colour": ["green"]}), path)
+    with pytest.raises(InputError) as caught:
+        read_workloads(spark, str(path))
+    assert str(caught.value) == f"{path}: found the columns {there}, colour, expected {missing!r} among them"
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1 and nothing that follows from it"], ids=["empty", "cut off"])
+def test_a_file_that_is_no_parquet_is_refused_by_name(spark, tmp_path, content):
+    path = tmp_path / "broken.parquet"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="what cannot be read as Parquet") as caught:
+        read_workloads(spark, str(path))
+    assert caught.value.where == str(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_path_where_nothing_is_is_refused_by_name(spark, tmp_path):
+    with pytest.raises(InputError, match=r"missing\.parquet: found nothing there, expected Parquet or JSON"):
+        read_workloads(spark, str(tmp_path / "missing.parquet"))
+
+
+def test_a_url_where_nothing_is_is_refused_by_name(spark, tmp_path):
+    with pytest.raises(InputError, match=r"^file://.*/missing: found .*PATH_NOT_FOUND"):
+        read_workloads(spark, f"file://{tmp_path}/missing")
+
+
+# --- JSON Lines
+
+
+@pytest.fixture(scope="module")
+def mixed(spark, tmp_path_factory):
+    """One file with all that a line may be."""
+    wrong = {"name": "odd", "topics": {"orders": {"partitions": -1}}, "members": []}
+    path = lines(
+        tmp_path_factory.mktemp("lines") / "mixed.jsonl",
+        {"scenario_id": "as text", "scenario": scenario()},
+        {"scenario_id": "as object", "scenario": json.loads(scenario(partitions=7))},
+        {"scenario_id": 0, "scenario": scenario()},
+        {"scenario": scenario(partitions=9)},
+        json.loads(scenario(name="bare")),
+        "",
+        GROUP,
+        wrong,
+        "{nonsense",
+        '["a", "list"]',
+    )
+    return read_workloads(spark, path).toArrow().to_pylist()
+
+
+@pytest.fixture(scope="module")
+def scores(mixed):
+    texts = {row["scenario_id"]: row["scenario"] for row in mixed}
+    return {row["scenario_id"]: row for row in scored_here(RANGE, texts)}
+
+
+def test_each_line_but_an_empty_one_is_a_row_with_its_size(mixed):
+    assert len(mixed) == 9
+    assert all(list(row) == COLUMNS for row in mixed)
+    for row in mixed:
+        assert tuple(row[name] for name in COLUMNS[2:]) == size_of_text(row["scenario"])
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions"), [("as text", 4), ("as object", 7), ("0", 4), ("bare", 4), ("shop", 5)]
+)
+def test_a_scenario_may_be_text_an_object_the_line_itself_or_a_group(mixed, scores, name, partitions):
+    row = next(row for row in mixed if row["scenario_id"] == name)
+    assert row["partitions"] == partitions
+    assert scores[name]["status"] == "ok"
+
+
+def test_a_line_without_an_id_is_called_after_its_file_and_content(mixed, scores):
+    nameless = [row["scenario_id"] for row in mixed if row["scenario_id"].startswith("mixed.jsonl ")]
+    assert len(set(nameless)) == 3
+    assert sorted(scores[name]["status"] for name in nameless) == ["error", "error", "ok"]
+
+
+def test_a_group_becomes_a_scenario_in_which_its_first_member_leaves(mixed):
+    made = json.loads(next(row["scenario"] for row in mixed if row["scenario_id"] == "shop"))
+    assert made["topics"] == {"orders": {"partitions": 3, "rates": [5, 1, 1]}, "idle": {"partitions": 2}}
+    assert made["members"] == [
+        {"id": "a", "topics": ["orders"], "process_rate": 100, "rack": "r1"},
+        {"id": "b", "topics": ["orders", "idle"], "instance_id": "b-1"},
+    ]
+    assert made["events"] == [{"at": "5m", "leave": "a"}]
+
+
+def test_a_line_that_is_wrong_is_an_error_in_its_row_that_names_the_place(scores):
+    assert scores["odd"]["status"] == "error"
+    assert scores["odd"]["error"].startswith("odd: ")
+    wrong = sorted(row["error"] for name, row in scores.items() if row["status"] == "error")
+    assert len(wrong) == 3
+    assert all(name in " ".join(wrong) for name in ("mixed.jsonl ", "odd: "))
+
+
+def test_a_folder_of_lines_is_one_workload_and_spark_scores_it(spark, tmp_path):
+    lines(tmp_path / "a.jsonl", {"scenario_id": "one", "scenario": scenario()})
+    lines(tmp_path / "b.ndjson", GROUP, {"name": "odd", "topics": {}, "members": 3})
+    found = collected(score(read_workloads(spark, str(tmp_path)), ["range"], fidelity="plan", tasks=1))
+    assert {row["scenario_id"]: row["status"] for row in found} == {"one": "ok", "shop": "ok", "odd": "error"}
+
+
+def test_lines_that_are_the_same_have_the_same_id_and_cannot_be_told_apart(spark, tmp_path):
+    nameless = {key: value for key, value in GROUP.items() if key != "name"}
+    path = lines(tmp_path / "twice.jsonl", nameless, GROUP, nameless)
+    workload = read_workloads(spark, path)
+    ids = [row.scenario_id for row in workload.collect()]
+    assert len(ids) == 3
+    assert len(set(ids)) == 2
+    with pytest.raises(InputError, match=r"scenario_id 'twice\.jsonl -?\d+' 2 times, expected a different"):
+        todo(workload, RANGE, str(tmp_path / "scores"))
+
+
+@pytest.mark.parametrize("content", ["", "\n  \n"], ids=["empty", "blank"])
+def test_a_file_without_lines_is_refused_by_name(spark, tmp_path, content):
+    path = tmp_path / "none.jsonl"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"none\.jsonl: found no lines, expected JSON Lines: rows with"):
+        read_workloads(spark, str(path))
+
+
+# --- folders of scenarios
+
+
+def test_a_folder_of_documents_has_a_scenario_each_by_its_path_and_needs_no_other_file(spark, tmp_path):
+    folder = tmp_path / "scenarios"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "plain.yaml").write_text(
+        "name: plain\nduration: 1m\ntopics: {t: {partitions: 2, rate: 1}}\nmembers: [{id: a, topics: [t]}]\n"
+    )
+    (folder / "deep" / "measured.yml").write_text(
+        "name: measured\nduration: 2m\n"
+        "topics: {t: {partitions: 2, rates_csv: ../rates.csv, interval: 1m}}\n"
+        "members: [{id: a, topics: [t]}, {id: b, topics: [t]}]\n"
+    )
+    (folder / "rates.csv").write_text("minute,p0,p1\n0,60,120\n1,30,30\n")
+    (folder / "text.json").write_text(scenario())
+    (folder / "broken.yaml").write_text("name: broken\nduration: [\n")
+    (folder / "no-rates.yaml").write_text(
+        (folder / "deep" / "measured.yml").read_text().replace("../rates", "lost")
+    )
+    (folder / "notes.txt").write_text("not a scenario")
+    found = read_workloads(spark, str(folder)).toArrow().to_pylist()
+    for each in sorted(folder.rglob("*"), reverse=True):
+        each.rmdir() if each.is_dir() else each.unlink()
+    names = ["broken.yaml", "deep/measured.yml", "no-rates.yaml", "plain.yaml", "text.json"]
+    assert [row["scenario_id"] for row in found] == names
+    assert [row["members"] for row in found] == [0, 2, 2, 1, 2]
+    rows = scored_here(RANGE, {row["scenario_id"]: row["scenario"] for row in found})
+    assert [row["status"] for row in rows] == ["error", "ok", "error", "ok", "ok"]
+    assert rows[0]["error"].startswith("broken.yaml: line ")
+    assert rows[2]["error"].startswith("no-rates.yaml: topics.t.rates_csv: ")
+    measured = json.loads(found[1]["scenario"])["topics"]["t"]
+    assert measured == {"partitions": 2, "interval": "1m", "rates_rows": [[60.0, 120.0], [30.0, 30.0]]}
+
+
+def test_a_folder_with_nothing_in_it_is_refused_by_name(spark, tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(InputError, match="found a folder without scenarios") as caught:
+        read_workloads(spark, str(tmp_path))
+    assert caught.value.where == str(tmp_path)
