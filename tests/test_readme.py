@@ -80,6 +80,6 @@ def test_the_readme_has_every_column_of_scores():
 
 def test_the_readme_has_every_profile_of_generate():
     told = re.findall(
-        r"^\| `([a-z]+)` \|", README.split("| profile of `generate` |")[1].split("\n\n")[0], re.M
+        r"^\| `([a-z]+)` \|", README.split("| profile of `generate` |")[1].split("\n\n")[0], re.MULTILINE
     )
     assert told == list(default_registry().workloads())

@@ -76,8 +76,10 @@ class Lab(widgets.VBox):
         self.members = widgets.BoundedIntText(min=1, max=MOST_MEMBERS, description="members")
         self.partitions = widgets.BoundedIntText(min=1, max=MOST_PARTITIONS, description="partitions")
         self.rate = widgets.BoundedFloatText(min=0, max=1e9, description="records/s")
-        self.kind = widgets.Dropdown(options=_KINDS, description="event")
-        self.target = widgets.Combobox(description="member", layout=widgets.Layout(width="16em"))
+        self.kind = widgets.Dropdown(options=_KINDS, description="event", layout=widgets.Layout(width="19em"))
+        self.target = widgets.Combobox(
+            description="member", style={"description_width": "initial"}, layout=widgets.Layout(width="13em")
+        )
         self.add_event = widgets.Button(description="add at 0ms")
         self.event_error = widgets.HTML()
         self.run_button = widgets.Button(description="Run", button_style="primary", icon="play")
@@ -280,7 +282,8 @@ class Lab(widgets.VBox):
         if kind == "join":
             like = document["members"][0] if document["members"] else {"topics": list(document["topics"])}
             like = {k: v for k, v in like.items() if k not in ("count", "id", "instance_id")}
-            return {"join": {"id": target or f"new-{len(document.get('events') or [])}", **like}}
+            name = target or f"new-{len(document.get('events') or [])}"
+            return {"join": {"id": name, **deepcopy(like)}}  # a copy: YAML refers back to what comes twice
         if kind == "subscribe":
             return {"subscribe": target, "topics": list(document["topics"])}
         if kind in ("pause", "cut"):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LINES = (".jsonl", ".ndjson", ".json")
+_FOLDERS_OF_LINES = ("*.jsonl", "*.ndjson", "part-*.json")
+"""The last is how Spark calls what it writes as JSON."""
+
 _DOCUMENTS = (".yaml", ".yml", ".json")
 _EXPECTED = (
     "Parquet or JSON Lines with scenario_id and scenario, JSON Lines of groups,"
@@ -31,13 +34,14 @@ def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
 
     Parquet: a file, a folder or a URL of any file system Spark knows. JSON Lines (.jsonl, .ndjson, .json):
     rows with ``scenario_id`` and ``scenario``, text or an object; or groups in the format of
-    ``rebalance-lab assign``. A folder with .yaml, .yml or .json files: a scenario each, named by its path in
-    the folder; CSV files they name are read here. Raises InputError for anything else.
+    ``rebalance-lab assign``; a folder of such files too. A folder with .yaml, .yml or .json files: a
+    scenario each, named by its path in the folder; CSV files they name are read here. Raises InputError
+    for anything else.
     """
     check_workload(path)
     local = Path(path)
     if "://" not in path and local.is_dir() and not _has(local, "*.parquet"):
-        if _has(local, "*.jsonl") or _has(local, "*.ndjson"):
+        if any(_has(local, pattern) for pattern in _FOLDERS_OF_LINES):
             return _lines(spark, path)
         return _folder(spark, local)
     if path.endswith(_LINES):

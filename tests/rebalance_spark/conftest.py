@@ -1,4 +1,7 @@
-"""One Spark session for the run; commands called in the process get the same."""
+"""One Spark session for the run; commands called in the process get the same.
+
+It compiles no queries: that takes longer than the few rows of a test.
+"""
 
 import sys
 
@@ -9,7 +12,9 @@ from rebalance_spark import scoring, spark_session
 
 @pytest.fixture(scope="session")
 def spark():
-    session = spark_session("local[2]", name="tests")
+    plain = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    few = {"spark.sql.shuffle.partitions": "2"}
+    session = spark_session("local[2]", {**plain, **few}, name="tests")
     yield session
     session.stop()
 

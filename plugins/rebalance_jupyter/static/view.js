@@ -3,7 +3,7 @@
 
 const NS = "http://www.w3.org/2000/svg";
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"];
-const DARK = new Set(["#0072B2", "#009E73", "#D55E00"]);
+const DARK = new Set(["#0072B2"]); // white is read better on it; black on all others
 const BY_CHANGE = { kept: "#56B4E9", fresh: "#E69F00" };
 const MEMBER_COLOURS = {
   outside: null,
@@ -21,8 +21,8 @@ const GROUP_COLOURS = {
   Stable: "#009E73",
   Dead: "#D55E00",
 };
-const LEFT = 116;
-const RIGHT = 176;
+const LEFT = 124;
+const RIGHT = 190;
 const TALLEST = 600;
 const MOST_LETTERS = 3000;
 const LONGEST_NAME = 15;
@@ -398,7 +398,10 @@ class View {
       panel.addEventListener("click", (event) => this.goTo(this.timeUnder(event)));
     this.memberOverlay.addEventListener("keydown", (event) => this.walkMembers(event));
     if (!trace.partitions) this.ownership.parentElement.replaceChildren(html("p", {}, "No partitions."));
-    if (!trace.members.length) this.lanes.parentElement.replaceChildren(html("p", {}, "No member ever started."));
+    if (!trace.members.length) {
+      this.lanes.parentElement.replaceChildren(html("p", {}, "No member ever started."));
+      this.flow.remove();
+    }
     this.drawMachine();
   }
 
@@ -580,7 +583,6 @@ class View {
     lanes.height = Math.max(1, lane * trace.members.length);
     lanes.style.marginLeft = `${LEFT}px`;
     const context = lanes.getContext("2d");
-    const ink = getComputedStyle(this.element).color;
     const perMs = width / Math.max(1, this.clock.duration);
     const pieces = [];
     this.rows = [];
@@ -591,15 +593,13 @@ class View {
         context.fillStyle = MEMBER_COLOURS[state];
         context.fillRect(at * perMs, i * lane + 2, Math.max(1, (until - at) * perMs), lane - 5);
       });
-      context.fillStyle = ink;
-      for (const [at, kind] of member.calls) {
-        const y = kind === "assigned" ? i * lane : i * lane + lane - 4; // above: assigned; below: revoked, lost
-        context.fillRect(at * perMs - 1, y, 3, 3);
-      }
+      const ticks = member.calls.map(([at, kind]) =>
+        `M${(this.x(at) - 1.5).toFixed(1)} ${kind === "assigned" ? i * lane : i * lane + lane - 4}h3v3h-3z`);
+      pieces.push(svg("path", { class: "rbl-calls", d: ticks.join("") }));
       const name = worded(`${short(member.name)} ${letter(i)}`, { x: LEFT - 6, y: i * lane + 12, "text-anchor": "end" });
       const figures = svg("text", { x: this.width - RIGHT + 6, y: i * lane + 12 });
       const box = svg("rect", { x: 1, y: i * lane, width: this.width - 2, height: lane - 1 });
-      const hit = svg("g", { class: "rbl-row", role: "img", tabindex: i ? -1 : 0 }, box, titled(name, member.name), figures);
+      const hit = svg("g", { class: "rbl-row", role: "img", tabindex: i === this.focused ? 0 : -1 }, box, titled(name, member.name), figures);
       for (const [on, off] of [["mouseenter", "mouseleave"], ["focus", "blur"]]) {
         hit.addEventListener(on, () => this.shared.hover(member.name));
         hit.addEventListener(off, () => this.shared.hover(null));
@@ -612,7 +612,8 @@ class View {
     this.memberOverlay.setAttribute("width", this.width);
     this.memberOverlay.setAttribute("height", lanes.height);
     this.memberOverlay.replaceChildren(...pieces, this.memberCursor);
-    this.memberLegend.replaceChildren(...this.stateLegend());
+    const ticks = trace.members.length ? ["ticks above: assigned, below: revoked or lost"] : [];
+    this.memberLegend.replaceChildren(...this.stateLegend(), ...ticks);
   }
 
   // Up and down go from member to member; only one of them is a stop of the tab key.
@@ -740,7 +741,7 @@ class View {
       const colour = trace.coloursAreMembers ? PALETTE[i] : GREY;
       const node = svg("g", { class: own ? "rbl-node" : "rbl-node rbl-absent" });
       node.append(svg("circle", { cx: x, cy: y, r: radius, fill: colour }));
-      const ink = !dense && DARK.has(colour) ? "fill: #fff" : "";
+      const ink = dense ? "" : `fill: ${DARK.has(colour) ? "#fff" : "#000"}`;
       const side = x >= 229 ? 1 : -1; // names are outside of the circle, where no arrow goes
       const inside = dense ? [x + (x - 230) / 7, y + (y - 105) / 7] : [x, y];
       if (trace.members.length <= MOST_INITIALS)

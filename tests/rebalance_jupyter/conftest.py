@@ -1,0 +1,71 @@
+import shutil
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One browser without a window, for all tests."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the path")
+    with api.sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+class Tab:
+    """A tab, used again and again; with what was asked for and what went wrong in it."""
+
+    def __init__(self, browser, frozen, options):
+        self.page = browser.new_page(**{"viewport": {"width": 1000, "height": 800}, **options})
+        self.page.set_default_timeout(10_000)
+        self.problems, self.requests, self.opened = [], [], []
+        self.page.on(
+            "console", lambda said: self.problems.append(said.text) if said.type == "error" else None
+        )
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        if frozen:
+            self.page.clock.install()
+
+    def forget(self):
+        for noted in (self.problems, self.requests, self.opened):
+            noted.clear()
+
+
+@pytest.fixture(scope="session")
+def tabs():
+    """By the kind of screen."""
+    return {}
+
+
+@pytest.fixture
+def opened(browser, tabs, tmp_path):
+    """Open a view as a file. At the end: no error was logged, and nothing but the file was asked for.
+
+    ``frozen``: time goes on in the page only where the test lets it, by `page.clock`.
+    """
+    for tab in tabs.values():
+        tab.forget()
+
+    def open_page(view, *, frozen=False, **options):
+        key = repr((frozen, sorted(options.items())))
+        tab = tabs[key] = tabs.get(key) or Tab(browser, frozen, options)
+        path = tmp_path / f"view-{len(list(tmp_path.iterdir()))}.html"
+        path.write_text(view if isinstance(view, str) else view.to_html(), encoding="utf-8")
+        tab.opened.append(path.as_uri())
+        tab.page.mouse.move(0, 0)
+        tab.page.goto(path.as_uri())
+        if frozen:
+            tab.page.clock.pause_at(tab.page.evaluate("Date.now()") / 1_000 + 1)
+        return tab.page
+
+    yield open_page
+    for tab in tabs.values():
+        assert tab.problems == []
+        assert tab.requests == tab.opened

@@ -1,0 +1,99 @@
+"""Traces, comparisons and assignments where no widget runs."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from IPython.core.formatters import DisplayFormatter
+from IPython.core.interactiveshell import InteractiveShell
+
+from coordinator_core.model import GroupAssignment
+from coordinator_core.registry import default_registry
+from coordinator_core.scoring.comparison import Comparison, measure
+from rebalance_jupyter.display import (
+    MOST_LANES,
+    alert,
+    assignment_html,
+    picture,
+    register_formatters,
+    words,
+)
+from rebalance_jupyter.view_model import view_model
+from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg):
+    return [text.text for text in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_a_picture_is_an_svg_with_a_lane_for_each_partition():
+    svg = picture(ran())
+    assert texts(svg)[0] == "scale-out under cooperative-sticky"
+    assert [text for text in texts(svg) if text.startswith("clicks-")] == [f"clicks-{n}" for n in range(6)]
+    assert {"join c3", "crash c2"} <= set(texts(svg))
+
+
+def test_of_many_partitions_the_first_are_drawn_and_the_picture_says_so():
+    many = SCALE_OUT.replace("partitions: 6", "partitions: 70")
+    listed = texts(picture(ran(many, "range")))
+    assert listed[0].endswith(f"(the first {MOST_LANES} of 70 partitions)")
+    assert len([text for text in listed if text.startswith("clicks-")]) == MOST_LANES
+
+
+@pytest.mark.parametrize("scenario", [NOBODY, ALONE, TOO_SHORT])
+def test_small_traces_have_a_picture(scenario):
+    assert len(texts(picture(ran(scenario)))) >= 1
+
+
+def test_words_are_the_sentences_of_the_rounds():
+    lines = words(ran()).splitlines()
+    assert lines[0] == "scale-out under cooperative-sticky, seed 0"
+    assert [line.strip() for line in lines[1:-1]] == [
+        r["sentence"] for r in view_model(ran()).document["rounds"]
+    ]
+    assert lines[-1] == "ended Stable in generation 4"
+
+
+@pytest.mark.parametrize(
+    ("scenario", "last"),
+    [
+        (NOBODY, "nobody ever asked to join"),
+        (TOO_SHORT, "ended PreparingRebalance in generation 0"),
+        (ALONE, "ended Stable in generation 1"),
+    ],
+)
+def test_words_of_small_traces(scenario, last):
+    assert words(ran(scenario)).splitlines()[-1] == last
+
+
+def test_an_assignment_is_a_table_by_member():
+    given = GroupAssignment({"b<1>": [("t", n) for n in range(45)], "a": []})
+    table = assignment_html(given)
+    assert "b&lt;1&gt;" in table
+    assert "<td>45</td>" in table
+    assert "t-39 and 5 more" in table
+    assert "t-40" not in table
+    assert "<td>0</td>" in table
+
+
+def test_what_is_wrong_is_text():
+    assert "&lt;b&gt;" in alert("<b>")
+    assert 'role="alert"' in alert("x")
+
+
+def test_formatters_show_them_wherever_they_are_displayed():
+    shell = InteractiveShell.__new__(InteractiveShell)
+    shell.display_formatter = DisplayFormatter()
+    register_formatters(shell)
+    registry = default_registry()
+    measured = {trace.strategy: measure(trace, registry) for trace in (ran(strategy="range"), ran())}
+    comparison = Comparison("scale-out", 0, list(registry.metrics().values()), measured)
+
+    def formats(thing):
+        return shell.display_formatter.format(thing)[0]
+
+    assert formats(ran())["image/svg+xml"] == picture(ran())
+    assert formats(ran())["text/plain"] == words(ran())
+    assert "<th scope=col>range</th>" in formats(comparison)["text/html"]
+    assert "<td>1</td>" in formats(GroupAssignment({"m": [("t", 0)]}))["text/html"]

@@ -1,0 +1,209 @@
+"""The magics, in an IPython of this process."""
+
+import html
+import re
+import sys
+from types import ModuleType
+
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+from coordinator_core import events as ev
+from coordinator_core.registry import default_registry
+from rebalance_jupyter.display import picture, words
+from rebalance_jupyter.magics import DEFAULT_STRATEGIES
+from tests.rebalance_jupyter.samples import ALONE, SCALE_OUT, ran
+
+BUSIEST = """\
+class Busiest:
+    name = "busiest"
+    options = {"reverse": bool}
+
+    def __init__(self, reverse=False):
+        self.reverse = reverse
+
+    def assign(self, cluster, group):
+        members = sorted(group.sorted_members(), reverse=self.reverse)
+        owned = {member: [] for member in group}
+        for topic, info in cluster.topics.items():
+            owned[members[0]] += [(topic, p) for p in range(info.partitions)]
+        return owned
+
+def first_come(cluster, group):
+    return Busiest().assign(cluster, group)
+
+def fails(cluster, group):
+    raise ValueError("not <today>")
+"""
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """An IPython with the extension, in which nothing is left behind."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    config = Config({"HistoryManager": {"enabled": False}, "Completer": {"use_jedi": False}})
+    made = InteractiveShell.instance(config=config, user_module=ModuleType("__main__"))
+    made.run_line_magic("load_ext", "rebalance_jupyter")
+    yield made
+    made.restore_sys_module_state()
+    InteractiveShell.clear_instance()
+
+
+def run_cell(shell, source):
+    """Bundles that a cell displays; whatever it raises fails the test."""
+    with capture_output() as captured:
+        result = shell.run_cell(source)
+    result.raise_error()
+    assert captured.stderr == ""
+    return [output.data for output in captured.outputs]
+
+
+def read(bundle):
+    """What a person reads."""
+    return html.unescape(re.sub(r"<[^>]*>", "", bundle["text/html"]))
+
+
+def completed(shell, line, below=ALONE):
+    """What a notebook offers at the end of a cell's first line."""
+    with provisionalcompleter():
+        offered = [each.text for each in shell.Completer.completions(f"{line}\n{below}", len(line))]
+    return set(offered)
+
+
+def rebalance(shell, line, cell=ALONE):
+    return run_cell(shell, f"%%rebalance {line}\n{cell}")
+
+
+# --- %%rebalance
+
+
+def test_a_cell_is_a_scenario_and_two_strategies_are_compared(shell):
+    (bundle,) = rebalance(shell, "", SCALE_OUT)
+    assert bundle["text/plain"].splitlines() == [f"scale-out under {name}" for name in DEFAULT_STRATEGIES]
+    assert bundle["text/html"].count("<svg") == 2
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_one_strategy_is_shown_by_itself(shell):
+    (bundle,) = rebalance(shell, "-s sticky")
+    assert bundle["text/plain"] == "alone under sticky"
+
+
+def test_traces_are_put_into_a_variable_too(shell):
+    rebalance(shell, "-s range --strategy cooperative-sticky -o traces", SCALE_OUT)
+    assert shell.user_ns["traces"] == [ran(strategy="range"), ran()]
+
+
+def test_a_strategy_has_modifiers(shell):
+    rebalance(shell, "-s cooperative-sticky+static -o traces")
+    (trace,) = shell.user_ns["traces"]
+    assert trace.strategy == "cooperative-sticky+static"
+    (started,) = [line.event for line in trace.events if isinstance(line.event, ev.MemberStarted)]
+    assert started.instance_id is not None
+
+
+def test_a_class_of_a_cell_is_a_strategy_at_once_with_options_and_modifiers(shell):
+    run_cell(shell, BUSIEST)
+    two = ALONE.replace("id: solo", "id: solo, count: 2")
+    rebalance(shell, "-s Busiest -s Busiest+reverse=yes -s Busiest+static -o traces", two)
+    traces = shell.user_ns["traces"]
+    assert [trace.strategy for trace in traces] == ["Busiest", "Busiest+reverse=yes", "Busiest+static"]
+    assert {len(trace.started.topics) for trace in traces} == {1}
+    run_cell(shell, BUSIEST.replace("members[0]", "members[-1]"))
+    rebalance(shell, "-s Busiest -o again", two)
+    assert shell.user_ns["again"][0] != traces[0]  # the class as it is now, not as it was
+
+
+def test_a_function_of_a_cell_is_a_strategy_too(shell):
+    run_cell(shell, BUSIEST)
+    rebalance(shell, "-s first_come -o traces")
+    assert shell.user_ns["traces"][0].ended.group_state == "Stable"
+
+
+def test_what_is_installed_goes_before_what_a_cell_calls_by_the_same_name(shell):
+    run_cell(shell, "sticky = 5")
+    assert rebalance(shell, "-s sticky")[0]["text/plain"] == "alone under sticky"
+
+
+@pytest.mark.parametrize(
+    ("line", "cell", "problem"),
+    [
+        ("", "name: [\n", "scenario: line"),
+        ("", "name: x\n", "scenario: duration"),
+        ("", ALONE.replace("[t]", "[<b>]"), "<b>"),
+        ("", "name", "scenario"),
+        ("-s no-such", ALONE, "no-such"),
+        ("-s Unknown", ALONE, "Unknown"),
+        ("-s range+no-such", ALONE, "no-such"),
+        ("-s shown", ALONE, "shown"),
+    ],
+)
+def test_what_is_wrong_is_shown_in_a_line_and_nothing_is_kept(shell, line, cell, problem):
+    run_cell(shell, "shown = 3")
+    (bundle,) = rebalance(shell, f"{line} -o traces", cell)
+    assert problem in read(bundle)
+    assert "traces" not in shell.user_ns
+
+
+def test_a_strategy_that_fails_is_said_below_the_others(shell):
+    run_cell(shell, BUSIEST)
+    (bundle,) = rebalance(shell, "-s fails -s range -o traces")
+    assert "not <today>" in read(bundle)
+    assert bundle["text/html"].count("<svg") == 1
+    assert [trace.strategy for trace in shell.user_ns["traces"]] == ["range"]
+    (bundle,) = rebalance(shell, "-s fails")
+    assert read(bundle).startswith("fails: ")
+
+
+# --- what else the extension brings
+
+
+def test_plugins_are_listed_with_what_they_contribute(shell):
+    (bundle,) = run_cell(shell, "%rebalance_plugins")
+    registry = default_registry()
+    kinds = (registry.assignors(), registry.metrics(), registry.scenario_events(), registry.modifiers())
+    for records in kinds:
+        for name in records:
+            assert f"<b>{name}</b>" in bundle["text/html"]
+
+
+def test_a_trace_at_the_end_of_a_cell_is_a_picture_and_words(shell):
+    shell.user_ns["trace"] = ran()
+    (bundle,) = run_cell(shell, "display(trace)")
+    assert (bundle["image/svg+xml"], bundle["text/plain"]) == (picture(ran()), words(ran()))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("%%rebalance -s ", {"range", "cooperative-sticky", "Busiest"}),
+        ("%%rebalance -s ra", {"range"}),
+        ("%%rebalance -s coop", {"cooperative-sticky"}),
+        ("%%rebalance --strategy Bus", {"Busiest"}),
+        ("%%rebalance -s range -s  sti", {"sticky"}),
+        ("%%rebalance -s cooperative-sticky+sta", {"static"}),
+        ("%%rebalance -", {"-s"}),
+        ("%%rebalance -s range -", {"-s"}),
+    ],
+)
+def test_strategies_are_completed(shell, line, expected):
+    run_cell(shell, BUSIEST)
+    matches = completed(shell, line)
+    assert expected <= matches
+    if not line.endswith(" "):
+        assert matches == expected
+
+
+def test_options_of_an_assignor_are_completed_behind_a_plus(shell):
+    line = "%%rebalance -s optimal+"
+    registry = default_registry()
+    assert completed(shell, line) == {*registry.assignors()["optimal"].options, *registry.modifiers()}
+
+
+def test_the_magics_themselves_are_completed(shell):
+    assert completed(shell, "%rebalance_pl", "") == {"%rebalance_plugins"}
+    assert completed(shell, "%%rebal", "") == {"%%rebalance"}

@@ -1,0 +1,42 @@
+"""The notebooks run from top to bottom as they are in the repository: without outputs."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
+nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
+pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request):
+    return nbformat.read(request.param, as_version=4)
+
+
+def test_there_are_five():
+    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
+
+
+def test_it_is_kept_without_what_a_run_leaves(notebook):
+    nbformat.validate(notebook)
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [(cell.outputs, cell.execution_count) for cell in code] == [([], None)] * len(code)
+    assert [cell.metadata for cell in notebook.cells] == [{}] * len(notebook.cells)
+
+
+def test_it_runs_from_top_to_bottom(notebook):
+    if any("rebalance_spark" in cell.source for cell in notebook.cells) and not find_spec("pyspark"):
+        pytest.skip("pyspark is not installed")
+    folder = NOTEBOOKS[0].parent  # as the notebooks of a checkout do, it may look for files beside it
+    client = nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}})
+    client.execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert shown
+    errors = [output for output in shown if output.output_type == "error"]
+    alerts = [output for output in shown if 'role="alert"' in output.get("data", {}).get("text/html", "")]
+    assert errors == alerts == []

@@ -1,0 +1,282 @@
+"""``rebalance-lab generate``, ``score`` and ``report``, in this process."""
+
+import csv
+import io
+import sys
+import zipfile
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from coordinator_core.cli.main import run
+from rebalance_spark import findings
+from rebalance_spark.findings import Findings
+from rebalance_spark.page import as_page
+from rebalance_spark.rows import Job, Scorer, registry_with
+from rebalance_spark.schema import Fidelity, arrow_schema, score_columns
+from tests.rebalance_spark.workloads import read_scores, scenario, scored_here, write_parquet
+
+PLUGIN = """
+from assignors.{module} import {name}
+from coordinator_core.hookspecs import AssignorSpec, hookimpl
+
+
+@hookimpl
+def assignors():
+    return [AssignorSpec("{as_name}", {name})]
+"""
+RANGE = {"module": "range", "name": "RangeAssignor"}
+
+pytestmark = pytest.mark.usefixtures("spark", "few_tasks")
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def lab(monkeypatch, capfdbinary, search_path):
+    """Call the command in this process: arguments in, exit status and both outputs out."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["rebalance-lab", *map(str, arguments)])
+        capfdbinary.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            run()
+        sys.stdout.flush()
+        out, err = capfdbinary.readouterr()
+        return Answer(ended.value.code or 0, out.decode(), err.decode())
+
+    return call
+
+
+TEXTS = {"one": scenario(partitions=5), "two": scenario(partitions=7), "three": scenario(partitions=9)}
+
+
+@pytest.fixture
+def workload(tmp_path):
+    return write_parquet(tmp_path / "workload.parquet", TEXTS)
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    """A folder of scores, one of which is an error."""
+    job = Job(("range", "roundrobin"), Fidelity.PLAN)
+    columns = arrow_schema(score_columns(registry_with(())))
+    rows = [r for name, text in {**TEXTS, "wrong": "topics: ["}.items() for r in Scorer(job).rows(name, text)]
+    folder = tmp_path_factory.mktemp("scores")
+    pq.write_table(pa.Table.from_pylist(rows, schema=columns), folder / "part-0.parquet")
+    return folder
+
+
+# --- one after the other
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_a_workload_is_generated_and_scored_once(lab, tmp_path, form):
+    groups, out = tmp_path / "groups", tmp_path / "scores"
+    generate = ("generate", "--profile", "microservices", "--rows", 3, "--seed", 5, "--out", groups)
+    made = lab(*generate, "--format", form)
+    assert made == (0, f"3 scenarios of microservices, seed 5, in {groups}\n", "")
+    score = ("score", groups, "-s", "range", "-s", "sticky", "--fidelity", "plan", "--out", out)
+    first = lab(*score)
+    assert (first.status, first.err) == (0, "")
+    assert [line.split() for line in first.out.splitlines()] == [
+        ["strategy", "ok", "error", "timeout"],
+        ["range", "3", "0", "0"],
+        ["sticky", "3", "0", "0"],
+    ]
+    ids = {row["scenario_id"] for row in read_scores(out)}
+    assert ids == {f"microservices-5-{number}" for number in range(3)}
+    if form == "parquet":
+        files = sorted(out.iterdir())
+        assert lab(*score) == first
+        assert sorted(out.iterdir()) == files
+
+
+def test_rows_that_fail_are_a_warning_each_kind_and_the_status_is_1(lab, tmp_path):
+    texts = {"good": scenario(), "wrong": scenario(duration="soon"), "empty": "", "void": ""}
+    path = write_parquet(tmp_path / "workload.parquet", texts)
+    answer = lab("score", path, "-s", "range", "--fidelity", "plan", "--out", tmp_path / "scores")
+    assert answer.status == 1
+    assert answer.out.splitlines()[1].split() == ["range", "1", "3", "0"]
+    assert "warning: error in wrong: wrong: duration: found 'soon', expected" in answer.err
+    assert len(answer.err.splitlines()) == 3
+
+
+def test_modules_archives_and_wheels_are_sent_to_the_workers(lab, workload, tmp_path):
+    module, archive = tmp_path / "sent_module.py", tmp_path / "sent.zip"
+    wheel = tmp_path / "sent_wheel-1.5-py3-none-any.whl"
+    module.write_text(PLUGIN.format(**RANGE, as_name="from-module"))
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("sent_archive/__init__.py", "from assignors.range import RangeAssignor as Ranged\n")
+    with zipfile.ZipFile(wheel, "w") as made:
+        made.writestr("sent_wheel.py", PLUGIN.format(**RANGE, as_name="from-wheel"))
+        made.writestr(
+            "sent_wheel-1.5.dist-info/METADATA", "Metadata-Version: 2.1\nName: sent-wheel\nVersion: 1.5\n"
+        )
+        made.writestr("sent_wheel-1.5.dist-info/entry_points.txt", "[rebalance_lab]\nsent = sent_wheel\n")
+    names = ("from-module", "sent_archive:Ranged", "from-wheel")
+    answer = lab(
+        "score", workload, "--fidelity", "plan", "--out", tmp_path / "scores", "--plugin", "sent_module",
+        *(each for name in names for each in ("-s", name)),
+        *(each for path in (module, archive, wheel) for each in ("--py-files", path)),
+    )  # fmt: skip
+    assert (answer.status, answer.err) == (0, "")
+    rows = read_scores(tmp_path / "scores")
+    ranged = scored_here(Job(("range",), Fidelity.PLAN), TEXTS)
+    for name in names:
+        found = [row["moved_partitions"] for row in rows if row["strategy"] == name]
+        assert found == [row["moved_partitions"] for row in ranged]
+    assert {row["plugin_versions"] for row in rows} == {"sent-wheel 1.5, sent_module"}
+
+
+# --- reports
+
+
+def test_a_report_is_a_table_with_the_statistics_asked_for_and_the_front(lab, scores):
+    answer = lab("report", scores, "--stat", "mean", "--balance", "weighted_imbalance")
+    assert (answer.status, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("4 scenarios, plan fidelity (rebalance-lab ")
+    assert lines[1] == "2 rows have no figures (error or timeout); they do not count"
+    assert lines[3].split() == ["mean", "range", "roundrobin"]
+    assert lines[4].split() == ["rounds", "2", "2"]
+    front = next(line for line in lines if line.startswith("front"))
+    assert front.split() == ["front,", "of", "3", "scenarios", "moved_partitions", "weighted_imbalance"]
+
+
+def test_a_report_has_every_figure_as_csv(lab, scores):
+    answer = lab("report", scores, "--format", "csv")
+    assert (answer.status, answer.err) == (0, "")
+    rows = {(row["strategy"], row["metric"]): row for row in csv.DictReader(io.StringIO(answer.out))}
+    moves = {
+        row["scenario_id"]: row["moved_partitions"]
+        for row in read_scores(scores)
+        if row["strategy"] == "range" and row["status"] == "ok"
+    }
+    found = rows["range", "moved_partitions"]
+    assert found["rows"] == "3"
+    assert float(found["mean"]) == pytest.approx(sum(moves.values()) / 3)
+    assert float(found["worst"]) == max(moves.values()) == moves[found["worst_scenario"]]
+
+
+def test_a_report_is_a_page_that_may_also_be_written_to_a_file(lab, scores, tmp_path, monkeypatch):
+    page, nothing = tmp_path / "page.html", Findings(0, [], [], [], [], {}, {}, {}, [], 0, {})
+    monkeypatch.setattr(findings, "found_in", lambda *arguments: nothing)
+    answer = lab("report", scores, "--format", "html", "--html", page)
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out == page.read_text() == as_page(nothing)
+
+
+# --- wrong use
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--profile", "microservice"], "profile: found 'microservice', expected one of "),
+        (["--profile", "skewed", "--with", "colour"], "--with: found 'colour', expected NAME=VALUE"),
+        (["--profile", "skewed", "--with", "colour=green"], "profile 'skewed': found the option 'colour'"),
+        (["--profile", "replay", "--with", "members=1"], "profile 'replay': members: found '1', expected a"),
+        (["--profile", "skewed", "--conf", "=x"], "--conf: found '=x', expected NAME=VALUE"),
+        (["--profile", "skewed", "--plugin", "no_module"], "plugin 'no_module', import: ModuleNotFound"),
+        (
+            ["--profile", "skewed", "--conf", "spark.sql.shuffle.partitions=-1"],
+            "Spark: found a session that ",
+        ),
+    ],
+)
+def test_a_workload_that_cannot_be_generated_is_one_line_and_leaves_nothing(
+    lab, tmp_path, arguments, problem
+):
+    out = tmp_path / "out"
+    answer = lab("generate", "--rows", 1, "--out", out, *arguments)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: {problem}")
+    assert len(answer.err.splitlines()) == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("there", ["a file", "a folder of somebody", "a workload"])
+def test_what_is_there_is_not_written_over(lab, tmp_path, there):
+    out = tmp_path / "out"
+    if there == "a file":
+        out.write_text("mine")
+    else:
+        out.mkdir()
+        (out / ("part-0.parquet" if there == "a workload" else "notes.txt")).write_text("mine")
+        if there == "a workload":
+            (out / "_SUCCESS").touch()
+    answer = lab("generate", "--profile", "skewed", "--rows", 1, "--out", out)
+    assert answer == (
+        2,
+        "",
+        f"error: --out: found {out}, which exists, expected a folder that does not exist yet\n",
+    )
+    left = out if out.is_file() else next(path for path in out.iterdir() if path.name != "_SUCCESS")
+    assert left.read_text() == "mine"
+
+
+def test_what_an_interrupted_run_left_is_written_over(lab, tmp_path):
+    out = tmp_path / "out"
+    (out / "_temporary").mkdir(parents=True)
+    assert lab("generate", "--profile", "skewed", "--rows", 1, "--out", out).status == 0
+    assert pq.read_table(out).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["missing", "--out", "out"], "missing: found nothing there, expected Parquet or JSON Lines"),
+        (["workload.parquet", "--out", "file"], "--out: found file, which is a file, expected a folder"),
+        (["workload.parquet", "--out", "out", "-s", "rang"], "strategy: found 'rang', expected one of "),
+        (["workload.parquet", "--out", "out", "--fidelity", "plam"], "fidelity: found 'plam', expected one"),
+        (["workload.parquet", "--out", "out", "--conf", "x"], "--conf: found 'x', expected NAME=VALUE"),
+        (["workload.parquet", "--out", "out", "--py-files", "x.py"], "--py-files x.py: found nothing there"),
+        (["workload.parquet", "--out", "out", "--plugin", "no_module"], "plugin 'no_module', import: Mod"),
+        (["file.parquet", "--out", "out"], "file.parquet: found what cannot be read as Parquet"),
+        (
+            ["workload.parquet", "--out", "paint"],
+            "paint: found the columns colour, expected scores, or nothing",
+        ),
+    ],
+)
+def test_a_workload_that_cannot_be_scored_is_one_line(
+    lab, workload, tmp_path, monkeypatch, arguments, problem
+):
+    for name in ("file", "file.parquet"):
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "paint").mkdir()
+    pq.write_table(pa.table({"colour": ["green"]}), tmp_path / "paint" / "paint.parquet")
+    monkeypatch.chdir(tmp_path)
+    for_java = ("workload.parquet", "file.parquet", "paint")  # which does not know of another working folder
+    answer = lab("score", *(str(tmp_path / each) if each in for_java else each for each in arguments))
+    assert (answer.status, answer.out) == (2, "")
+    assert problem in answer.err
+    assert len(answer.err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("there", ["nothing", "a file", "an empty folder"])
+def test_where_no_scores_are_there_is_nothing_to_report(lab, tmp_path, there):
+    folder = tmp_path / "scores"
+    if there == "a file":
+        folder.write_text("")
+    elif there == "an empty folder":
+        folder.mkdir()
+    expected = "a folder that `rebalance-lab score` wrote"
+    assert lab("report", folder) == (2, "", f"error: {folder}: found no scores, expected {expected}\n")
+
+
+def test_a_page_that_cannot_be_written_and_a_metric_there_is_not_are_refused(lab, scores, tmp_path):
+    answer = lab("report", scores, "--html", tmp_path / "nowhere" / "page.html")
+    assert (answer.status, answer.out) == (2, "")
+    assert "found a path that cannot be written (No such file or directory)" in answer.err
+    answer = lab("report", scores, "--balance", "colour")
+    assert (answer.status, answer.out) == (2, "")
+    assert "found 'colour', expected one of rounds, moved_partitions" in answer.err
