@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-TOGETHER = "tests/rebalance_spark/"
+ON_SPARK = ("chunks", "commands", "data_source", "scoring", "sources", "summaries")
+TOGETHER = tuple(f"tests/rebalance_spark/test_{name}.py" for name in ON_SPARK)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -14,6 +15,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return TOGETHER if nodeid.startswith(TOGETHER) else nodeid
+            return "spark" if nodeid.startswith(TOGETHER) else nodeid
 
     return Together(config, log)

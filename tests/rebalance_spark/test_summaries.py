@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_spark import findings, pareto, summaries, summary, wins
-from rebalance_spark.findings import Figures, OnFront, found_in
+from rebalance_spark.findings import Figures, found_in
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
 from rebalance_spark.summaries import metric_names, quantiles, statuses
 
@@ -209,10 +209,11 @@ def test_findings_have_what_the_summaries_say(found, scores):
 
 
 def test_the_front_of_findings_is_sorted_by_moves(found, plane):
-    rows = sorted(plane, key=lambda r: (r.moved_partitions, r.imbalance))
-    assert list(found.front) == [
-        OnFront(r.strategy, r.moved_partitions, r.imbalance, r.on_front) for r in rows
-    ]
+    assert [each.moves for each in found.front] == sorted(each.moves for each in found.front)
+    expected = {r.strategy: (r.moved_partitions, r.imbalance, r.on_front) for r in plane}
+    assert {
+        each.strategy: pytest.approx((each.moves, each.balance, each.on_front)) for each in found.front
+    } == expected
     assert found.common == rows[0].scenarios
     assert found.balance == "imbalance"
 
