@@ -209,12 +209,13 @@ def test_findings_have_what_the_summaries_say(found, scores):
 
 
 def test_the_front_of_findings_is_sorted_by_moves(found, plane):
-    assert [each.moves for each in found.front] == sorted(each.moves for each in found.front)
-    expected = {r.strategy: (r.moved_partitions, r.imbalance, r.on_front) for r in plane}
-    assert {
-        each.strategy: pytest.approx((each.moves, each.balance, each.on_front)) for each in found.front
-    } == expected
-    assert found.common == rows[0].scenarios
+    moves = [each.moves for each in found.front]
+    assert moves == sorted(moves)
+    by_strategy = {r.strategy: (r.moved_partitions, r.imbalance, r.on_front) for r in plane}
+    assert sorted(by_strategy) == sorted(each.strategy for each in found.front)
+    for each in found.front:
+        assert (each.moves, each.balance, each.on_front) == pytest.approx(by_strategy[each.strategy])
+    assert found.common == plane[0].scenarios
     assert found.balance == "imbalance"
 
 
