@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 120.0
 TASKS_PER_CORE = 8
+FEWEST_PER_CORE = 4
+TASK_MS = 1_000
+"""What a task should cost at least, by the estimate: to begin one costs some 50 ms."""
+
 _LARGE_SHARE = 0.25
 """A row that alone costs such a share of a task is a task of its own."""
 
@@ -37,7 +41,7 @@ def score(
     ``events``. `fidelity`: ``protocol`` simulates every message, ``plan`` computes the assignments alone.
     `timeout`: seconds for a scenario under a strategy, 0 for ever. `seed`: in place of each scenario's.
     `plugins`: modules to register that are not installed as plugins but can be imported by the workers.
-    `tasks`: into how many tasks small rows are put; eight a core when not given.
+    `tasks`: into how many tasks small rows are put; four to eight a core when not given.
 
     Whatever a row contains, it gets its rows, with a status. Nothing is collected; one small aggregation
     runs at once, for what the tasks will cost. Raises InputError for strategies and columns there are not.
@@ -102,11 +106,12 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     from pyspark.sql import functions as sf
 
     spark = units.sparkSession
-    count = tasks or TASKS_PER_CORE * cores(spark)
     strategies = len(job.strategies)
     times = sf.when(sf.col("which") == ALL, strategies).otherwise(1)
     sized = units.withColumn("cost", estimated_cost(job.fidelity) * times)
-    load = _load(sized, count)
+    histogram = _histogram(sized)
+    count = tasks or _tasks(histogram, cores(spark))
+    load = _load(histogram, count)
     id_hash = sf.xxhash64("scenario_id", "which")
     small = sized.where(sf.col("cost") < load.large_from)
     placed = small.withColumn("task", (sf.pmod(id_hash, sf.lit(count)) + load.large * strategies).cast("int"))
@@ -122,15 +127,24 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     return together.repartitionById(load.large * strategies + count, "task").select(*UNIT_COLUMNS)
 
 
-def _load(sized: "DataFrame", tasks: int) -> _Load:
-    """From a histogram of costs by powers of two: a row a power comes to the driver, not a row a scenario."""
+def _histogram(sized: "DataFrame") -> list[Any]:
+    """(power of two, rows that cost at least so much, their cost): a row a power, not a row a scenario."""
     from pyspark.sql import functions as sf
 
     power = sf.floor(sf.log2("cost")).cast("int")
-    rows: list[Any] = sized.groupBy(power.alias("power")).agg(sf.count("*"), sf.sum("cost")).collect()
-    total = sum(cost for _, _, cost in rows)
+    return sized.groupBy(power.alias("power")).agg(sf.count("*"), sf.sum("cost")).collect()
+
+
+def _tasks(histogram: list[Any], cores: int) -> int:
+    """For small rows, when nobody asks for a number."""
+    worth = int(sum(cost for _, _, cost in histogram)) // TASK_MS
+    return cores * min(TASKS_PER_CORE, max(FEWEST_PER_CORE, worth // cores))
+
+
+def _load(histogram: list[Any], tasks: int) -> _Load:
+    total = sum(cost for _, _, cost in histogram)
     limit = _LARGE_SHARE * total / tasks
-    large = [(power, count) for power, count, _ in rows if 2.0**power >= limit]
+    large = [(power, count) for power, count, _ in histogram if 2.0**power >= limit]
     if not large:
         return _Load(total, float("inf"), 0)
     return _Load(total, 2.0 ** min(power for power, _ in large), sum(count for _, count in large))

@@ -27,8 +27,9 @@ def spark_session(
 ) -> "SparkSession":
     """The session that there is, or a new one; `conf` goes before everything set here.
 
-    `master` is ``local[*]`` when neither it, `conf` nor spark-submit says otherwise. The generator of
-    workloads is registered. Raises InputError where PySpark or a Java is missing, or Spark does not start.
+    `master` is ``local[*]`` when neither it, `conf` nor spark-submit says otherwise. Of a session that
+    there is only what batches for Python need is set, and `conf`. The generator of workloads is
+    registered. Raises InputError where PySpark or a Java is missing, or Spark does not start.
     """
     try:
         from pyspark.sql import SparkSession
@@ -38,14 +39,14 @@ def spark_session(
 
     asked = dict(conf or {})
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted:
+    starts = not submitted and SparkSession.getActiveSession() is None
+    if starts:
         asked.setdefault("spark.master", retrying(master or "local[*]"))
         if asked["spark.master"].startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             asked = {**_local_settings(), **asked}
-    elif master is not None:
+    elif submitted and master is not None:
         asked["spark.master"] = master
-    starts = not submitted and SparkSession.getActiveSession() is None
     settings = {**_settings(), **asked}
     builder: Any = SparkSession.builder.appName(name)
     for key, value in settings.items():
@@ -99,7 +100,6 @@ def _settings() -> dict[str, str]:
     return {
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH),
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-        "spark.sql.parquet.compression.codec": "zstd",
     }
 
 
@@ -118,6 +118,7 @@ def _local_settings() -> dict[str, str]:
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": java,
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.session.timeZone": "UTC",
     }
 

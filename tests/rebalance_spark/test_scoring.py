@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from coordinator_core.errors import InputError, PluginError
-from rebalance_spark import score
+from rebalance_spark import score, spark_session
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import Fidelity, Status, score_columns, spark_schema
 from rebalance_spark.scoring import spread, units
@@ -257,3 +257,18 @@ def test_rows_that_cost_the_same_are_in_as_many_tasks_as_asked_for(spark):
     load = Counter(row.task for row in rows.collect())
     assert set(load) == {0, 1, 2, 3}
     assert sum(load.values()) == 60
+
+
+# --- sessions
+
+
+def test_a_session_that_there_is_keeps_its_settings(spark):
+    kept = ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions", "spark.master")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        before = [spark.conf.get(key) for key in kept]
+        again = spark_session("local[7]")
+        assert [again.conf.get(key) for key in kept] == before
+        assert spark_session(conf={"spark.sql.session.timeZone": "UTC"}).conf.get(kept[0]) == "UTC"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
