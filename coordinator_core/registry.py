@@ -357,9 +357,14 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> InputError:
     return InputError(what, repr(name), f"one of {', '.join(names)}{hint}")
 
 
-@cache
-def default_registry() -> Registry:
-    """The registry of everything installed; loaded once a process."""
+def installed_registry() -> Registry:
+    """A new registry of everything installed, for whoever adds to it."""
     registry = Registry()
     registry.load(entry_points(group=PROJECT))
     return registry
+
+
+@cache
+def default_registry() -> Registry:
+    """The registry of everything installed; loaded once a process."""
+    return installed_registry()

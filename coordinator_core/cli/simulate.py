@@ -14,9 +14,8 @@ from coordinator_core.cli.output import ExitStatus, check_path, complain, give_u
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.registry import default_registry
-from coordinator_core.scoring.history import History
-from coordinator_core.scoring.picture import ownership_svg
 from coordinator_core.scoring.rounds import Happened, Listed, Round, told
+from coordinator_core.scoring.trace_picture import trace_svg
 from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.trace import Trace
 
@@ -65,7 +64,7 @@ def simulate(
     if trace is not None:
         write_whole(trace, ran.trace.encode())
     if picture is not None:
-        write_whole(picture, _picture(ran.trace).encode())
+        write_whole(picture, trace_svg(ran.trace, most_lanes=MOST_LANES).encode())
     if output is Format.jsonl:
         stdout().out(ran.trace.encode().decode().rstrip("\n"))
     elif output is Format.json:
@@ -157,12 +156,3 @@ def _clock(at_ms: int) -> str:
     hours, rest = divmod(at_ms, 3_600_000)
     minutes, rest = divmod(rest, 60_000)
     return f"{hours}:{minutes:02}:{rest / 1_000:06.3f}".rjust(12)
-
-
-def _picture(trace: Trace) -> str:
-    history = History(trace)
-    lanes = dict(sorted(history.spans.items())[:MOST_LANES])
-    title = f"{trace.scenario} under {trace.strategy}"
-    if len(history.spans) > MOST_LANES:
-        title += f" (the first {MOST_LANES} of {len(history.spans):,} partitions)"
-    return ownership_svg(lanes, title=title, from_ms=0, to_ms=trace.started.duration_ms, marks=history.marks)

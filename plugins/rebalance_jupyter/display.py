@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_core.model import GroupAssignment
 from coordinator_core.scoring.comparison import Comparison, as_html
-from coordinator_core.scoring.history import History
-from coordinator_core.scoring.picture import ownership_svg
 from coordinator_core.scoring.rounds import Round, told
+from coordinator_core.scoring.trace_picture import trace_svg
 from coordinator_core.simulation.trace import Trace
 from rebalance_jupyter.words import sentence
 
@@ -21,12 +20,7 @@ MOST_LANES = 60
 
 def picture(trace: Trace) -> str:
     """Who worked on which partition when, as an SVG element."""
-    history = History(trace)
-    lanes = dict(sorted(history.spans.items())[:MOST_LANES])
-    title = f"{trace.scenario} under {trace.strategy}"
-    if len(history.spans) > MOST_LANES:
-        title += f" (the first {MOST_LANES} of {len(history.spans):,} partitions)"
-    return ownership_svg(lanes, title=title, from_ms=0, to_ms=trace.started.duration_ms, marks=history.marks)
+    return trace_svg(trace, most_lanes=MOST_LANES)
 
 
 def words(trace: Trace) -> str:

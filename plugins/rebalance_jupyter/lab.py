@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from html import escape
 from pathlib import Path
 from threading import Event, Thread
@@ -11,14 +12,14 @@ import ipywidgets as widgets
 import yaml
 
 from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.hookspecs import Strategy
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.simulation.durations import format_duration
-from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario
 from coordinator_core.simulation.scenario_files import load_scenario_text, read_document, read_text
 from coordinator_core.simulation.trace import Trace
 from rebalance_jupyter.display import alert
-from rebalance_jupyter.views import RebalanceView, figures_of, with_pictures
+from rebalance_jupyter.views import RebalanceView, figures_of, run_each, with_pictures
 
 EXAMPLE = """\
 name: bench
@@ -132,12 +133,12 @@ class Lab(widgets.VBox):
         """Run every strategy on the scenario; what is wrong is shown, not raised."""
         if self._thread is not None and self._thread.is_alive():
             return
-        scenario, names = self._scenario(), self._names()
-        if scenario is None or not names:
+        scenario, strategies = self._scenario(), self._chosen()
+        if scenario is None or not strategies:
             return
         self._cancelled.clear()
         self.run_button.disabled, self.cancel_button.disabled = True, False
-        self._thread = Thread(target=self._run, args=(scenario, names), daemon=True)
+        self._thread = Thread(target=self._run, args=(scenario, strategies), daemon=True)
         self._thread.start()
         if wait:
             self._thread.join()
@@ -146,25 +147,16 @@ class Lab(widgets.VBox):
         """Stop the run that is under way; the last good result stays."""
         self._cancelled.set()
 
-    def _run(self, scenario: Scenario, names: Sequence[str]) -> None:
-        traces: list[Trace] = []
-        errors: list[str] = []
+    def _run(self, scenario: Scenario, strategies: Sequence[Strategy]) -> None:
         try:
-            for number, name in enumerate(names):
-                self.status.value = f"{escape(name)} ..."
-                try:
-                    traces.append(
-                        simulate(
-                            scenario, name, self._registry, progress=self._look(number, len(names), scenario)
-                        )
-                    )
-                except RebalanceLabError as problem:
-                    errors.append(f"{name}: {problem}")
+            traces, errors = run_each(
+                scenario, strategies, self._registry, partial(self._look, scenario, strategies)
+            )
             if traces:
                 self.view.show(traces, figures=figures_of(traces, self._registry), errors=errors)
             else:
                 self.view.errors = errors
-            self.status.value = f"{len(traces)} of {len(names)} strategies ran" if errors else ""
+            self.status.value = f"{len(traces)} of {len(strategies)} strategies ran" if errors else ""
         except _CancelledError:
             self.status.value = "cancelled; this is the result before"
         except Exception as problem:
@@ -173,13 +165,11 @@ class Lab(widgets.VBox):
             self.progress.value = 0
             self.run_button.disabled, self.cancel_button.disabled = False, True
 
-    def _look(self, number: int, count: int, scenario: Scenario) -> Callable[[int], None]:
-        def look(at_ms: int) -> None:
-            if self._cancelled.is_set():
-                raise _CancelledError
-            self.progress.value = round(100 * (number + at_ms / scenario.duration_ms) / count)
-
-        return look
+    def _look(self, scenario: Scenario, strategies: Sequence[Strategy], number: int, at_ms: int) -> None:
+        if self._cancelled.is_set():
+            raise _CancelledError
+        self.status.value = f"{escape(strategies[number].name)} ..."
+        self.progress.value = round(100 * (number + at_ms / scenario.duration_ms) / len(strategies))
 
     def _scenario(self) -> Scenario | None:
         try:
@@ -193,16 +183,16 @@ class Lab(widgets.VBox):
     def _parsed(self, text: str) -> Scenario:
         return load_scenario_text(text, "scenario", base_dir=self._base_dir, registry=self._registry)
 
-    def _names(self) -> list[str]:
+    def _chosen(self) -> list[Strategy]:
+        """The strategies, or none where one of them is wrong."""
         names = list(dict.fromkeys(filter(None, map(str.strip, self.strategies.value.splitlines()))))
+        try:
+            strategies = [self._registry.strategy(name) for name in names]
+        except RebalanceLabError as problem:
+            self.strategies_error.value = alert(problem)
+            return []
         self.strategies_error.value = "" if names else alert("no strategy, expected one a line")
-        for name in names:
-            try:
-                self._registry.strategy(name)
-            except RebalanceLabError as problem:
-                self.strategies_error.value = alert(problem)
-                return []
-        return names
+        return strategies
 
     # --- editing
 

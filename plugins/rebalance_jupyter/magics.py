@@ -14,10 +14,9 @@ from coordinator_core.cli.plugins import listed
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.hookspecs import Strategy
 from coordinator_core.registry import Registry, default_registry
-from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.trace import Trace
 from rebalance_jupyter.display import alert
-from rebalance_jupyter.views import compare_view, opened, show
+from rebalance_jupyter.views import compare_view, opened, run_each, show
 
 DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
 
@@ -47,14 +46,7 @@ class RebalanceMagics(Magics):
         registry = default_registry()
         strategies = [self._strategy(name, registry) for name in dict.fromkeys(names)]
         scenario = opened(cell if "\n" in cell else f"{cell}\n", registry)
-        traces: list[Trace] = []
-        errors: list[str] = []
-        for strategy in strategies:
-            try:
-                traces.append(simulate(scenario, strategy, registry))
-            except RebalanceLabError as problem:
-                errors.append(f"{strategy.name}: {problem}")
-        return traces, errors
+        return run_each(scenario, strategies, registry)
 
     def _strategy(self, text: str, registry: Registry) -> Strategy:
         """A strategy by its name; a class or function of the notebook by its own."""
@@ -71,7 +63,7 @@ class RebalanceMagics(Magics):
     def rebalance_plugins(self, line: str) -> None:  # noqa: ARG002
         """List what plugins contribute."""
         rows = [
-            f"<tr><td>{_escaped(kind)}</td><td><b>{_escaped(name)}</b></td><td>{_escaped(doc)}</td></tr>"
+            f"<tr><td>{escape(kind)}</td><td><b>{escape(name)}</b></td><td>{escape(doc)}</td></tr>"
             for plugin in listed(default_registry())["plugins"]
             for kind, records in plugin["contributes"].items()
             for name, doc in records.items()
@@ -91,7 +83,3 @@ def strategy_completer(shell: Any, event: Any) -> list[str]:
         return [*(spec.options if spec else ()), *registry.modifiers()]
     classes = [name for name, thing in shell.user_ns.items() if isclass(thing) and hasattr(thing, "assign")]
     return [*registry.assignors(), *classes]
-
-
-def _escaped(text: object) -> str:
-    return escape(str(text))

@@ -1,6 +1,7 @@
 """The widget: one trace, or several on the same axis and in step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from coordinator_core.errors import RebalanceLabError
 from coordinator_core.hookspecs import Strategy
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.scoring.comparison import Comparison, as_text, measure
@@ -113,6 +115,27 @@ def run(
     """
     registry = registry or default_registry()
     return simulate(opened(scenario, registry), strategy, registry)
+
+
+def run_each(
+    scenario: Scenario,
+    strategies: Sequence[Strategy],
+    registry: Registry,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[list[Trace], list[str]]:
+    """The traces of the strategies that ran, and what became of the others, each named.
+
+    ``progress`` is told the number of the strategy that runs, and the virtual time it has reached.
+    """
+    traces: list[Trace] = []
+    errors: list[str] = []
+    for number, strategy in enumerate(strategies):
+        reached = partial(progress, number) if progress is not None else None
+        try:
+            traces.append(simulate(scenario, strategy, registry, progress=reached))
+        except RebalanceLabError as problem:
+            errors.append(f"{strategy.name}: {problem}")
+    return traces, errors
 
 
 def opened(scenario: Scenario | str | Path, registry: Registry) -> Scenario:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rebalance_spark.schema import Status
+from rebalance_spark.choices import Status
 from rebalance_spark.summaries import (
     higher_is_better,
     metric_names,
@@ -17,8 +17,6 @@ from rebalance_spark.summaries import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-STATISTICS = ("mean", "p50", "p95", "p99", "worst")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from coordinator_core.scoring.comparison import as_text
 from coordinator_core.scoring.picture import PALETTE
-from rebalance_spark.findings import STATISTICS, Findings
-from rebalance_spark.schema import Status
+from rebalance_spark.choices import Statistic, Status
+from rebalance_spark.findings import Findings
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -46,7 +46,7 @@ def as_page(findings: Findings) -> str:
         "<p>How many of the scenarios (percent) have at most this figure.</p>",
         f'<div class="plots">{"".join(_curves(findings))}</div>',
         "<h2>Figures</h2>",
-        *(_figures_table(findings, statistic) for statistic in STATISTICS),
+        *(_figures_table(findings, statistic) for statistic in Statistic),
         _worst_table(findings),
         "<h2>Pair by pair</h2>",
         "<p>In how many scenarios the strategy of the row is better than that of the column, in percent of"

@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import PackageNotFoundError, version
 from math import isnan
 from time import perf_counter
 from typing import Any, TypeAlias
 
 from coordinator_core.errors import PluginError, RebalanceLabError
-from coordinator_core.hookspecs import PROJECT, Strategy
-from coordinator_core.registry import DISTRIBUTION, Registry
+from coordinator_core.hookspecs import Strategy
+from coordinator_core.registry import DISTRIBUTION, Registry, installed_registry
 from coordinator_core.scoring.comparison import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.scenario import Scenario
 from coordinator_core.simulation.scenario_files import load_scenario_text
+from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.limits import run_within
-from rebalance_spark.schema import Fidelity, Status
 
 ALL = -1
 """In place of a strategy's number: all of them."""
@@ -54,8 +54,7 @@ def registry_with(plugins: Sequence[str]) -> Registry:
 @cache
 def _registry(plugins: tuple[str, ...], _path: tuple[str, ...]) -> Registry:
     """Once a process and search path: a worker may be given further archives for another job."""
-    registry = Registry()
-    registry.load(entry_points(group=PROJECT))
+    registry = installed_registry()
     for name in plugins:
         try:
             module = import_module(name)
@@ -122,6 +121,7 @@ class Scorer:
             "scenario_id": scenario_id,
             "strategy": strategy,
             "fidelity": self.job.fidelity.value,
+            "seed": self.job.seed,
             "status": status.value,
             "wall_ms": wall_ms,
             **self._versions,

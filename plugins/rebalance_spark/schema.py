@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,21 +10,6 @@ from coordinator_core.registry import Registry
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-
-class Status(StrEnum):
-    """What became of a scenario under a strategy."""
-
-    OK = "ok"
-    ERROR = "error"
-    TIMEOUT = "timeout"
-
-
-class Fidelity(StrEnum):
-    """How it was scored: every message of the protocol, or the assignments alone."""
-
-    PROTOCOL = "protocol"
-    PLAN = "plan"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
 from coordinator_core.simulation.document import close_to
+from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.rows import ALL, Job, registry_with
-from rebalance_spark.schema import Fidelity, arrow_schema, score_columns, spark_schema
+from rebalance_spark.schema import arrow_schema, score_columns, spark_schema
 from rebalance_spark.sessions import cores
 from rebalance_spark.sizes import estimated_cost, with_sizes
 from rebalance_spark.worker import UNIT_COLUMNS, score_batches
@@ -15,7 +16,6 @@ from rebalance_spark.worker import UNIT_COLUMNS, score_batches
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-DEFAULT_TIMEOUT = 120.0
 TASKS_PER_CORE = 8
 FEWEST_PER_CORE = 4
 TASK_MS = 1_000

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.simulation.scenario_files import read_document
-from rebalance_spark.schema import WORKLOAD_COLUMNS, Fidelity, arrow_schema, spark_schema
+from rebalance_spark.choices import Fidelity
+from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

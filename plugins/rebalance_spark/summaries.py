@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
 from coordinator_core.registry import default_registry
-from rebalance_spark.schema import SCORE_COLUMNS, Status
+from rebalance_spark.choices import Status
+from rebalance_spark.schema import SCORE_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -20,8 +20,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from rebalance_spark import score, spark_session
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer
-from rebalance_spark.schema import Fidelity
 from rebalance_spark.sessions import cores
 
 ROWS = (2_000, 20_000, 200_000)

@@ -2,6 +2,9 @@ import shutil
 
 import pytest
 
+from rebalance_jupyter import compare_view, show
+from tests.rebalance_jupyter.samples import ran
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -69,3 +72,15 @@ def opened(browser, tabs, tmp_path):
     for tab in tabs.values():
         assert tab.problems == []
         assert tab.requests == tab.opened
+
+
+@pytest.fixture
+def page(opened):
+    """Three members on six partitions; one joins, one crashes."""
+    return opened(show(ran()))
+
+
+@pytest.fixture
+def both(opened):
+    """Two strategies in step, and a third that failed."""
+    return opened(compare_view([ran(strategy="range"), ran()], errors=["broken: it <failed>"]))

@@ -178,7 +178,7 @@ def test_what_nobody_foresaw_is_said_and_the_bench_goes_on(ready, monkeypatch):
     def broken(*_, **__):
         raise KeyError("odd")
 
-    monkeypatch.setattr("rebalance_jupyter.lab.simulate", broken)
+    monkeypatch.setattr("rebalance_jupyter.views.simulate", broken)
     ready.run()
     assert said(ready.status) == "KeyError: 'odd'"
     assert (len(ready.traces), ready.run_button.disabled) == (1, False)

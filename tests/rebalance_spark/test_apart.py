@@ -4,8 +4,8 @@ import pytest
 
 from coordinator_core.errors import PluginError
 from rebalance_spark.apart import Apart
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer
-from rebalance_spark.schema import Fidelity
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
 

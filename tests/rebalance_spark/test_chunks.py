@@ -8,9 +8,9 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_spark import chunks
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.chunks import existing_scores, todo, write_scores
 from rebalance_spark.rows import ALL, Job
-from rebalance_spark.schema import Fidelity
 from tests.rebalance_spark.workloads import comparable, frame, read_scores, scenario, scored_here
 
 TEXTS = {f"s-{n}": scenario(partitions=5 + n, seed=n) for n in range(6)}

@@ -2,20 +2,18 @@
 
 import csv
 import io
-import sys
 import zipfile
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from coordinator_core.cli.main import run
 from rebalance_spark import findings
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.findings import Findings
 from rebalance_spark.page import as_page
 from rebalance_spark.rows import Job, Scorer, registry_with
-from rebalance_spark.schema import Fidelity, arrow_schema, score_columns
+from rebalance_spark.schema import arrow_schema, score_columns
 from tests.rebalance_spark.workloads import read_scores, scenario, scored_here, write_parquet
 
 PLUGIN = """
@@ -29,30 +27,7 @@ def assignors():
 """
 RANGE = {"module": "range", "name": "RangeAssignor"}
 
-pytestmark = pytest.mark.usefixtures("spark", "few_tasks")
-
-
-class Answer(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def lab(monkeypatch, capfdbinary, search_path):
-    """Call the command in this process: arguments in, exit status and both outputs out."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rebalance-lab", *map(str, arguments)])
-        capfdbinary.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            run()
-        sys.stdout.flush()
-        out, err = capfdbinary.readouterr()
-        return Answer(ended.value.code or 0, out.decode(), err.decode())
-
-    return call
-
+pytestmark = pytest.mark.usefixtures("spark", "few_tasks", "search_path")
 
 TEXTS = {"one": scenario(partitions=5), "two": scenario(partitions=7), "three": scenario(partitions=9)}
 

@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 
 from rich.console import Console
 
-from rebalance_spark.commands.report import Statistic, as_csv, print_findings
-from rebalance_spark.findings import STATISTICS, Figures, Findings, OnFront
+from rebalance_spark.choices import Statistic
+from rebalance_spark.commands.report import as_csv, print_findings
+from rebalance_spark.findings import Figures, Findings, OnFront
 from rebalance_spark.page import as_page
 
 
@@ -103,7 +104,7 @@ def test_the_page_has_a_table_for_each_statistic_and_the_best_is_bold():
         ["imbalance", "1.25*", "1.5"],
     ]
     assert page.tables["worst"][2] == ["moved_partitions", "54", "24*"]
-    assert set(STATISTICS) <= set(page.tables)
+    assert set(Statistic) <= set(page.tables)
 
 
 def test_the_best_is_what_the_metric_calls_better(monkeypatch):

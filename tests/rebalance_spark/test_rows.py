@@ -13,8 +13,9 @@ from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.scenario_files import load_scenario_text
 from rebalance_spark import rows as rows_module
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer, plugin_versions, program_version, registry_with
-from rebalance_spark.schema import SCORE_COLUMNS, Fidelity, score_columns
+from rebalance_spark.schema import SCORE_COLUMNS, score_columns
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
 OWN = {column.name for column in SCORE_COLUMNS}
@@ -170,7 +171,7 @@ def test_a_scenario_that_cannot_be_read_is_an_error_under_every_strategy(text, s
         status, error = outcome(row)
         assert status == "error"
         assert error.startswith(said)
-        assert "seed" not in row
+        assert row["seed"] is None
 
 
 def test_a_row_without_a_name_is_called_so_in_its_error():

@@ -7,16 +7,9 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 from coordinator_core.errors import InputError
 from coordinator_core.registry import default_registry
 from coordinator_core.simulation.scenario_files import load_scenario_text
+from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.rows import Job, Scorer, registry_with
-from rebalance_spark.schema import (
-    SCORE_COLUMNS,
-    WORKLOAD_COLUMNS,
-    Fidelity,
-    Status,
-    arrow_schema,
-    score_columns,
-    spark_schema,
-)
+from rebalance_spark.schema import SCORE_COLUMNS, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema
 from rebalance_spark.sizes import Size
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 

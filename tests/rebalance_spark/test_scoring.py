@@ -10,8 +10,9 @@ from pyspark.sql import functions as sf
 
 from coordinator_core.errors import InputError, PluginError
 from rebalance_spark import score, spark_session
+from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.rows import ALL, Job, registry_with
-from rebalance_spark.schema import Fidelity, Status, score_columns, spark_schema
+from rebalance_spark.schema import score_columns, spark_schema
 from rebalance_spark.scoring import spread, units
 from rebalance_spark.sizes import size_of_text, with_sizes
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here

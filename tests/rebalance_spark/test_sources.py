@@ -8,9 +8,10 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_spark import read_workloads, score
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.chunks import todo
 from rebalance_spark.rows import Job
-from rebalance_spark.schema import WORKLOAD_COLUMNS, Fidelity
+from rebalance_spark.schema import WORKLOAD_COLUMNS
 from rebalance_spark.sizes import size_of_text
 from tests.rebalance_spark.workloads import collected, scenario, scored_here, write_parquet
 

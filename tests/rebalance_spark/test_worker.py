@@ -5,8 +5,9 @@ import pytest
 
 from rebalance_spark import worker
 from rebalance_spark.apart import Apart
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer, registry_with
-from rebalance_spark.schema import WORKLOAD_COLUMNS, Fidelity, arrow_schema, score_columns
+from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, score_columns
 from rebalance_spark.worker import as_batch, score_batches
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 

@@ -458,15 +458,16 @@ class View {
   // Each span in its colour, from left to right: a border where the owner is new, hatched while nobody has it.
   paint(brush, width) {
     const { trace } = this;
-    const perMs = width / Math.max(1, this.clock.duration);
-    const news = trace.coloursAreMembers ? [] : trace.rounds.map((round) => Math.floor(round.began * perMs));
+    const duration = Math.max(1, this.clock.duration);
+    const column = (ms) => Math.floor((ms * width) / duration); // in this order, so that the end is the last one
+    const news = trace.coloursAreMembers ? [] : trace.rounds.map((round) => column(round.began));
     for (let p = 0; p < trace.partitions; p++) {
       const row = this.row[p];
       let [last, until] = [NOBODY, -1];
       for (let i = trace.first[p]; i < trace.first[p + 1]; i++) {
         const owner = trace.spans[4 * i + 1];
-        const from = Math.min(width - 1, Math.floor(trace.spans[4 * i + 2] * perMs));
-        const to = Math.min(width, Math.max(from + 1, Math.floor(trace.spans[4 * i + 3] * perMs)));
+        const from = Math.min(width - 1, column(trace.spans[4 * i + 2]));
+        const to = Math.min(width, Math.max(from + 1, column(trace.spans[4 * i + 3])));
         if (until >= 0) brush.hatch(row, until, from);
         if (trace.coloursAreMembers) brush.fill(row, from, to, PALETTE[owner]);
         else {

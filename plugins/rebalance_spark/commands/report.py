@@ -14,6 +14,7 @@ from rich.text import Text
 from coordinator_core.cli.output import check_path, stdout, write_whole
 from coordinator_core.errors import InputError
 from coordinator_core.scoring.comparison import as_text
+from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs
 
 if TYPE_CHECKING:
@@ -26,16 +27,6 @@ class Format(StrEnum):
     table = "table"
     csv = "csv"
     html = "html"
-
-
-class Statistic(StrEnum):
-    """What of a metric's distribution."""
-
-    mean = "mean"
-    p50 = "p50"
-    p95 = "p95"
-    p99 = "p99"
-    worst = "worst"
 
 
 _SHOWN = (Statistic.mean, Statistic.p95)

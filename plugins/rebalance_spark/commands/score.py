@@ -14,6 +14,7 @@ from rich.text import Text
 from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout, warn
 from coordinator_core.errors import InputError
 from coordinator_core.registry import default_registry
+from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, PLUGIN_HELP, is_local, pairs
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from rebalance_spark.chunks import Look, Todo
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
-_DEFAULT_TIMEOUT = 120.0
 _SHOWN_ERRORS = 5
 
 
@@ -48,11 +48,11 @@ def score(
     ] = None,
     fidelity: Annotated[
         str, typer.Option(help="protocol simulates every message, plan computes the assignments alone.")
-    ] = "protocol",
+    ] = Fidelity.PROTOCOL,
     timeout: Annotated[
         float,
         typer.Option(min=0, metavar="SECONDS", help="For a scenario under a strategy; 0 waits for ever."),
-    ] = _DEFAULT_TIMEOUT,
+    ] = DEFAULT_TIMEOUT,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed in place of the scenarios'.")] = None,
     plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
     py_files: Annotated[
@@ -122,7 +122,6 @@ def _print_outcome(scores: "DataFrame") -> bool:
     """A line per strategy, the commonest errors, and whether there were any."""
     from pyspark.sql import functions as sf
 
-    from rebalance_spark.schema import Status
     from rebalance_spark.summaries import statuses
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))

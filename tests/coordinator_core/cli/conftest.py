@@ -1,10 +1,4 @@
-import io
-import sys
-from typing import NamedTuple
-
 import pytest
-
-from coordinator_core.cli.main import run
 
 SMALL = """\
 name: small
@@ -18,29 +12,6 @@ members:
 events:
   - {at: 12s, leave: b}
 """
-
-
-class Answer(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def lab(monkeypatch, capfdbinary):
-    """Call the command in this process: arguments in, exit status and both outputs out."""
-
-    def call(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "argv", ["rebalance-lab", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
-        capfdbinary.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            run()
-        sys.stdout.flush()
-        out, err = capfdbinary.readouterr()
-        return Answer(ended.value.code or 0, out.decode(), err.decode())
-
-    return call
 
 
 @pytest.fixture

@@ -1,0 +1,88 @@
+"""Looking at a page: colours at a time, places to click, texts, and what keys do."""
+
+from tests.rebalance_jupyter.samples import (
+    clock,
+    spans_of,
+)
+
+MEMBERS = ("c1", "c2", "c3")
+DURATION = 180_000
+STABLE = [8_329, 32_355, 35_366, 137_385]
+HATCH = {(0xDD,) * 3, (0x88,) * 3}
+BORDER = (0x33,) * 3
+OWNERSHIP, LANES = 0, 1
+
+PIXEL = """([canvas, times, y]) => {
+  const element = document.querySelectorAll("canvas")[canvas];
+  const context = element.getContext("2d");
+  return times.map((x) => [...context.getImageData(Math.floor(x * element.width), y, 1, 1).data]);
+}"""
+
+
+def rgb(colour):
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+
+
+def pixels(page, partition, times, *, canvas=OWNERSHIP, lane=18, duration=DURATION):
+    """Colours of a lane at times, None where nothing is drawn."""
+    found = page.evaluate(
+        PIXEL, [canvas, [at_ms / duration for at_ms in times], partition * lane + lane // 2]
+    )
+    return [tuple(colour[:3]) if colour[3] else None for colour in found]
+
+
+def time_of(page):
+    return page.inner_text(".rbl-time")
+
+
+def go_to(page, at_ms):
+    page.locator(".rbl-slider").fill(str(at_ms))
+    assert time_of(page) == clock(at_ms)
+
+
+def click_lane(page, partition, at_ms, *, lane=18, duration=DURATION, view=0):
+    box = page.locator(".rbl-view").nth(view).locator("canvas").first.bounding_box()
+    x, y = box["x"] + at_ms / duration * box["width"], box["y"] + (partition + 0.5) * lane
+    page.mouse.click(x, y)
+
+
+def hover_lane(page, partition, at_ms, *, lane=18):
+    box = page.locator("canvas").first.bounding_box()
+    page.mouse.move(box["x"] + at_ms / DURATION * box["width"], box["y"] + (partition + 0.5) * lane)
+
+
+def all_texts(page, selector):
+    return page.locator(selector).all_inner_texts()
+
+
+def svg_texts(page, selector):
+    return page.locator(selector).evaluate_all("(found) => found.map((each) => each.textContent)")
+
+
+def keys_that_left(page):
+    """Begin to note the keys that come out of the widget."""
+    page.evaluate("""() => {
+      globalThis.left = [];
+      document.body.addEventListener("keydown", (event) => left.push(event.key));
+    }""")
+    return lambda: page.evaluate("left")
+
+
+def owner_of(trace, partition, at_ms):
+    owners = [
+        owner for p, owner, since, until in spans_of(trace) if p == partition and since <= at_ms < until
+    ]
+    return owners[-1] if owners else None
+
+
+def shown_ms(page):
+    hours, minutes, seconds = time_of(page).split(":")
+    return round(1_000 * (3_600 * int(hours) + 60 * int(minutes) + float(seconds)))
+
+
+def history_of(trace, partition):
+    return [
+        f"{clock(since)} to {clock(until)}: {owner}"
+        for p, owner, since, until in spans_of(trace)
+        if p == partition
+    ]

@@ -1,0 +1,224 @@
+"""The group and its rounds in the page, what links the panels, and strategies side by side."""
+
+import pytest
+
+from rebalance_jupyter import compare_view, show
+from rebalance_jupyter.view_model import view_model
+from tests.rebalance_jupyter.browser import (
+    DURATION,
+    MEMBERS,
+    STABLE,
+    all_texts,
+    go_to,
+    hover_lane,
+    owner_of,
+    svg_texts,
+    time_of,
+)
+from tests.rebalance_jupyter.samples import (
+    clock,
+    ran,
+)
+
+# --- coordinator
+
+
+def test_the_state_at_the_cursor_is_lit_and_named(page):
+    for at_ms, state in view_model(ran()).document["states"]:
+        go_to(page, at_ms)
+        assert svg_texts(page, ".rbl-lit text") == [state]
+        assert state in svg_texts(page, ".rbl-band > text")
+
+
+def test_the_band_has_the_states_with_their_times(page):
+    states = view_model(ran()).document["states"]
+    expected = [f"{clock(at_ms)} {state}" for at_ms, state in states]
+    assert svg_texts(page, ".rbl-band rect title") == expected
+    lanes = page.locator("canvas").first.bounding_box()
+    boxes = page.locator(".rbl-band > rect").evaluate_all(
+        "(found) => found.map((each) => each.getBoundingClientRect().left)"
+    )
+    assert boxes == pytest.approx([lanes["x"] + at / DURATION * lanes["width"] for at, _ in states], abs=1)
+
+
+def test_the_machine_has_all_states_and_moves_and_no_arrow_crosses_a_box(page):
+    machine = view_model(ran()).document["machine"]
+    assert svg_texts(page, ".rbl-state text") == [name for name, *_ in machine["states"]]
+    assert page.locator(".rbl-edge").count() == len(machine["moves"])
+    inside = page.evaluate("""() => {
+      const boxes = [...document.querySelectorAll(".rbl-state rect")].map((each) => each.getBBox());
+      const lines = [...document.querySelectorAll(".rbl-edge")];
+      return lines.filter((line) => [0.05, 0.25, 0.5, 0.75, 0.95].some((part) => {
+        const x = line.x1.baseVal.value * (1 - part) + line.x2.baseVal.value * part;
+        const y = line.y1.baseVal.value * (1 - part) + line.y2.baseVal.value * part;
+        return boxes.some((b) => b.x < x && x < b.x + b.width && b.y < y && y < b.y + b.height);
+      })).length;
+    }""")
+    assert inside == 0
+
+
+# --- this round
+
+
+def test_each_round_has_its_sentence_counts_causes_and_flows(page):
+    rounds = view_model(ran()).document["rounds"]
+    for number, each in enumerate(rounds):
+        for at_ms in (each["began"], each["stable"]):
+            go_to(page, at_ms)
+            assert page.inner_text("h4 >> nth=3") == f"Round {number + 1} of {len(rounds)}"
+            assert page.inner_text(".rbl-sentence") == each["sentence"]
+            counts = ", ".join(f"{what} {count}" for what, count in each["counts"].items() if count)
+            assert page.inner_text(".rbl-counts") == f"{counts} · because {'; '.join(each['causes'])}"
+            assert page.locator(".rbl-gave").count() == len(each["flows"])
+            assert svg_texts(page, ".rbl-flow > text") == [str(count) for _, _, count in each["flows"]]
+        go_to(page, each["began"] - 1)
+        assert page.inner_text(".rbl-sentence") != each["sentence"]
+
+
+def test_the_flow_says_what_each_member_gave_and_got(page):
+    for each in view_model(ran(strategy="cooperative-sticky")).document["rounds"]:
+        go_to(page, each["stable"])
+        labels = svg_texts(page, ".rbl-node text:nth-of-type(2)")
+        for i, name in enumerate(MEMBERS):
+            own = each["members"].get(str(i))
+            gave = own["revoked"] + own["lost"] if own else 0
+            got = own["assigned"] if own else 0
+            assert labels[i] == f"{name}{f' −{gave}' if gave else ''}{f' +{got}' if got else ''}"
+        absent = page.locator(".rbl-absent").count()
+        assert absent == len(MEMBERS) - len(each["members"])
+
+
+# --- hover and focus link the panels
+
+
+def hot(page):
+    """By panel: names of hot members; which partitions; how many rounds."""
+    rows = svg_texts(page, ".rbl-row.rbl-hot title")
+    nodes = svg_texts(page, ".rbl-node.rbl-hot title")
+    tops = page.locator(".rbl-highlights .rbl-hot").evaluate_all(
+        "(found) => found.map((each) => each.y.baseVal.value)"
+    )
+    return rows, nodes, [round(top / 18) for top in tops], page.locator(".rbl-took .rbl-hot").count()
+
+
+def expected_hot(name, at_ms):
+    rounds = view_model(ran()).document["rounds"]
+    number = str(MEMBERS.index(name))
+    owned = [p for p in range(6) if owner_of(ran(), p, at_ms) == name]
+    return [name], [name], owned, sum(number in each["members"] for each in rounds)
+
+
+def test_to_point_at_a_partition_links_its_owner_in_every_panel(page):
+    go_to(page, 60_000)
+    for partition, at_ms in ((0, 60_000), (1, 20_000), (1, 160_000), (4, 100_000)):
+        hover_lane(page, partition, at_ms)
+        assert hot(page) == expected_hot(owner_of(ran(), partition, at_ms), 60_000)
+    hover_lane(page, 1, 100_000)  # nobody's
+    assert hot(page) == ([], [], [], 0)
+    hover_lane(page, 0, 60_000)
+    page.mouse.move(1, 1)
+    assert hot(page) == ([], [], [], 0)
+
+
+def test_to_point_at_a_member_links_it_in_every_panel(page):
+    for selector in (".rbl-row", ".rbl-node"):
+        go_to(page, 60_000)
+        for i, name in enumerate(MEMBERS):
+            page.locator(selector).nth(i).hover(force=True)
+            assert hot(page) == expected_hot(name, 60_000)
+
+
+def test_focus_links_too_and_members_are_walked_with_up_and_down(page):
+    go_to(page, 60_000)
+    page.locator(".rbl-row").first.focus()
+    for name, key in (
+        ("c1", "ArrowDown"),
+        ("c2", "ArrowDown"),
+        ("c3", "ArrowDown"),
+        ("c3", "ArrowUp"),
+        ("c2", "Tab"),
+    ):
+        assert hot(page) == expected_hot(name, 60_000)
+        page.keyboard.press(key)
+    assert hot(page) == ([], [], [], 0)
+    assert page.locator(".rbl-row[tabindex='0']").count() == 1
+
+
+def test_what_is_linked_follows_the_cursor(page):
+    page.locator(".rbl-row").first.focus()
+    for at_ms in (0, *STABLE, DURATION - 1):
+        go_to(page, at_ms)
+        page.locator(".rbl-row").first.focus()
+        assert hot(page) == expected_hot("c1", at_ms)
+
+
+def test_to_choose_a_partition_by_key_links_its_owner(page):
+    go_to(page, 60_000)
+    page.focus(".rbl")
+    page.keyboard.press("ArrowDown")
+    assert hot(page) == expected_hot("c1", 60_000)
+
+
+# --- several strategies
+
+
+def test_strategies_stand_one_above_another_in_step(both):
+    assert all_texts(both, "h3") == ["range", "cooperative-sticky"]
+    tops = [view.bounding_box()["y"] for view in both.locator(".rbl-view").all()]
+    assert tops == sorted(tops)
+    models = [view_model(ran(strategy=name)).document for name in ("range", "cooperative-sticky")]
+    stops = sorted({each["stable"] for model in models for each in model["rounds"]})
+    both.focus(".rbl")
+    for at_ms in stops:
+        both.keyboard.press("ArrowRight")
+        assert time_of(both) == clock(at_ms)
+        expected = [[r for r in model["rounds"] if r["began"] <= at_ms] for model in models]
+        shown = [rounds[-1]["sentence"] if rounds else "before the first round" for rounds in expected]
+        assert all_texts(both, ".rbl-sentence") == shown
+        states = [[state for when, state in model["states"] if when <= at_ms][-1] for model in models]
+        assert svg_texts(both, ".rbl-lit text") == states
+    cursors = both.locator(".rbl-cursor").evaluate_all(
+        "(found) => found.map((each) => each.getAttribute('x1'))"
+    )
+    assert (len(cursors), len(set(cursors))) == (6, 1)
+
+
+def test_metrics_are_below_with_the_difference_to_the_best(both):
+    figures = compare_view([ran(strategy="range"), ran()]).figures
+    assert all_texts(both, ".rbl-figures thead th") == ["metric", "range", "cooperative-sticky"]
+    for row, shown in zip(figures["metrics"], both.locator(".rbl-figures tbody tr").all(), strict=True):
+        assert shown.locator("th").inner_text() == row["name"]
+        for cell, drawn in zip(row["cells"], shown.locator("td").all(), strict=True):
+            assert drawn.inner_text() == f"{cell['text']} {cell['difference']}".strip()
+            assert (drawn.get_attribute("class") == "rbl-best") == cell["best"]
+
+
+def test_a_member_is_linked_in_every_strategy(both):
+    both.locator(".rbl-row").nth(1).hover(force=True)
+    assert svg_texts(both, ".rbl-row.rbl-hot title") == ["c2", "c2"]
+    assert svg_texts(both, ".rbl-node.rbl-hot title") == ["c2", "c2"]
+
+
+def test_what_failed_is_said_below(both):
+    assert all_texts(both, ".rbl-error") == ["broken: it <failed>"]
+
+
+def test_ids_are_unique_and_used(both):
+    both.focus(".rbl")
+    both.keyboard.press("End")
+    ids = both.locator("[id]").evaluate_all("(found) => found.map((each) => each.id)")
+    used = both.locator("[marker-end]").evaluate_all(
+        "(found) => found.map((each) => each.getAttribute('marker-end'))"
+    )
+    assert len(ids) == len(set(ids))
+    assert {use.removeprefix("url(#").removesuffix(")") for use in used} <= set(ids)
+    assert len(set(used)) == 4  # two machines, two flows
+
+
+def test_the_second_view_of_a_document_has_other_ids(opened):
+    ids = []
+    for _ in range(2):
+        page = opened(show(ran()))
+        ids.append(page.locator("svg [id]").evaluate_all("(found) => found.map((each) => each.id)"))
+    assert ids[0]
+    assert not set(ids[0]) & set(ids[1])
