@@ -11,7 +11,8 @@ from typing import NamedTuple
 from coordinator_core.model import TopicPartition
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-_DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})
+_DARK = frozenset({"#0072B2"})
+"""On these white is read better; on all others black."""
 
 _LANE_HEIGHT = 18
 _LABEL_WIDTH = 90

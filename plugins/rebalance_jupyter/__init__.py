@@ -6,10 +6,13 @@
     compare_view([run("scenario.yaml", s) for s in ("range", "sticky")])
     Lab()
 
-``%load_ext rebalance_jupyter`` adds ``%%rebalance``, ``%rebalance_plugins``, and static pictures of traces.
+In IPython, the import makes traces, comparisons, assignments and groups show as pictures and tables.
+``%load_ext rebalance_jupyter`` adds ``%%rebalance`` and ``%rebalance_plugins``.
 """
 
 from typing import TYPE_CHECKING
+
+from IPython.core.getipython import get_ipython
 
 from rebalance_jupyter.display import register_formatters
 from rebalance_jupyter.lab import Lab
@@ -28,3 +31,7 @@ def load_ipython_extension(ipython: "InteractiveShell") -> None:
     register_formatters(ipython)
     ipython.register_magics(RebalanceMagics)
     ipython.set_hook("complete_command", strategy_completer, str_key="%%rebalance")
+
+
+if (shell := get_ipython()) is not None:
+    register_formatters(shell)

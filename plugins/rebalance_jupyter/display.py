@@ -1,10 +1,11 @@
 """How traces look where no widget runs: a picture and plain words."""
 
+from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from coordinator_core.model import GroupAssignment
+from coordinator_core.model import NO_GENERATION, GroupAssignment, GroupSubscription
 from coordinator_core.scoring.comparison import Comparison, as_html
 from coordinator_core.scoring.rounds import Round, told
 from coordinator_core.scoring.trace_picture import trace_svg
@@ -43,13 +44,35 @@ def alert(problem: object) -> str:
 
 def assignment_html(assignment: GroupAssignment) -> str:
     """A member a row, with what it is given."""
-    rows = "".join(
-        f"<tr><th scope=row style='text-align:left'>{escape(member)}</th><td>{len(given)}</td>"
-        f"<td style='text-align:left'>{escape(_listed(given))}</td></tr>"
-        for member, given in assignment.items()
+    rows = [(member, str(len(given)), _listed(given)) for member, given in assignment.items()]
+    return _table(("member", "partitions", ""), rows)
+
+
+def group_html(group: GroupSubscription) -> str:
+    """A member a row, with what it said when it joined; what nobody said has no column."""
+    said = {
+        "topics": [", ".join(each.topics) for each in group.values()],
+        "owned": [_listed(each.owned) for each in group.values()],
+        "generation": [
+            "" if each.generation == NO_GENERATION else str(each.generation) for each in group.values()
+        ],
+        "instance id": [each.instance_id or "" for each in group.values()],
+        "rack": [each.rack or "" for each in group.values()],
+        "capacity": ["" if each.capacity is None else f"{each.capacity:g}" for each in group.values()],
+    }
+    kept = {name: column for name, column in said.items() if name == "topics" or any(column)}
+    return _table(("member", *kept), list(zip(group, *kept.values(), strict=True)))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    columns = "".join(f"<th scope='col'>{escape(name)}</th>" for name in head)
+    body = "".join(
+        f"<tr><th scope='row' style='text-align:left'>{escape(first)}</th>"
+        + "".join(f"<td style='text-align:left'>{escape(text)}</td>" for text in rest)
+        + "</tr>"
+        for first, *rest in rows
     )
-    head = "<tr><th scope=col>member</th><th scope=col>partitions</th><th scope=col></th></tr>"
-    return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+    return f"<table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _listed(given: Any, most: int = 40) -> str:
@@ -58,9 +81,10 @@ def _listed(given: Any, most: int = 40) -> str:
 
 
 def register_formatters(ipython: "InteractiveShell") -> None:
-    """Show traces, comparisons and assignments so, wherever IPython displays one."""
+    """Show traces, comparisons, assignments and groups so, wherever IPython displays one."""
     formatters: Any = getattr(ipython.display_formatter, "formatters", None)
     formatters["image/svg+xml"].for_type(Trace, picture)
     formatters["text/plain"].for_type(Trace, lambda trace, printer, _: printer.text(words(trace)))
     formatters["text/html"].for_type(Comparison, as_html)
     formatters["text/html"].for_type(GroupAssignment, assignment_html)
+    formatters["text/html"].for_type(GroupSubscription, group_html)

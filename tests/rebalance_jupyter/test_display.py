@@ -6,13 +6,14 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 
-from coordinator_core.model import GroupAssignment
+from coordinator_core.model import GroupAssignment, GroupSubscription, Partitions, Subscription
 from coordinator_core.registry import default_registry
 from coordinator_core.scoring.comparison import Comparison, measure
 from rebalance_jupyter.display import (
     MOST_LANES,
     alert,
     assignment_html,
+    group_html,
     picture,
     register_formatters,
     words,
@@ -25,6 +26,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def texts(svg):
     return [text.text for text in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def cells(table):
+    """The texts of a table, row by row."""
+    return [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(table).iter("tr")]
 
 
 def test_a_picture_is_an_svg_with_a_lane_for_each_partition():
@@ -71,10 +77,27 @@ def test_an_assignment_is_a_table_by_member():
     given = GroupAssignment({"b<1>": [("t", n) for n in range(45)], "a": []})
     table = assignment_html(given)
     assert "b&lt;1&gt;" in table
-    assert "<td>45</td>" in table
-    assert "t-39 and 5 more" in table
-    assert "t-40" not in table
-    assert "<td>0</td>" in table
+    assert cells(table) == [
+        ["member", "partitions", ""],
+        ["b<1>", "45", ", ".join(f"t-{n}" for n in range(40)) + " and 5 more"],
+        ["a", "0", ""],
+    ]
+
+
+def test_a_group_is_a_table_of_what_its_members_said():
+    plain = GroupSubscription({"b": Subscription(("t", "u")), "a": Subscription(("<t>",))})
+    assert cells(group_html(plain)) == [["member", "topics"], ["b", "t, u"], ["a", "<t>"]]
+    owned = Partitions.of([("t", 1), ("t", 0)])
+    full = Subscription(("t",), owned, 3, rack="r", instance_id="i", capacity=2.5)
+    assert cells(group_html(GroupSubscription({"m": full, "n": Subscription(("t",))}))) == [
+        ["member", "topics", "owned", "generation", "instance id", "rack", "capacity"],
+        ["m", "t", "t-1, t-0", "3", "i", "r", "2.5"],
+        ["n", "t", "", "", "", "", ""],
+    ]
+
+
+def test_a_group_of_nobody_is_a_table_too():
+    assert cells(group_html(GroupSubscription({}))) == [["member", "topics"]]
 
 
 def test_what_is_wrong_is_text():
@@ -96,4 +119,5 @@ def test_formatters_show_them_wherever_they_are_displayed():
     assert formats(ran())["image/svg+xml"] == picture(ran())
     assert formats(ran())["text/plain"] == words(ran())
     assert "<th scope=col>range</th>" in formats(comparison)["text/html"]
-    assert "<td>1</td>" in formats(GroupAssignment({"m": [("t", 0)]}))["text/html"]
+    for thing in (GroupAssignment({"m": [("t", 0)]}), GroupSubscription({"m": Subscription(("t",))})):
+        assert cells(formats(thing)["text/html"])[1][0] == "m"

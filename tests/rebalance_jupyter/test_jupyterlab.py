@@ -268,6 +268,7 @@ def the_theme_is_the_notebooks(lab, theme, light, pictures):
     lab.evaluate("(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
     lab.wait_for_function("(light) => document.body.dataset.jpThemeLight === light", arg=light)
     lab.wait_for_function(COLOURS, arg=light)
+    lab.locator("#jupyterlab-splash").wait_for(state="detached")
     for number in range(2):
         lab.locator(".jp-Cell").nth(number).locator(".jp-OutputArea").first.scroll_into_view_if_needed()
         path = pictures.with_name(f"{pictures.name}-{number}.png")

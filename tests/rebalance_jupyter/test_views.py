@@ -16,6 +16,7 @@ from coordinator_core.registry import Registry, default_registry
 from coordinator_core.scoring.comparison import as_text, measure
 from coordinator_core.simulation.scenario_files import load_scenario_text
 from rebalance_jupyter import RebalanceView, compare_view, run, show, to_html
+from rebalance_jupyter.display import picture
 from rebalance_jupyter.view_model import view_model
 from tests.rebalance_jupyter.samples import ALONE, ran
 
@@ -183,6 +184,17 @@ def test_without_a_kernel_there_are_the_pictures():
     assert bundle["text/html"].count("<svg") == 2
     assert "x: &lt;wrong&gt;" in bundle["text/html"]
     assert bundle["text/plain"] == "scale-out under range\nscale-out under cooperative-sticky\nx: <wrong>"
+
+
+def test_a_notebook_made_into_a_page_without_a_kernel_shows_the_pictures():
+    exporters = pytest.importorskip("nbconvert.exporters", reason="nbconvert is not installed")
+    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
+    output = nbformat.v4.new_output("display_data", bundle_of(show(ran())))
+    cell = nbformat.v4.new_code_cell("show(trace)", outputs=[output])
+    page, _ = exporters.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    assert 'aria-label="scale-out under cooperative-sticky"' in page
+    assert page.count("<title>clicks-5: ") == picture(ran()).count("<title>clicks-5: ") > 1
+    assert "widget-view+json" not in page
 
 
 def test_an_empty_view_says_so():

@@ -119,7 +119,17 @@ def test_nothing_to_draw_and_no_time_to_draw_it_in_are_a_picture():
     assert cells(drawn(LANE, from_ms=20, to_ms=20))[0][0] == "t-0: nobody"
 
 
-def test_letters_are_light_on_dark_colours_and_dark_on_light_ones():
-    text = ownership_svg(LANE, title="run", from_ms=0, to_ms=100)
-    assert re.search(r'fill="#fff">A<', text)
-    assert re.search(r'fill="#000">B<', text)
+def luminance(colour):
+    """WCAG 2's relative luminance of #rrggbb."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("number", range(len(PALETTE)))
+def test_letters_can_be_read_on_every_colour(number):
+    lanes = {TopicPartition("t", i): [Span(f"c{i}", 0, 100)] for i in range(len(PALETTE))}
+    text = ownership_svg(lanes, title="run", from_ms=0, to_ms=100)
+    (ink,) = re.findall(rf'fill="(#...)">{chr(ord("A") + number)}<', text)
+    dark, light = sorted((luminance(PALETTE[number]), {"#fff": 1.0, "#000": 0.0}[ink]))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
