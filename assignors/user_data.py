@@ -26,22 +26,29 @@ def encode_ownership(owned: Partitions, generation: int) -> bytes:
 
 
 def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
-    """What a member owned and in which generation, or None for bytes that are something else."""
+    """What a member owned and in which generation, or None for bytes that are something else.
+
+    What follows is not looked at, as in Apache Kafka, whose decoders read a schema off the front.
+    """
     owned: dict[str, Int32Array] = {}
     try:
         (topics,), at = _NUMBER.unpack_from(data), _NUMBER.size
+        if topics < 0:
+            return None
         for _ in range(topics):
             (length,) = _LENGTH.unpack_from(data, at)
             at += _LENGTH.size
             topic = data[at : at + length].decode()
             (count,) = _NUMBER.unpack_from(data, at + length)
+            if length < 0 or count < 0:
+                return None
             at += length + _NUMBER.size
             owned[topic] = np.frombuffer(data, dtype=">i4", count=count, offset=at).astype(np.int32)
             at += 4 * count
         (generation,) = _NUMBER.unpack_from(data, at)
     except (struct.error, ValueError):
         return None
-    return (Partitions(owned), generation) if at + _NUMBER.size == len(data) else None
+    return Partitions(owned), generation
 
 
 def encode_generation(generation: int) -> bytes:

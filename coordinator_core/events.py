@@ -128,6 +128,7 @@ class CoordinatorElected(_Event, frozen=True):
     """A broker has taken over the group's partition of the offsets topic and replayed its log.
 
     ``group_state``, ``generation`` and ``members`` are the group's as the log tells it; "" when it has none.
+    Where no broker has failed, the group was there before the run began.
     """
 
     node: int
@@ -191,7 +192,7 @@ class ClientStateChanged(_Event, frozen=True):
 
 
 class Joined(_Event, frozen=True):
-    """JoinGroup was answered: the consumer has a member id and a generation."""
+    """JoinGroup was answered: the consumer has a member id and a generation. Or it resumed them."""
 
     client: str
     member_id: str
@@ -231,7 +232,10 @@ class Lost(_Event, frozen=True):
 
 
 class Assigned(_Event, frozen=True):
-    """A SyncGroup was taken over: what was added, and all that is owned from now on."""
+    """A SyncGroup was taken over: what was added, and all that is owned from now on.
+
+    Nothing is added where a membership was resumed: it owned that before.
+    """
 
     client: str
     generation: int

@@ -14,7 +14,7 @@ from coordinator_core.cli.output import ExitStatus, check_path, complain, give_u
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.registry import default_registry
-from coordinator_core.scoring.rounds import Happened, Listed, Round, told
+from coordinator_core.scoring.rounds import Happened, Listed, Round, Standing, told
 from coordinator_core.scoring.trace_picture import trace_svg
 from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.trace import Trace
@@ -86,6 +86,8 @@ def print_told(trace: Trace, console: Console) -> None:
     for each in told(trace):
         if isinstance(each, Happened):
             console.print(Text.assemble((_clock(each.at_ms), "dim"), "  ", (each.text, "yellow")))
+        elif isinstance(each, Standing):
+            _print_standing(each, console)
         else:
             _print_round(each, console)
     requests = sum(ended.messages.values())
@@ -93,6 +95,21 @@ def print_told(trace: Trace, console: Console) -> None:
         f"\nended {ended.group_state} in generation {ended.generation}"
         f" after {_clock(started.duration_ms).strip()}, {requests:,} requests"
     )
+
+
+def _print_standing(each: Standing, console: Console) -> None:
+    number = f"generation {each.generation}"
+    rest = f" ({each.protocol}): Stable before the run began"
+    console.print(Text.assemble((_clock(each.at_ms), "dim"), "  ", (number, "bold"), rest))
+    width = max((len(_name(name, each)) for name in each.owned), default=0)
+    for name in sorted(each.owned):
+        partitions = each.owned[name]
+        line = Text(f"{'':>14}{_name(name, each):<{width}}  ")
+        if partitions:
+            line.append(f"owns {_listed(partitions)}")
+        else:
+            line.append("nothing", style="dim")
+        console.print(line)
 
 
 def _print_round(each: Round, console: Console) -> None:
@@ -133,7 +150,7 @@ def _reported(report: Mapping[str, Any]) -> str:
     return ", ".join(said)
 
 
-def _name(client: str, each: Round) -> str:
+def _name(client: str, each: Round | Standing) -> str:
     return f"{client} (leader)" if client == each.leader else client
 
 

@@ -23,7 +23,7 @@ from coordinator_core.client.requests import Failure, RequestQueue
 from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError
-from coordinator_core.model import Partitions, TopicPartition
+from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol.messages import Response
 
 
@@ -131,6 +131,31 @@ class Client:
         self._metadata.request_update()
         return self._finish(now_ms)
 
+    def resume_membership(
+        self,
+        generation: Generation,
+        positions: Mapping[TopicPartition, int],
+        *,
+        topics: Iterable[str],
+        based_on: Cluster | None = None,
+        heard_ms: int,
+        now_ms: int,
+    ) -> ClientOutcome:
+        """Go on as the member of a group whose last round is over, without joining.
+
+        ``positions``: what it owns, and the offset to go on from in each; ``topics``: those it joined with
+        (where it is subscribed to others it joins anew at the next poll); ``based_on``: for the leader
+        alone, the topics of the group as they were when it assigned them; ``heard_ms``: when it last
+        heard of the coordinator, from which its heartbeats count. Its assignor is told, its listener is
+        not: nothing is new. Raises InputError for a consumer that is in no group's hands or joins already,
+        and for a generation that is none or of an assignor that it has not.
+        """
+        self._check_resumable(generation)
+        self._heartbeat.joined(now_ms=heard_ms)
+        self._joining.resume(generation, positions, topics, based_on)
+        self._positions.resume(positions, now_ms=now_ms)
+        return self._finish(now_ms)
+
     def assign(self, partitions: Iterable[tuple[str, int]], *, now_ms: int) -> ClientOutcome:
         """Take partitions without a group's help."""
         self._subscriptions.assign_by_user(partitions)
@@ -183,6 +208,11 @@ class Client:
             offsets = self._offsets.all_consumed(now_ms=now_ms)
         self._coordinator.find(now_ms=now_ms)
         self._offsets.commit_for_user(offsets, callback, now_ms=now_ms, metadata=metadata)
+        return self._finish(now_ms)
+
+    def finish_commits(self, *, now_ms: int) -> ClientOutcome:
+        """Call back for the commits that were answered, as the next `poll` would; nothing else happens."""
+        self._offsets.run_callbacks()
         return self._finish(now_ms)
 
     def poll(self, *, now_ms: int) -> ClientOutcome:
@@ -252,6 +282,17 @@ class Client:
         return min([d for d in deadlines if d is not None], default=None)
 
     # --- inside
+
+    def _check_resumable(self, generation: Generation) -> None:
+        call = "resume_membership"
+        if not self._subscriptions.is_group_managed:
+            raise InputError(call, "a consumer without a subscription", "subscribe first")
+        if self.state is not MemberState.UNJOINED:
+            raise InputError(call, f"a consumer that is {self.state.value}", "one that has not joined")
+        if generation.is_lost:
+            raise InputError(call, "no generation", "the generation and member id of a member")
+        if not self._joining.knows(generation.protocol):
+            raise InputError(call, f"the assignor {generation.protocol!r}", "one that the consumer has")
 
     def _assigned(self, call: str, topic: str, partition: int) -> TopicPartition:
         tp = TopicPartition(topic, partition)

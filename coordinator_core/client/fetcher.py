@@ -12,6 +12,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     FetchedPartition,
+    FetchedRecord,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -40,11 +41,12 @@ class _Session:
 
 @dataclass(slots=True)
 class _Fetched:
-    """Records of one partition that a poll has not handed out yet."""
+    """Records of one partition that a poll has not handed out yet, for a position of ``offset``."""
 
     partition: TopicPartition
     offset: int
-    records: deque[bytes]
+    records: deque[FetchedRecord]
+    next_offset: int
 
 
 class Fetcher:
@@ -73,9 +75,11 @@ class Fetcher:
             if not self._is_current(fetched) or state is None:
                 continue
             while fetched.records and len(collected) < self._core.config.max_poll_records:
-                topic, number = fetched.partition
-                collected.append(ConsumedRecord(topic, number, fetched.offset, fetched.records.popleft()))
-                fetched.offset += 1
+                record = fetched.records.popleft()
+                collected.append(_consumed(fetched.partition, record))
+                fetched.offset = record.offset + 1
+            if not fetched.records:
+                fetched.offset = max(fetched.offset, fetched.next_offset)
             state.position = fetched.offset
             if fetched.records:
                 self._buffer.appendleft(fetched)
@@ -84,7 +88,7 @@ class Fetcher:
 
     def send(self, *, now_ms: int) -> None:
         """Ask every leader without a request under way for the partitions that have nothing buffered."""
-        buffered = {fetched.partition for fetched in self._buffer if fetched.records}
+        buffered = {fetched.partition for fetched in self._buffer}
         wanted: dict[int, dict[TopicPartition, FetchPartition]] = {}
         for tp, state in self._core.subscriptions.partitions.items():
             if not state.is_fetchable or tp in buffered:
@@ -153,10 +157,17 @@ class Fetcher:
         state.high_watermark = part.high_watermark
         state.last_stable = part.last_stable_offset
         state.log_start = part.log_start_offset
-        if part.records and part.offset == state.position:
-            self._buffer.append(_Fetched(tp, part.offset, deque(part.records)))
+        records = deque(record for record in part.records if record.offset >= state.position)
+        if records or part.next_offset > state.position:
+            self._buffer.append(_Fetched(tp, state.position, records, part.next_offset))
             self._core.subscriptions.move_to_end(tp)
 
     def _is_current(self, fetched: _Fetched) -> bool:
         state = self._core.subscriptions.partitions.get(fetched.partition)
         return state is not None and state.is_fetchable and state.position == fetched.offset
+
+
+def _consumed(partition: TopicPartition, record: FetchedRecord) -> ConsumedRecord:
+    return ConsumedRecord(
+        *partition, record.offset, record.value, record.key, record.timestamp_ms, record.headers
+    )

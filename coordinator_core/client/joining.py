@@ -1,6 +1,6 @@
 """Rounds: JoinGroup, the leader's work, SyncGroup, taking the assignment over (PROTOCOL 9.4-9.7)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from coordinator_core.assignor import AnyAssignor, subscription_user_data, tell_assignment
@@ -17,7 +17,15 @@ from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import SubscriptionMode, partition_map
 from coordinator_core.errors import AssignmentError, ProtocolError, RebalanceLabError
 from coordinator_core.events import Assigned, AssignmentComputed, Joined, Revoked
-from coordinator_core.model import Partitions, RebalanceProtocol, Subscription, TopicInfo, TopicPartition
+from coordinator_core.model import (
+    Cluster,
+    Partitions,
+    RebalanceProtocol,
+    Subscription,
+    TopicInfo,
+    TopicPartition,
+    java_order,
+)
 from coordinator_core.protocol.consumer_protocol import decode_assignment, encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -98,6 +106,10 @@ class Joining:
             return False
         return not (self._membership.must_prepare and self._preparation.is_waiting(now_ms=now_ms))
 
+    def knows(self, protocol: str | None) -> bool:
+        """Whether it has the assignor of that name."""
+        return protocol in self._assignors
+
     def next_deadline_ms(self) -> int | None:
         """When `step` would do something that it would not do now."""
         if self._phase is not Phase.NOTHING or not self._membership.rejoin_requested:
@@ -123,6 +135,41 @@ class Joining:
         """The metadata may be known now that the leader waits for."""
         if self._phase is Phase.METADATA and self._core.metadata.knows(self._core.subscriptions.group_topics):
             self._assign(now_ms=now_ms)
+
+    def resume(
+        self,
+        generation: Generation,
+        owned: Iterable[TopicPartition],
+        topics: Iterable[str],
+        based_on: Cluster | None,
+    ) -> None:
+        """Take a place in a group whose last round is over, as that round would have left it."""
+        client, subscriptions = self._core.config.client_id, self._core.subscriptions
+        joined_with = tuple(java_order(dict.fromkeys(topics)))
+        subscriptions.match(joined_with)
+        self._joined_topics = joined_with
+        self._membership.resume(generation)
+        if based_on is not None:
+            self.is_leader = True
+            subscriptions.group_topics = tuple(java_order(based_on.topics))
+            self._based_on = tuple((t, based_on.topics[t]) for t in subscriptions.group_topics)
+            self._based_on_version = self._core.metadata.version
+        self._core.effects.events.append(
+            Joined(
+                client=client,
+                member_id=generation.member_id,
+                generation=generation.number,
+                protocol=generation.protocol or "",
+                leader=self.is_leader,
+            )
+        )
+        listed = sorted(owned)
+        assignor = self._assignors[generation.protocol or ""]
+        self._core.callbacks.call(tell_assignment, assignor, Partitions.of(listed), generation.number)
+        subscriptions.assign_by_group(listed)
+        self._core.effects.events.append(
+            Assigned(client=client, generation=generation.number, added={}, owned=partition_map(listed))
+        )
 
     # --- JoinGroup
 

@@ -77,6 +77,12 @@ class Membership:
         self.move_to(MemberState.UNJOINED)
         self.request_rejoin(reason)
 
+    def resume(self, generation: Generation) -> None:
+        """Be a member of a generation without having joined it here."""
+        self.generation = generation
+        self.rejoin_requested = False
+        self.move_to(MemberState.STABLE)
+
     def back_off(self, *, now_ms: int) -> None:
         """No new attempt before retry.backoff.ms have passed."""
         self.retry_ms = now_ms + self._core.config.retry_backoff_ms

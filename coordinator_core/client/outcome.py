@@ -24,7 +24,10 @@ class ConsumedRecord(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     offset: int
-    value: bytes
+    value: bytes | None
+    key: bytes | None = None
+    timestamp_ms: int = -1
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class ClientOutcome(msgspec.Struct, frozen=True):

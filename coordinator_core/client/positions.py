@@ -1,6 +1,6 @@
 """Where to start in a partition: committed offset, reset, or a seek that is checked (PROTOCOL 9.2, 9.11)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
@@ -79,6 +79,12 @@ class Positions:
             ]
             self._list_offsets(awaiting, strategy, now_ms=now_ms)
         self._check_epochs(subscriptions.in_state(FetchState.AWAIT_VALIDATION), now_ms=now_ms)
+
+    def resume(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:
+        """Go on in assigned partitions where somebody else had come to."""
+        for partition, offset in positions.items():
+            self.seek(partition, offset, -1)
+        self._tell_started(dict(positions), now_ms=now_ms)
 
     # --- what the application asks for
 

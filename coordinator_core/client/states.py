@@ -8,7 +8,8 @@ class MemberState(Enum):
     """Where a consumer stands in its group."""
 
     UNJOINED = "unjoined"
-    """No part in any round; no heartbeats. Left when a JoinGroup is sent."""
+    """No part in any round; no heartbeats. Left when a JoinGroup is sent, or straight to STABLE when a
+    membership is resumed that another process, or an earlier time, had joined for."""
 
     PREPARING_REBALANCE = "preparing-rebalance"
     """A JoinGroup is under way or about to be sent again; no heartbeats, the coordinator does not expire
@@ -40,7 +41,7 @@ class FetchState(Enum):
 _M, _F = MemberState, FetchState
 
 MEMBER_MOVES: dict[MemberState, frozenset[MemberState]] = {
-    _M.UNJOINED: frozenset({_M.UNJOINED, _M.PREPARING_REBALANCE}),
+    _M.UNJOINED: frozenset({_M.UNJOINED, _M.PREPARING_REBALANCE, _M.STABLE}),
     _M.PREPARING_REBALANCE: frozenset({_M.PREPARING_REBALANCE, _M.COMPLETING_REBALANCE, _M.UNJOINED}),
     _M.COMPLETING_REBALANCE: frozenset({_M.STABLE, _M.PREPARING_REBALANCE, _M.UNJOINED}),
     _M.STABLE: frozenset({_M.PREPARING_REBALANCE, _M.UNJOINED}),

@@ -1,6 +1,6 @@
 """The coordinator of one broker: messages, deadlines and finished writes go in, outcomes come out."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, TypeAlias
 
@@ -19,12 +19,15 @@ from coordinator_core.coordinator import find_coordinator as finding
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.group import Group, restored
 from coordinator_core.coordinator.outcome import NOTHING, Effects, Outcome
-from coordinator_core.coordinator.records import Record
+from coordinator_core.coordinator.records import Record, StoredOffset
 from coordinator_core.coordinator.shard import Shard, Step
 from coordinator_core.coordinator.states import GroupState
 from coordinator_core.coordinator.timers import Timers
+from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+
+HOMES_REMEMBERED = 100_000
 
 Handler: TypeAlias = Callable[[Step, int, Any], None]
 Refusal: TypeAlias = Callable[[Any, ErrorCode], m.Response]
@@ -183,9 +186,17 @@ class Coordinator:
         shard = self._shards.get(self._home(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
+    def contents(self) -> Iterator[tuple[Group, Mapping[TopicPartition, StoredOffset]]]:
+        """Every group that lives here and its committed offsets, to look at."""
+        for shard in self._shards.values():
+            for group_id, group in shard.groups.items():
+                yield group, shard.table.offsets.get(group_id, {})
+
     def _home(self, group_id: str) -> int:
         home = self._homes.get(group_id)
         if home is None:
+            if len(self._homes) >= HOMES_REMEMBERED:
+                self._homes.clear()  # anybody may ask for any group
             home = finding.home_partition(group_id, self._config.offsets_topic_partitions)
             self._homes[group_id] = home
         return home

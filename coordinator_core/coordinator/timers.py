@@ -5,6 +5,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 
+SLACK = 1_000
+"""Entries of the heap that may be of no use before it is tidied."""
+
+
 class TimerKind(IntEnum):
     """What a deadline is for; deadlines of one moment fire in this order."""
 
@@ -40,6 +44,14 @@ class Timers:
         if queued is None or at_ms < queued:
             self._queued[key] = at_ms
             heapq.heappush(self._heap, (at_ms, key))
+            if len(self._heap) > 2 * len(self._deadlines) + SLACK:
+                self._tidy()
+
+    def _tidy(self) -> None:
+        """Leave out entries of deadlines that were cancelled or moved forward."""
+        self._queued = dict(self._deadlines)
+        self._heap = [(at_ms, key) for key, at_ms in self._deadlines.items()]
+        heapq.heapify(self._heap)
 
     def cancel(self, key: TimerKey) -> None:
         """Forget the deadline of a key, if it has one."""

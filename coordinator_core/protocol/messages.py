@@ -324,8 +324,23 @@ class FetchRequest(_Message, frozen=True):
     max_wait_ms: int = 500
 
 
+class FetchedRecord(msgspec.Struct, frozen=True):
+    """One record. ``value`` None is a tombstone; ``timestamp_ms`` -1 is unknown."""
+
+    offset: int
+    value: bytes | None
+    key: bytes | None = None
+    timestamp_ms: int = -1
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
 class FetchedPartition(msgspec.Struct, frozen=True):
-    """Records of one partition from ``offset`` on; a record's offset is offset + its place here."""
+    """Records of one partition from ``offset`` on, in order; offsets may be missing between them.
+
+    They may begin before the offset that was asked for, as brokers do not cut batches.
+    ``next_offset``: where to go on after them, where that is not the offset after the last one (what
+    follows was compacted away, or is no record for consumers); -1 otherwise.
+    """
 
     topic: str
     partition: int
@@ -333,7 +348,8 @@ class FetchedPartition(msgspec.Struct, frozen=True):
     high_watermark: int = -1
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    records: tuple[bytes, ...] = ()
+    records: tuple[FetchedRecord, ...] = ()
+    next_offset: int = -1
     error: ErrorCode = ErrorCode.NONE
 
 

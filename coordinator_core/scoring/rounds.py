@@ -42,6 +42,17 @@ class Round:
 
 
 @dataclass
+class Standing:
+    """The group as it was when the run began: Stable already, with owners. ``owned``: consumers by name."""
+
+    at_ms: int
+    generation: int
+    protocol: str = ""
+    leader: str = ""
+    owned: dict[str, Listed] = field(default_factory=dict)
+
+
+@dataclass
 class Happened:
     """Something from outside, between or during rounds."""
 
@@ -49,8 +60,8 @@ class Happened:
     text: str
 
 
-def told(trace: Trace) -> list[Round | Happened]:
-    """Rounds and what happened from outside, in order."""
+def told(trace: Trace) -> list[Round | Standing | Happened]:
+    """Rounds and what happened from outside, in order; a group that was there before stands in front."""
     teller = _Teller()
     for line in trace.events:
         teller.see(line.at_ms, line.event)
@@ -59,11 +70,18 @@ def told(trace: Trace) -> list[Round | Happened]:
 
 class _Teller:
     def __init__(self) -> None:
-        self.told: list[Round | Happened] = []
+        self.told: list[Round | Standing | Happened] = []
         self._round: Round | None = None
+        self._standing: Standing | None = None
+        self._coordinator_failed = False
 
     def see(self, at_ms: int, event: ev.Event) -> None:
-        if isinstance(event, ev.GroupStateChanged):
+        if self._standing is not None and self._stood(at_ms, event, self._standing):
+            return
+        if isinstance(event, ev.CoordinatorElected) and event.group_state and not self._coordinator_failed:
+            self._standing = Standing(at_ms, event.generation)
+            self.told.append(self._standing)
+        elif isinstance(event, ev.GroupStateChanged):
             self._state_changed(at_ms, event)
         elif isinstance(event, ev.GenerationStarted) and self._round is not None:
             self._round.generation = event.generation
@@ -74,11 +92,24 @@ class _Teller:
         elif isinstance(event, (ev.Revoked, ev.Lost, ev.Assigned)):
             self._moved(event)
         else:
+            self._coordinator_failed |= isinstance(event, ev.CoordinatorFailed)
             if isinstance(event, ev.CoordinatorElected) and self._round and self._round.stable_ms is None:
                 self._round = None  # whoever takes over knows nothing of it
             text = _happened(event)
             if text:
                 self.told.append(Happened(at_ms, text))
+
+    def _stood(self, at_ms: int, event: ev.Event, standing: Standing) -> bool:
+        """Whether an event tells of the group as it was when the run began."""
+        if at_ms > standing.at_ms or isinstance(event, ev.GroupStateChanged):
+            self._standing = None
+        elif isinstance(event, ev.Joined):
+            standing.protocol = event.protocol
+            standing.leader = event.client if event.leader else standing.leader
+        elif isinstance(event, ev.Assigned):
+            standing.owned[event.client] = event.owned
+            return True
+        return False
 
     def _state_changed(self, at_ms: int, event: ev.GroupStateChanged) -> None:
         cause = _UUID.sub("", event.cause)

@@ -56,7 +56,10 @@ class _Broker:
 
 
 class Brokers:
-    """All brokers of the cluster. ``group`` is the group whose coordinator can fail over."""
+    """All brokers of the cluster. ``group`` is the group whose coordinator can fail over.
+
+    ``stored``: what the log tells of the group already; then its coordinator says so as it is elected.
+    """
 
     def __init__(
         self,
@@ -70,6 +73,7 @@ class Brokers:
         load: Load,
         random: Random,
         emit: Callable[[ev.Event], None],
+        stored: Sequence[Record] = (),
     ) -> None:
         self.topics = topics
         self.log = MemoryLog()
@@ -86,9 +90,13 @@ class Brokers:
         self._metadata: MetadataResponse | None = None
         self._brokers = [self._started(node) for node in range(count)]
         self._tell_all()
+        self.log.append(self._home, stored)
         for partition, node in self._leaders.items():
             self._carry_out(node, self._up(node).on_elected(partition))
-            self._carry_out(node, self._up(node).on_loaded(partition, (), now_ms=0))
+            self._carry_out(node, self._up(node).on_loaded(partition, self.log.read(partition), now_ms=0))
+        if stored:
+            node = self.coordinator_node()
+            self._emit(_elected(node, self._up(node), group))
 
     # --- what a process sees
 

@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from coordinator_core.errors import InputError
 from coordinator_core.model import (
     NO_GENERATION,
+    NO_OWNER,
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -13,9 +16,11 @@ from coordinator_core.model import (
     Subscription,
     TopicInfo,
 )
+from coordinator_core.problem import build_problem
 from coordinator_core.simulation import document as doc
 from coordinator_core.simulation.document import inside, wrong
 
+SCENARIO_DURATION = "10m"
 MOST_PARTITIONS = 2**31 - 1
 MOST_PARTITIONS_IN_ALL = 10_000_000
 """An assignment of so many takes 2 GB; one line must not take the others down with it."""
@@ -64,6 +69,64 @@ def parse_group(document: Any, where: str) -> GroupDocument:
 def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> dict[str, list[list[Any]]]:
     """``{member: [[topic, partition], ...]}``, members and partitions in their orders."""
     return {m: [[topic, number] for topic, number in assignment[m]] for m in members}
+
+
+def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
+    """A group as a scenario of ten minutes in which the first member leaves after five.
+
+    Weights are records/s, capacities what members handle. Where members own something, those of the newest
+    generation run already and own what they do in truth: a partition that two of them claim is nobody's, nor
+    is one that does not exist or is not subscribed to. Everybody else joins. A member without any of the
+    topics is left out.
+    """
+    topics: dict[str, Any] = {}
+    for topic, info in parsed.cluster.topics.items():
+        topics[topic] = {"partitions": info.partitions}
+        if info.weights is not None:
+            topics[topic]["rates"] = list(info.weights)
+    owned = _running(parsed)
+    members = [
+        _scenario_member(member, subscription, [t for t in subscription.topics if t in topics], owned)
+        for member, subscription in parsed.group.items()
+    ]
+    members = [member for member in members if member["topics"]]
+    leaves = [{"at": "5m", "leave": members[0]["id"]}] if len(members) > 1 else []
+    return {
+        "name": name[:249],
+        "duration": SCENARIO_DURATION,
+        "topics": topics,
+        "members": members,
+        "events": leaves,
+    }
+
+
+def _running(parsed: GroupDocument) -> dict[str, dict[str, list[int]]]:
+    """What the members of the newest generation own, those included that own nothing; empty for nobody."""
+    said = {m: s for m, s in parsed.group.items() if s.owned or s.generation != NO_GENERATION}
+    if not said:
+        return {}
+    newest = max(s.generation for s in said.values())
+    group = GroupSubscription({m: s for m, s in said.items() if s.generation == newest})
+    problem = build_problem(parsed.cluster, group)
+    owned: dict[str, dict[str, list[int]]] = {member: {} for member in group}
+    held = np.flatnonzero(problem.owner != NO_OWNER).astype(np.int32)
+    for (topic, number), owner in zip(problem.index.partitions(held), problem.owner[held], strict=True):
+        owned[problem.members[owner]].setdefault(topic, []).append(number)
+    return owned if len(held) else {}
+
+
+def _scenario_member(
+    member: str, subscription: Subscription, topics: list[str], owned: Mapping[str, dict[str, list[int]]]
+) -> dict[str, Any]:
+    document: dict[str, Any] = {"id": member, "topics": topics}
+    fields = {
+        "process_rate": subscription.capacity,
+        "rack": subscription.rack,
+        "instance_id": subscription.instance_id,
+        "owned": owned.get(member),
+        "generation": subscription.generation if member in owned and subscription.generation > 0 else None,
+    }
+    return document | {key: value for key, value in fields.items() if value is not None}
 
 
 def _name(topic: str, where: str) -> str:

@@ -170,6 +170,7 @@ class Invariants:
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
         """What was not in the log did not happen: the group goes on from there."""
         self.state, self.generation = event.group_state, event.generation
+        self._highest = max(self._highest, event.generation)
         self._members = dict.fromkeys(event.members)
         self._check_owners()
 

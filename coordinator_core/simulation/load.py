@@ -133,6 +133,15 @@ class Load:
         self._lag = self._slope = 0.0
         self._lag_max = self._lag_seconds = self._duplicates = 0.0
 
+    def add_topic(self, topic: str, waiting: Sequence[int], *, now_ms: int) -> None:
+        """New partitions, with records in them that wait to be handled; nothing more is produced yet."""
+        self._advance(now_ms)
+        for number, records in enumerate(waiting):
+            flow = self._flows[TopicPartition(topic, number)] = _Flow(now_ms)
+            flow.produced = float(records)
+            self._lag += records
+        self._lag_max = max(self._lag_max, self._lag)
+
     def set_rates(self, topic: str, rates: Sequence[float], *, now_ms: int) -> None:
         """Records/s to each partition of a topic from now on; partitions it did not have appear."""
         self._advance(now_ms)

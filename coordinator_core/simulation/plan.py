@@ -44,6 +44,7 @@ from coordinator_core.simulation.settings import configured
 from coordinator_core.simulation.trace import Trace
 
 STABLE, PREPARING, EMPTY = "Stable", "PreparingRebalance", "Empty"
+NO_BROKER = -1
 
 
 def plan(scenario: Scenario, strategy: Strategy | str, registry: Registry) -> Trace:
@@ -108,7 +109,8 @@ class PlannedRun:
         for name, topic in scenario.topics.items():
             for at_ms, rates in topic.rates.steps:
                 self.clock.at_first(at_ms, lambda n=name, r=rates: self._next_rates(n, r))  # type: ignore[misc]
-        for member in scenario.members:
+        self._begin_with(scenario.running)
+        for member in scenario.joining:
             self.clock.at_first(0, lambda m=member: self.start(m))  # type: ignore[misc]
         for event in scenario.events:
             self.clock.at_first(event.at_ms, lambda e=event: self.happen(e.kind, e.arguments))  # type: ignore[misc]
@@ -130,6 +132,31 @@ class PlannedRun:
         """Something is done to the group from outside."""
         self.emit(ev.Changed(kind=kind, target=target, cause=cause))
 
+    def _begin_with(self, running: Sequence[Member]) -> None:
+        """The group that is there before anything happens."""
+        if not running:
+            return
+        self._state, self._generation = STABLE, running[0].generation
+        self.emit(
+            ev.CoordinatorElected(
+                node=NO_BROKER,
+                groups=1,
+                group_state=STABLE,
+                generation=self._generation,
+                members=[_member_id(member) for member in running],
+            )
+        )
+        for member in running:
+            self.clock.at_first(0, lambda m=member: self._go_on(m))  # type: ignore[misc]
+
+    def _go_on(self, member: Member) -> None:
+        """A member of that group works on what it owns."""
+        consumer = self._launched(member)
+        consumer.joined = True
+        consumer.listed = member.owned or ()
+        self._say_joined(consumer)
+        self._assign(consumer, consumer.listed)
+
     # --- what scenario events do
 
     def start(self, member: Member) -> None:
@@ -138,6 +165,22 @@ class PlannedRun:
         before = self._consumers.get(name)
         if before is not None and before.runs:
             self._end(before, "closed")
+        consumer = self._launched(member)
+        if (
+            before is not None
+            and before.joined
+            and before.instance is not None
+            and before.instance == consumer.instance
+        ):
+            self._take_place(consumer, before)
+        else:
+            if before is not None and before.joined:
+                self._remove(before)
+            consumer.joined = True
+            self._round_soon(f"{name} joined", first=self._generation == 0)
+
+    def _launched(self, member: Member) -> _Consumer:
+        name = member.id
         self._members[name] = member
         instance = member.instance_id or (name if self.strategy.static else None)
         topics = self._topics_of(member.topics, member.pattern)
@@ -153,18 +196,7 @@ class PlannedRun:
         assignor = self.registry.build(self.strategy, _PlannedHost(self.clock, self._load, member))
         consumer = _Consumer(member, instance, topics, assignor, started_ms=self.clock.now_ms)
         self._consumers[name] = consumer
-        if (
-            before is not None
-            and before.joined
-            and before.instance is not None
-            and before.instance == instance
-        ):
-            self._take_place(consumer, before)
-        else:
-            if before is not None and before.joined:
-                self._remove(before)
-            consumer.joined = True
-            self._round_soon(f"{name} joined", first=self._generation == 0)
+        return consumer
 
     def _take_place(self, consumer: _Consumer, before: _Consumer) -> None:
         """A static member is back under its instance id (KIP-345)."""
@@ -175,17 +207,20 @@ class PlannedRun:
             if self._waiting:
                 self._rebalance()
             return
-        leads = consumer is self._leader()
+        self._say_joined(consumer)
+        self._assign(consumer, before.listed)
+
+    def _say_joined(self, consumer: _Consumer) -> None:
+        """In the generation that there is, without a round."""
         self.emit(
             ev.Joined(
                 client=consumer.member.id,
-                member_id=_member_id(consumer),
+                member_id=_member_id(consumer.member),
                 generation=self._generation,
                 protocol=consumer.assignor.name,
-                leader=leads,
+                leader=consumer is self._leader(),
             )
         )
-        self._assign(consumer, before.listed)
 
     def leave(self, name: str) -> None:
         """Close a consumer; a static one stays a member until its session ends."""
@@ -352,7 +387,7 @@ class PlannedRun:
         if absent:
             return  # the round ends when they are back, or out of the group
         self._due = False
-        members = {_member_id(c): c for c in self._consumers.values() if c.joined}
+        members = {_member_id(c.member): c for c in self._consumers.values() if c.joined}
         if not members:
             self._to_state(EMPTY, "the last member left")
             return
@@ -407,7 +442,7 @@ class PlannedRun:
                 group=self.scenario.name,
                 generation=generation,
                 protocol=protocol,
-                leader=_member_id(leader),
+                leader=_member_id(leader.member),
                 members=list(members),
             )
         )
@@ -492,9 +527,9 @@ class _PlannedHost:
         return {} if self._load is None else self._load.seen(partitions, now_ms=self._clock.now_ms)
 
 
-def _member_id(consumer: _Consumer) -> str:
+def _member_id(member: Member) -> str:
     """Sorts among others as the ids that a coordinator makes of names: the name, a hyphen, and more."""
-    return f"{consumer.member.id}-"
+    return f"{member.id}-"
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

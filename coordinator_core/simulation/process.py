@@ -16,6 +16,7 @@ from coordinator_core.protocol.messages import Request, Response
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Connection, Network
+from coordinator_core.simulation.running_group import FIRST_OFFSET, RunningGroup
 from coordinator_core.simulation.scenario import Member
 
 POLLS_PER_INTERVAL = 3
@@ -90,6 +91,21 @@ class Process:
         """The process runs: subscribe to what the member does, unless it was told otherwise meanwhile."""
         if not (self.ended or self.closing or self._subscribed):
             self.subscribe(self.member.topics, self.member.pattern)
+
+    def resume_membership(self, group: RunningGroup, *, heard_ms: int) -> None:
+        """The process has been a member of a group for long, and works on what it owns there."""
+        own = group.members[self.member.id]
+        self.subscribe(self.member.topics, self.member.pattern)
+        outcome = self.client.resume_membership(
+            group.generation_of(self.member.id),
+            dict.fromkeys(own.owned, FIRST_OFFSET),
+            topics=own.topics,
+            based_on=group.based_on if group.leads(self.member.id) else None,
+            heard_ms=heard_ms,
+            now_ms=self._world.clock.now_ms,
+        )
+        self._after(outcome)
+        self._next_poll.set(self._world.clock.now_ms)
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         """Subscribe, at the start or later."""

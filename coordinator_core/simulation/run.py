@@ -1,8 +1,12 @@
 """A run: a scenario under a strategy, from the first join to the end of its duration.
 
-Equal times: the members of the document start first, then the scenario's events happen in its order; of the
-rest, what was put on the clock first happens first. All randomness comes from the scenario's seed, one stream
-for each concern, so that what one draws does not shift another.
+A scenario may begin with a group that runs already: then it is Stable, its members own what the document
+says, and nobody joins who is in it.
+
+Equal times: the members of the document start first, those of such a group before the others; then the
+scenario's events happen in its order; of the rest, what was put on the clock first happens first. All
+randomness comes from the scenario's seed, one stream for each concern, so that what one draws does not shift
+another.
 """
 
 import re
@@ -10,6 +14,7 @@ from collections.abc import Callable
 from random import Random
 
 from coordinator_core import events as ev
+from coordinator_core.assignor import AnyAssignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import RebalanceLabError
@@ -22,6 +27,7 @@ from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.process import Process, World
+from coordinator_core.simulation.running_group import RunningGroup, running_group
 from coordinator_core.simulation.scenario import Member, Scenario, ScenarioEvent
 from coordinator_core.simulation.settings import configured
 from coordinator_core.simulation.trace import Trace
@@ -95,17 +101,35 @@ class Run:
                 topics={name: topic.partitions for name, topic in scenario.topics.items()},
             )
         )
-        for member in scenario.members:
+        for name, topic in scenario.topics.items():
+            self.load.add_topic(name, topic.backlog or (0,) * topic.partitions, now_ms=0)
+        group = self._running_group()
+        if group is not None:
+            for member in scenario.running:
+                self.clock.at_first(0, lambda m=member, g=group: self._go_on(m, g))  # type: ignore[misc]
+        for member in scenario.joining:
             self.clock.at_first(0, lambda m=member: self.start(m))  # type: ignore[misc]
         for event in scenario.events:
             self.schedule(event)
         self.network = Network(self.clock, scenario.network, self._stream("network"))
-        self.brokers = self._make_brokers()
+        self.brokers = self._make_brokers(group)
         for name, topic in scenario.topics.items():
             self.clock.at(topic.rates.steps[0][0], lambda n=name: self._next_rates(n, 0))  # type: ignore[misc]
         self._measure_regularly()
 
-    def _make_brokers(self) -> Brokers:
+    def _running_group(self) -> RunningGroup | None:
+        """The group that is there before anything happens."""
+        members = self.scenario.running
+        if not members:
+            return None
+        return running_group(
+            [(m, tuple(self._topics_of(m.topics, m.pattern)), self._config_of(m)) for m in members],
+            protocol=self._assignor_of(members[0]).name,
+            partitions={name: topic.partitions for name, topic in self.scenario.topics.items()},
+            random=self._stream("running group"),
+        )
+
+    def _make_brokers(self, group: RunningGroup | None) -> Brokers:
         scenario = self.scenario
         brokers = Brokers(
             group=scenario.name,
@@ -117,6 +141,7 @@ class Run:
             load=self.load,
             random=self._stream("brokers"),
             emit=self.emit,
+            stored=() if group is None else tuple(group.records(self._assignor_of)),
         )
         brokers.disconnect.append(self._disconnect)
         if self._watch is not None:
@@ -202,21 +227,23 @@ class Run:
         if before is not None and not before.ended:
             before.when_ended(lambda: self.start(member))
             return
+        process = self._launched(member)
+        self.clock.after(self._starting.randrange(START_UP_MS), process.started_up)
+
+    def _go_on(self, member: Member, group: RunningGroup) -> None:
+        """A process that has run for long: its heartbeats are somewhere in their interval."""
+        process = self._launched(member)
+        heard_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
+        process.resume_membership(group, heard_ms=heard_ms)
+
+    def _launched(self, member: Member) -> Process:
         self._members[member.id] = member
-        instance = member.instance_id or (member.id if self.strategy.static else None)
         self._starts += 1
-        config = configured(
-            ClientConfig,
-            self.scenario.config,
-            group_id=self.scenario.name,
-            client_id=member.id,
-            group_instance_id=instance,
-            client_rack=member.rack,
-        )
+        config = self._config_of(member)
         self.emit(
             ev.MemberStarted(
                 client=member.id,
-                instance_id=instance,
+                instance_id=config.group_instance_id,
                 topics=self._topics_of(member.topics, member.pattern),
                 process_rate=member.process_rate,
                 rack=member.rack,
@@ -241,7 +268,20 @@ class Run:
         )
         self.processes[member.id] = process
         process.set_cut(member.id in self.network.cut_off)
-        self.clock.after(self._starting.randrange(START_UP_MS), process.started_up)
+        return process
+
+    def _config_of(self, member: Member) -> ClientConfig:
+        return configured(
+            ClientConfig,
+            self.scenario.config,
+            group_id=self.scenario.name,
+            client_id=member.id,
+            group_instance_id=member.instance_id or (member.id if self.strategy.static else None),
+            client_rack=member.rack,
+        )
+
+    def _assignor_of(self, member: Member) -> AnyAssignor:
+        return self.registry.build(self.strategy, SimulatedHost(self.clock, self.load, member.process_rate))
 
     def leave(self, name: str) -> None:
         """Close a process properly; a paused one closes when it goes on."""

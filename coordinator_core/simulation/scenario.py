@@ -7,16 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.model import TopicPartition
 from coordinator_core.registry import Registry, default_registry
 from coordinator_core.simulation import document as doc
 from coordinator_core.simulation.document import inside, wrong
 from coordinator_core.simulation.durations import format_duration, parse_duration
+from coordinator_core.simulation.ownership import (
+    FIRST_GENERATION,
+    OWNERSHIP_FIELDS,
+    Ownership,
+    check_running,
+    parse_ownership,
+)
 from coordinator_core.simulation.rates import Rates, read_rates
 from coordinator_core.simulation.roster import Roster
 from coordinator_core.simulation.settings import parse_config
 
 MOST_PARTITIONS = 200_000
 MOST_MEMBERS = 100_000
+MOST_WAITING = 10**12
+"""Records of one partition: positions are floats, and this many still leave them room for a fraction."""
 
 _FIELDS = (
     "name",
@@ -30,22 +40,30 @@ _FIELDS = (
     "config",
     "network",
 )
-_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval")
+_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval", "backlog")
 _IN_INTERVALS = ("rates_csv", "rates_rows")
 _MEMBER_FIELDS = ("id", "count", "topics", "topics_pattern", "process_rate", "instance_id", "rack")
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: partitions at the start, and what is produced to them."""
+    """A topic: partitions at the start, what is produced to them, and what waits in each at time 0.
+
+    ``backlog`` is empty where nothing waits.
+    """
 
     partitions: int
     rates: Rates
+    backlog: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A consumer process: exactly one of ``topics`` and ``pattern``; ``process_rate`` None is unlimited."""
+    """A consumer process: exactly one of ``topics`` and ``pattern``; ``process_rate`` None is unlimited.
+
+    ``owned``: what it owns at time 0, sorted, as a member of a group that runs already and is in
+    ``generation``; None where it is to join.
+    """
 
     id: str
     topics: tuple[str, ...] = ()
@@ -53,6 +71,8 @@ class Member:
     process_rate: float | None = None
     instance_id: str | None = None
     rack: str | None = None
+    owned: tuple[TopicPartition, ...] | None = None
+    generation: int = FIRST_GENERATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +111,16 @@ class Scenario:
     seed: int = 0
     brokers: int = 3
     description: str = ""
+
+    @property
+    def running(self) -> tuple[Member, ...]:
+        """The members of the group that runs already at time 0, the leader first; empty where none does."""
+        return tuple(member for member in self.members if member.owned is not None)
+
+    @property
+    def joining(self) -> tuple[Member, ...]:
+        """The members that join from time 0 on."""
+        return tuple(member for member in self.members if member.owned is None)
 
 
 def parse_scenario(
@@ -155,6 +185,13 @@ def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> T
     fields = doc.mapping(value, where, _TOPIC_FIELDS)
     count = doc.required(fields, "partitions", where, "the number of partitions")
     partitions = doc.whole(count, inside(where, "partitions"), low=1, high=MOST_PARTITIONS)
+    rates = _rates(fields, where, partitions, duration_ms, base_dir)
+    return Topic(partitions, rates, _backlog(fields, inside(where, "backlog"), partitions))
+
+
+def _rates(
+    fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int, base_dir: Path | None
+) -> Rates:
     said = [key for key in ("rate", "rates", *_IN_INTERVALS) if key in fields]
     if len(said) > 1:
         raise InputError(where, " and ".join(said), "one of rate, rates, rates_csv, rates_rows")
@@ -162,13 +199,25 @@ def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> T
         expected = "one only together with rates_csv or rates_rows"
         raise InputError(inside(where, "interval"), "an interval", expected)
     if said == ["rates"]:
-        return Topic(partitions, _listed_rates(fields["rates"], inside(where, "rates"), partitions))
+        return _listed_rates(fields["rates"], inside(where, "rates"), partitions)
     if said == ["rates_csv"]:
-        return Topic(partitions, _csv_rates(fields, where, partitions, duration_ms, base_dir))
+        return _csv_rates(fields, where, partitions, duration_ms, base_dir)
     if said == ["rates_rows"]:
-        return Topic(partitions, _rates_in_rows(fields, where, partitions, duration_ms))
-    rate = doc.number(fields.get("rate", 0), inside(where, "rate"))
-    return Topic(partitions, Rates.evenly(rate, partitions))
+        return _rates_in_rows(fields, where, partitions, duration_ms)
+    return Rates.evenly(doc.number(fields.get("rate", 0), inside(where, "rate")), partitions)
+
+
+def _backlog(fields: Mapping[str, Any], where: str, partitions: int) -> tuple[int, ...]:
+    """A number is that of the whole topic, as a rate is; what does not divide evenly waits in the first."""
+    if "backlog" not in fields:
+        return ()
+    value = fields["backlog"]
+    if isinstance(value, list):
+        if len(value) != partitions:
+            raise wrong(where, value, f"a list of {partitions} numbers of records, one per partition")
+        return tuple(doc.whole(n, inside(where, i), low=0, high=MOST_WAITING) for i, n in enumerate(value))
+    each, more = divmod(doc.whole(value, where, low=0, high=MOST_WAITING), partitions)
+    return tuple(each + (number < more) for number in range(partitions))
 
 
 def _listed_rates(value: Any, where: str, partitions: int) -> Rates:
@@ -211,11 +260,13 @@ def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Memb
     where = inside(root, "members")
     listed = doc.sequence(doc.required(fields, "members", root, "a list of members"), where, "members")
     members: list[Member] = []
+    places: list[str] = []
     for i, value in enumerate(listed):
         at = inside(where, i)
         for member in parse_members(value, at, roster):
             roster.started(member.id, inside(at, "id"))
             members.append(member)
+            places.append(at)
             if len(members) > MOST_MEMBERS:
                 raise InputError(where, f"more than {MOST_MEMBERS:,} members", "fewer")
     instances: dict[str, str] = {}
@@ -224,15 +275,17 @@ def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Memb
             found = f"instance_id {member.instance_id!r} of {instances[member.instance_id]} and {member.id}"
             raise InputError(where, found, "a different instance_id for each member")
         instances[member.instance_id or ""] = member.id
+    check_running(zip(members, places, strict=True))
     return tuple(members)
 
 
 def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Member]:
     """The members an entry stands for: one, or ``count`` of them, numbered from 0.
 
-    Topics are looked up when there is a roster.
+    With a roster they are members of the document: topics are looked up, and they may own something.
     """
-    fields = doc.mapping(value, where, _MEMBER_FIELDS)
+    known = _MEMBER_FIELDS if roster is None else (*_MEMBER_FIELDS, *OWNERSHIP_FIELDS)
+    fields = doc.mapping(value, where, known)
     name = doc.text(doc.required(fields, "id", where, "the member's id"), inside(where, "id"))
     instance = fields.get("instance_id")
     if instance is not None:
@@ -244,13 +297,16 @@ def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Mem
     if rate is not None:
         rate = doc.number(rate, inside(where, "process_rate"), positive=True)
     topics, pattern = parse_subscription(fields, where, roster)
-    if "count" not in fields:
-        yield Member(name, topics, pattern, rate, instance, rack)
+    count = None
+    if "count" in fields:
+        count = doc.whole(fields["count"], inside(where, "count"), low=1, high=MOST_MEMBERS)
+    owns = Ownership() if roster is None else parse_ownership(fields, where, roster, topics, pattern)
+    if count is None:
+        yield Member(name, topics, pattern, rate, instance, rack, *owns)
         return
-    count = doc.whole(fields["count"], inside(where, "count"), low=1, high=MOST_MEMBERS)
     for i in range(count):
         numbered = None if instance is None else f"{instance}-{i}"
-        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack)
+        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack, *owns)
 
 
 def parse_subscription(

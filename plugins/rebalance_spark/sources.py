@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coordinator_core.errors import InputError
-from coordinator_core.simulation.group_document import parse_group
+from coordinator_core.simulation.group_document import parse_group, scenario_document
 from coordinator_core.simulation.portable import portable_scenario
 from coordinator_core.simulation.scenario_files import read_text
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema
@@ -26,7 +26,6 @@ _EXPECTED = (
     "Parquet or JSON Lines with scenario_id and scenario, JSON Lines of groups,"
     " or a folder of scenarios in YAML"
 )
-GROUP_DURATION = "10m"
 
 
 def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
@@ -120,41 +119,16 @@ def workload_row(name: str, line: str) -> dict[str, Any]:
 
 
 def group_scenario(document: dict[str, Any], name: str) -> tuple[str, str]:
-    """A group in the format of ``assign`` as a scenario: all its members start, and the first leaves.
+    """A group in the format of ``assign`` as a scenario (`group_document.scenario_document`), and its name.
 
-    Weights are records/s, capacities what members handle. What they own is not kept: in a scenario every
-    group begins anew. A group that is wrong stays as it is, for the error to name what.
+    A group that is wrong stays as it is, for the error to name what.
     """
     given = str(document.get("name") or name)
     try:
-        parsed = parse_group(document, given)
+        made = scenario_document(parse_group(document, given), given)
     except InputError:
         return given, msgspec.json.encode(document).decode()
-    topics: dict[str, Any] = {}
-    for topic, info in parsed.cluster.topics.items():
-        topics[topic] = {"partitions": info.partitions}
-        if info.weights is not None:
-            topics[topic]["rates"] = list(info.weights)
-    members = [
-        {
-            "id": member,
-            "topics": [t for t in subscription.topics if t in topics],
-            **({"process_rate": subscription.capacity} if subscription.capacity is not None else {}),
-            **({"rack": subscription.rack} if subscription.rack is not None else {}),
-            **({"instance_id": subscription.instance_id} if subscription.instance_id is not None else {}),
-        }
-        for member, subscription in parsed.group.items()
-    ]
-    members = [member for member in members if member["topics"]]
-    leaves = [{"at": "5m", "leave": members[0]["id"]}] if len(members) > 1 else []
-    scenario = {
-        "name": given[:249],
-        "duration": GROUP_DURATION,
-        "topics": topics,
-        "members": members,
-        "events": leaves,
-    }
-    return given, msgspec.json.encode(scenario).decode()
+    return given, msgspec.json.encode(made).decode()
 
 
 def _folder(spark: "SparkSession", folder: Path) -> "DataFrame":

@@ -144,7 +144,7 @@ def test_a_group_becomes_a_scenario_in_which_its_first_member_leaves(mixed):
     made = json.loads(next(row["scenario"] for row in mixed if row["scenario_id"] == "shop"))
     assert made["topics"] == {"orders": {"partitions": 3, "rates": [5, 1, 1]}, "idle": {"partitions": 2}}
     assert made["members"] == [
-        {"id": "a", "topics": ["orders"], "process_rate": 100, "rack": "r1"},
+        {"id": "a", "topics": ["orders"], "process_rate": 100, "rack": "r1", "owned": {"orders": [0]}},
         {"id": "b", "topics": ["orders", "idle"], "instance_id": "b-1"},
     ]
     assert made["events"] == [{"at": "5m", "leave": "a"}]

@@ -54,6 +54,32 @@ def test_cooperative_sticky_is_the_strategy_when_none_is_given(lab, small):
     assert "; kept orders " in answer.out
 
 
+RUNNING = {
+    "name": "live",
+    "duration": "2m",
+    "topics": {"t": {"partitions": 6, "rate": 60}},
+    "members": [
+        {"id": "c1", "topics": ["t"], "owned": {"t": [0, 1, 2, 4]}, "generation": 7},
+        {"id": "c2", "topics": ["t"], "owned": {"t": [3, 5]}, "generation": 7},
+        {"id": "c10", "topics": ["t"], "owned": {}, "generation": 7},
+    ],
+}
+
+
+def test_a_group_that_runs_already_is_told_before_the_rounds(lab, tmp_path):
+    path = tmp_path / "live.json"
+    path.write_text(json.dumps(RUNNING))
+    answer = lab("simulate", path, "-s", "sticky")
+    assert answer.out.splitlines()[2:-2] == [
+        " 0:00:00.000  generation 7 (sticky): Stable before the run began",
+        "              c1 (leader)  owns t 0-2 4",
+        "              c10          nothing",
+        "              c2           owns t 3 5",
+    ]
+    assert answer.out.splitlines()[-1].startswith("ended Stable in generation 7 after 0:02:00.000, ")
+    assert json.loads(lab("simulate", path, "-s", "sticky", "--format", "json").out) == []
+
+
 def test_the_words_of_a_round(capfd):
     """By hand: given up in good order, lost, assigned and kept, runs of numbers, and a round without end."""
     print_told(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_core.client.outcome import ConsumedRecord
 from coordinator_core.client.states import FetchState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -18,7 +19,8 @@ def fetching(*owned, **config):
 
 
 def part(tp, *records, offset=100, **given):
-    return m.FetchedPartition(tp[0], tp[1], offset, records=records, **given)
+    listed = tuple(m.FetchedRecord(offset + i, value) for i, value in enumerate(records))
+    return m.FetchedPartition(tp[0], tp[1], offset, records=listed, **given)
 
 
 def deliver(bench, *parts, what=m.FetchRequest, session=5, error=ErrorCode.NONE):
@@ -44,6 +46,28 @@ def test_records_are_handed_out_by_poll_and_move_the_position():
     assert values(bench) == [("t", 0, 100, b"a"), ("t", 0, 101, b"b")]
     assert bench.client.partitions[T0].position == 102
     assert asked(bench) == {T0: 102}
+
+
+def test_records_keep_their_offsets_where_some_are_missing():
+    """Given offsets 100, 103 and 104 of a compacted partition, then polls hand them out as they are, and
+    what is fetched next is what the answer says comes after them."""
+    bench = fetching(max_poll_records=2)
+    kept = tuple(m.FetchedRecord(n, b"v", b"k", 5, (("h", None),)) for n in (100, 103, 104))
+    deliver(bench, m.FetchedPartition(*T0, 100, records=kept, next_offset=110))
+    bench.poll()
+    assert [r.offset for r in bench.records] == [100, 103]
+    assert bench.client.partitions[T0].position == 104
+    bench.poll()
+    assert bench.records[-1] == ConsumedRecord(*T0, 104, b"v", b"k", 5, (("h", None),))
+    assert asked(bench) == {T0: 110}
+
+
+def test_a_fetch_of_no_records_for_consumers_goes_on_after_them():
+    """Given an answer with nothing but markers of transactions, then the position moves over them."""
+    bench = fetching()
+    deliver(bench, m.FetchedPartition(*T0, 100, next_offset=103))
+    bench.poll()
+    assert (bench.records, asked(bench)) == ([], {T0: 103})
 
 
 def test_a_fetch_tells_high_watermark_last_stable_offset_and_log_start():

@@ -103,7 +103,8 @@ class Walk:
     @staticmethod
     def records(request):
         return tuple(
-            m.FetchedPartition(p.topic, p.partition, p.offset, records=(b"r",)) for p in request.partitions
+            m.FetchedPartition(p.topic, p.partition, p.offset, records=(m.FetchedRecord(p.offset, b"r"),))
+            for p in request.partitions
         )
 
     def bad(self, kind, error):

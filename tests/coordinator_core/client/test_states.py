@@ -8,7 +8,7 @@ from coordinator_core.client.states import FETCH_MOVES, MEMBER_MOVES, FetchState
 from coordinator_core.client.subscription import PartitionState
 
 MEMBER = """
-    unjoined              -> unjoined preparing-rebalance
+    unjoined              -> unjoined preparing-rebalance stable
     preparing-rebalance   -> preparing-rebalance completing-rebalance unjoined
     completing-rebalance  -> stable preparing-rebalance unjoined
     stable                -> preparing-rebalance unjoined

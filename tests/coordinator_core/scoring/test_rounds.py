@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_core import events as ev
 from coordinator_core.registry import default_registry
-from coordinator_core.scoring.rounds import Happened, MemberRound, Round, told
+from coordinator_core.scoring.rounds import Happened, MemberRound, Round, Standing, told
 from coordinator_core.simulation.run import simulate
 from coordinator_core.simulation.scenario_files import load_scenario
 from tests.coordinator_core.scoring.traces import (
@@ -183,6 +183,55 @@ def test_what_happens_from_outside_is_told_between_rounds(event, text):
 )
 def test_what_is_no_news_is_not_told(event):
     assert story((7_000, event)) == []
+
+
+# --- a group that was there before
+
+
+def elected(state="Stable", generation=7):
+    return ev.CoordinatorElected(
+        node=0, groups=1, group_state=state, generation=generation, members=["a" + UUID, "b" + UUID]
+    )
+
+
+def leads(client, number):
+    return ev.Joined(client=client, member_id=client, generation=number, protocol="sticky", leader=True)
+
+
+STOOD = [
+    (0, elected()),
+    (0, started("a", "t")),
+    (0, leads("a", 7)),
+    (0, assigned("a", 7, {"t": [0, 1]}, added={})),
+    (0, joined("b", 7)),
+    (0, assigned("b", 7, {}, added={})),
+]
+
+
+def test_a_group_that_was_there_before_stands_in_front_and_is_no_round():
+    (only,) = story(STOOD)
+    owned = {"a": {"t": [0, 1]}, "b": {}}
+    assert only == Standing(0, 7, protocol="range", leader="a", owned=owned)
+
+
+def test_what_comes_later_does_not_change_how_it_stood():
+    """A static member that comes back into the generation, a round at once, another coordinator."""
+    later = story(
+        STOOD,
+        (0, preparing("c joined")),
+        (0, assigned("a", 8, {"t": [0]}, added={})),
+        (50_000, assigned("b", 8, {"t": [1]})),
+    )
+    assert [type(each) for each in later] == [Standing, Round]
+    assert later[0].owned == {"a": {"t": [0, 1]}, "b": {}}
+    back = story(STOOD, (9_000, assigned("b", 7, {"t": [5]})))
+    assert back[0].owned == {"a": {"t": [0, 1]}, "b": {}}
+
+
+def test_a_coordinator_that_takes_over_from_one_that_failed_is_what_it_was():
+    first, failed, after = story(STOOD, (5_000, ev.CoordinatorFailed(node=0)), (9_000, elected()))
+    assert isinstance(first, Standing)
+    assert (failed.text, after.text) == ("broker 0 failed", "broker 0 is the coordinator now")
 
 
 # --- the story of a scale-out: six partitions on two members, a third joins, then the second crashes

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from coordinator_core.errors import InputError
 from coordinator_core.model import GroupAssignment, Partitions
 from coordinator_core.simulation import group_document
-from coordinator_core.simulation.group_document import assignment_document, parse_group
+from coordinator_core.simulation.group_document import assignment_document, parse_group, scenario_document
+from coordinator_core.simulation.scenario import parse_scenario
 
 
 def group(members=(), **topics):
@@ -281,3 +282,85 @@ def test_an_assignment_is_written_in_the_order_of_members_and_of_each_ones_parti
     assert list(document) == ["b", "a"]
     assert document == {"b": [], "a": [[t, n] for t, n in assignment["a"]]}
     assert sorted(document["a"]) == [["t", 0], ["t", 1], ["u", 0]]
+
+
+# --- as a scenario
+
+
+def scenario_of(document):
+    """The scenario of a group; it is one."""
+    made = scenario_document(parse_group(document, "line 3"), "live")
+    parse_scenario(made, where="live")
+    return made
+
+
+def owned_in(*members, **topics):
+    """What each member of the scenario owns, and in which generation; None for who joins."""
+    made = scenario_of(group(members, **(topics or {"t": {"partitions": 4}})))
+    return {m["id"]: (m["owned"], m.get("generation")) if "owned" in m else None for m in made["members"]}
+
+
+def claims(name, *numbers, **fields):
+    return {"id": name, "topics": ["t"], "owned": [["t", n] for n in numbers], **fields}
+
+
+def test_a_group_is_a_scenario_in_which_the_first_member_leaves():
+    everything = {"capacity": 5, "rack": "r", "instance_id": "i"}
+    made = scenario_of(
+        group(
+            [{"id": "a", "topics": ["t", "nowhere"], **everything}, {"id": "b", "topics": ["u"]}],
+            t={"partitions": 2, "weights": [3, 4]},
+            u={"partitions": 1},
+        )
+    )
+    assert made == {
+        "name": "live",
+        "duration": "10m",
+        "topics": {"t": {"partitions": 2, "rates": [3, 4]}, "u": {"partitions": 1}},
+        "members": [
+            {"id": "a", "topics": ["t"], "process_rate": 5, "rack": "r", "instance_id": "i"},
+            {"id": "b", "topics": ["u"]},
+        ],
+        "events": [{"at": "5m", "leave": "a"}],
+    }
+
+
+def test_who_has_no_topic_of_the_group_is_left_out_and_who_is_alone_stays():
+    made = scenario_of(group([member(), {"id": "C1", "topics": ["nowhere"]}], t={"partitions": 1}))
+    assert [m["id"] for m in made["members"]] == ["C0"]
+    assert made["events"] == []
+
+
+def test_who_owns_something_runs_and_the_others_join():
+    assert owned_in(claims("a", 2, 0), member(id="b")) == {"a": ({"t": [0, 2]}, None), "b": None}
+
+
+def test_the_newest_generation_runs_whoever_owns_nothing_in_it_too():
+    assert owned_in(
+        claims("a", 0, generation=6), claims("b", 1, generation=5), claims("c", generation=6), claims("d", 3)
+    ) == {"a": ({"t": [0]}, 6), "b": None, "c": ({}, 6), "d": None}
+
+
+def test_a_generation_of_nought_is_none_that_a_scenario_says():
+    assert owned_in(claims("a", 0, generation=0)) == {"a": ({"t": [0]}, None)}
+
+
+def test_claims_that_cannot_be_do_not_count():
+    """Of a partition there is not, of a topic nobody described or subscribes to, of two members."""
+    stale = claims("a", 0, 1, 9)
+    stale["owned"] += [["u", 0], ["nowhere", 0]]
+    topics = {"t": {"partitions": 4}, "u": {"partitions": 1}}
+    assert owned_in(stale, claims("b", 1, 2), **topics) == {"a": ({"t": [0]}, None), "b": ({"t": [2]}, None)}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member(id="a"), member(id="b")],
+        [claims("a", generation=3), claims("b", generation=3)],
+        [claims("a", 9, generation=3), claims("b", 1)],
+    ],
+    ids=["nobody said", "nothing", "nothing that can be"],
+)
+def test_where_nobody_owns_anything_everybody_joins(members):
+    assert owned_in(*members) == {"a": None, "b": None}

@@ -213,3 +213,17 @@ def test_a_change_of_rates_is_felt_by_who_works_on_the_partition():
     assert load.measure(now_ms=20_000).lag == pytest.approx(1_000)
     assert load.measure(now_ms=29_999).lag > 0
     assert load.measure(now_ms=30_000).lag == pytest.approx(0, abs=1e-3)
+
+
+def test_records_that_wait_at_the_start_are_lag_until_somebody_handles_them():
+    """400 records at 200/s more than come in: gone after 2 s; those of the other partition stay."""
+    load = Load()
+    load.add_topic("t", (400, 50), now_ms=0)
+    worker = load.add_worker("c", 300.0)
+    load.start(worker, {P0: 0}, now_ms=0)
+    load.set_rates("t", (100.0, 0.0), now_ms=0)
+    assert load.position(worker, P0, now_ms=1_000) == 300
+    measured = load.measure(now_ms=10_000)
+    assert (measured.lag, measured.max_lag) == (50, 450)
+    assert measured.lag_record_seconds == pytest.approx(400 * 2 / 2 + 50 * 10)
+    assert load.end_offset(P0, now_ms=10_000) == 1_400

@@ -55,10 +55,11 @@ def test_it_agrees_on_a_rolling_deploy_of_forty(strategy):
 
 
 @st.composite
-def calm_scenarios(draw):
+def calm_scenarios(draw, *, owning=False):
     """Members of two topics that come, go and change their mind, each change with time to settle.
 
     Who runs is not restarted: whether its leaving and its coming share a round is a matter of seconds.
+    ``owning``: the first members are a group that runs, with any owners; one more may join it.
     """
     topics = {
         "t": {"partitions": draw(st.integers(1, 7)), "rate": 100},
@@ -67,6 +68,11 @@ def calm_scenarios(draw):
     some = st.sampled_from([["t"], ["u"], ["t", "u"]])
     running = [f"m{i}" for i in range(draw(st.integers(1, 4)))]
     members = [{"id": name, "topics": draw(some)} for name in running]
+    if owning:
+        _give_owners(draw, topics, members)
+        if draw(st.booleans()):
+            running.append("late")
+            members.insert(draw(st.integers(0, len(members))), {"id": "late", "topics": draw(some)})
     gone, events = [], []
     for number in range(draw(st.integers(0, 5))):
         at = f"{120 * (number + 1)}s"
@@ -89,11 +95,65 @@ def calm_scenarios(draw):
     return parse_scenario(document, where="calm")
 
 
+def _give_owners(draw, topics, members):
+    for member in members:
+        member |= {"owned": {}, "generation": 5}
+    for topic, described in topics.items():
+        able = [None, *(member for member in members if topic in member["topics"])]
+        for number in range(described["partitions"]):
+            owner = draw(st.sampled_from(able))
+            if owner is not None:
+                owner["owned"].setdefault(topic, []).append(number)
+
+
 @pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky+static"])
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(scenario=calm_scenarios())
 def test_it_agrees_wherever_changes_have_time_to_settle(strategy, scenario):
     assert differing(scenario, strategy) == {}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(scenario=calm_scenarios(owning=True))
+def test_it_agrees_on_groups_that_run_already(strategy, scenario):
+    assert differing(scenario, strategy) == {}
+
+
+LIVE = {
+    "name": "live",
+    "duration": "5m",
+    "topics": {"t": {"partitions": 6, "rate": 60, "backlog": 600}},
+    "members": [
+        {"id": "a", "topics": ["t"], "owned": {"t": [0, 5]}, "generation": 7},
+        {"id": "b", "topics_pattern": "t", "owned": {"t": [1, 3, 4]}, "generation": 7},
+        {"id": "c", "topics": ["t"], "owned": {}, "generation": 7},
+    ],
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_group_that_runs_already_is_left_alone_where_nothing_happens(strategy):
+    trace = plan(parse_scenario(LIVE, where="live"), strategy, default_registry())
+    assert {line.at_ms for line in trace.events[:-1]} == {0}
+    assert (trace.ended.group_state, trace.ended.generation) == ("Stable", 7)
+    kinds = [type(line.event).__name__ for line in trace.events if isinstance(line.event, AT_START)]
+    assert kinds == ["CoordinatorElected", *["MemberStarted", "Joined", "Assigned"] * 3]
+
+
+AT_START = (ev.CoordinatorElected, ev.MemberStarted, ev.Joined, ev.Assigned, ev.GenerationStarted)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(
+    "event",
+    [{"leave": "b"}, {"crash": "a"}, {"join": {"id": "d", "topics": ["t"]}}, {"add_partitions": {"t": 9}}],
+    ids=lambda event: next(iter(event)),
+)
+def test_it_agrees_on_what_happens_to_a_group_that_runs_already(strategy, event):
+    config = {"metadata.max.age.ms": "40s"}
+    document = LIVE | {"events": [{"at": "60s"} | event], "config": config}
+    assert differing(parse_scenario(document, where="live"), strategy) == {}
 
 
 def test_changes_within_a_heartbeat_share_a_round():

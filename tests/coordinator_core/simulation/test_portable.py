@@ -151,3 +151,14 @@ def test_events_of_a_plugin_are_those_of_the_registry(scenario):
     assert load_scenario_text(made, "x", registry=registry) == load_scenario(path, registry=registry)
     with pytest.raises(InputError, match="earthquake"):
         portable_scenario(path)
+
+
+def test_what_members_own_and_what_waits_stays_in_it(tmp_path):
+    document = {
+        "name": "live",
+        "duration": "10m",
+        "topics": {"t": {"partitions": 2, "backlog": [7, 0]}, "u": {"partitions": 1, "backlog": 5}},
+        "members": [{"id": "c", "topics": ["t", "u"], "owned": {"t": [1], "u": [0]}, "generation": 4}],
+    }
+    (tmp_path / "live.yaml").write_text(json.dumps(document))
+    assert json.loads(portable_scenario(tmp_path / "live.yaml")) == document

@@ -75,6 +75,15 @@ def test_rates_are_those_of_each_partition():
     assert topic == Topic(3, Rates(((0, (900.0, 50.0, 0.0)),), even=None))
 
 
+@pytest.mark.parametrize(
+    ("written", "waiting"),
+    [(12, (4, 4, 4)), (14, (5, 5, 4)), (0, (0, 0, 0)), ([7, 0, 1], (7, 0, 1))],
+)
+def test_a_backlog_is_that_of_the_topic_or_of_each_partition(written, waiting):
+    topic = parse(topics={"orders": {"partitions": 3, "backlog": written}}).topics["orders"]
+    assert topic == Topic(3, Rates.evenly(0.0, 3), waiting)
+
+
 def test_rates_from_a_file_are_relative_to_the_scenario(tmp_path):
     (tmp_path / "day.csv").write_text("600,0\n0,300\n")
     document = {

@@ -16,6 +16,7 @@ RIGHT = {
     "events": [{"at": "30s", "leave": "c-1"}],
 }
 FIELDS = "name, description, duration, seed, brokers, topics, members, events, config, network"
+MEMBER_FIELDS = "id, count, topics, topics_pattern, process_rate, instance_id, rack, owned, generation"
 DURATION = 'a duration such as "250ms", "10s", "5m", "24h", or whole milliseconds'
 
 
@@ -82,13 +83,14 @@ WRONG = {
         changed(topics={"t": None}),
         "topics.t",
         "nothing",
-        "a mapping with partitions, rate, rates, rates_csv, rates_rows, interval",
+        "a mapping with partitions, rate, rates, rates_csv, rates_rows, interval, backlog",
     ),
     "a topic with an unknown field": (
         topic(partitions=12, partition=12),
         "topics.orders.partition",
         "the unknown field 'partition'",
-        "one of partitions, rate, rates, rates_csv, rates_rows, interval (did you mean 'partitions'?)",
+        "one of partitions, rate, rates, rates_csv, rates_rows, interval, backlog"
+        " (did you mean 'partitions'?)",
     ),
     "a topic without partitions": (
         topic(rate=5),
@@ -253,19 +255,43 @@ WRONG = {
         "a file that cannot be read (No such file or directory)",
         "a CSV file, named relative to the scenario",
     ),
+    "a negative backlog": (
+        topic(partitions=1, backlog=-1),
+        "topics.orders.backlog",
+        "-1",
+        "a whole number from 0 to 1,000,000,000,000",
+    ),
+    "half a record": (
+        topic(partitions=1, backlog=0.5),
+        "topics.orders.backlog",
+        "0.5",
+        "a whole number from 0 to 1,000,000,000,000",
+    ),
+    "a backlog of too few partitions": (
+        topic(partitions=3, backlog=[1, 2]),
+        "topics.orders.backlog",
+        "a list of 2",
+        "a list of 3 numbers of records, one per partition",
+    ),
+    "text in a backlog": (
+        topic(partitions=2, backlog=[1, "2"]),
+        "topics.orders.backlog[1]",
+        "'2'",
+        "a whole number from 0 to 1,000,000,000,000",
+    ),
     # Members.
     "members as a mapping": (changed(members={}), "members", "an empty mapping", "a list of members"),
     "a member as text": (
         changed(members=["c"]),
         "members[0]",
         "'c'",
-        "a mapping with id, count, topics, topics_pattern, process_rate, instance_id, rack",
+        f"a mapping with {MEMBER_FIELDS}",
     ),
     "a member with an unknown field": (
         member(topic=["orders"]),
         "members[2].topic",
         "the unknown field 'topic'",
-        "one of id, count, topics, topics_pattern, process_rate, instance_id, rack (did you mean 'topics'?)",
+        f"one of {MEMBER_FIELDS} (did you mean 'topics'?)",
     ),
     "a member without an id": (
         changed(members=[{"topics": ["orders"]}]),

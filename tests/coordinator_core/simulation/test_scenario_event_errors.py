@@ -44,6 +44,12 @@ WRONG = {
         "nothing",
         "when the event happens, such as 30s",
     ),
+    "a join with what it owns": (
+        event({"join": {"id": "x", "topics": ["orders"], "owned": {}}}),
+        "events[0].join.owned",
+        "the unknown field 'owned'",
+        "one of id, count, topics, topics_pattern, process_rate, instance_id, rack",
+    ),
     "an event at no time": (event({"at": "noon", "leave": "c-1"}), "events[0].at", "'noon'", DURATION),
     "an event before the beginning": (
         event({"at": -1, "leave": "c-1"}),

@@ -1,0 +1,101 @@
+"""Assignors in aiokafka, 0.13 or newer.
+
+A consumer calls what it is handed, class or object, as it is (GroupCoordinator._lookup_assignor):
+``metadata`` before every JoinGroup, ``assign`` when it leads, and ``on_assignment`` without a generation; all
+in one task that lives as long as the consumer.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from aiokafka.coordinator.assignors.abstract import (
+    AbstractPartitionAssignor,
+)
+from aiokafka.coordinator.protocol import (
+    ConsumerProtocolMemberAssignment,
+    ConsumerProtocolMemberMetadata,
+)
+
+from coordinator_core.host import Host
+from coordinator_core.model import RebalanceProtocol, Subscription
+from coordinator_core.protocol.consumer_protocol import ASSIGNMENT_VERSION
+from rebalance_kafka.adapters.leading import describe, joined, lead
+from rebalance_kafka.adapters.making import Assignors
+from rebalance_kafka.adapters.member import MakeMember, Member
+
+_VERSION = 0
+"""Of the subscription: the fields of later ones cannot be written."""
+
+
+class AiokafkaAssignor(AbstractPartitionAssignor):
+    """An assignor as aiokafka has it: it knows the consumers that share it apart by their tasks."""
+
+    def __init__(self, name: str, make_member: MakeMember) -> None:
+        self._name, self._make_member = name, make_member
+        self._members: WeakKeyDictionary[asyncio.Task[Any], Member] = WeakKeyDictionary()
+        self._without_task: Member | None = None
+
+    @property
+    def name(self) -> str:
+        """The assignor's."""
+        return self._name
+
+    def metadata(self, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
+        """What the consumer says when it joins."""
+        subscription = self._member().subscription(topics)
+        return ConsumerProtocolMemberMetadata(_VERSION, list(subscription.topics), subscription.user_data)
+
+    def assign(
+        self, cluster: Any, members: Mapping[str, ConsumerProtocolMemberMetadata]
+    ) -> dict[str, ConsumerProtocolMemberAssignment]:
+        """What every member of the group gets."""
+        group = {
+            m: joined(m, Subscription(tuple(said.subscription), user_data=said.user_data))
+            for m, said in members.items()
+        }
+
+        def replicas(topic: str, number: int) -> Sequence[int]:
+            # the cluster has no question that this would answer; it keeps the lists here
+            described = getattr(cluster, "_partitions", {}).get(topic, {}).get(number)
+            return () if described is None else described.replicas
+
+        given = lead(self._member().assignor, describe(cluster, group.values(), replicas), group)
+        return {
+            m: ConsumerProtocolMemberAssignment(ASSIGNMENT_VERSION, each.by_topic, each.user_data)
+            for m, each in given.items()
+        }
+
+    def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
+        """The consumer got this."""
+        self._member().assigned(assignment.partitions(), assignment.user_data, None)
+
+    def _member(self) -> Member:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no loop runs here
+            task = None
+        if task is None:
+            self._without_task = self._without_task or self._make_member()
+            return self._without_task
+        if task not in self._members:
+            self._members[task] = self._make_member()
+        return self._members[task]
+
+
+def adapted(
+    assignor: Any,
+    *,
+    rack: str | None = None,
+    instance_id: str | None = None,
+    host: Callable[[], Host] | None = None,
+) -> AiokafkaAssignor:
+    """The object of an assignor; see `rebalance_kafka.adapters.as_aiokafka`."""
+    assignors = Assignors(assignor, host=host)
+    assignors.check_protocol(RebalanceProtocol.EAGER, "aiokafka")
+
+    def make_member() -> Member:
+        return Member(assignors.fresh(), rack=rack, instance_id=instance_id, gives_up=True)
+
+    return AiokafkaAssignor(assignors.name, make_member)

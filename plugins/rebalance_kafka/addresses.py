@@ -1,0 +1,28 @@
+"""Where brokers listen."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coordinator_core.errors import InputError
+
+
+class Place(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+
+def place_of(text: str, where: str) -> Place:
+    """HOST:PORT; an IPv6 address stands in brackets. Raises InputError."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise InputError(where, repr(text), "HOST:PORT, such as 127.0.0.1:9092")
+    return Place(host, int(port))
+
+
+def places_of(servers: str | Sequence[str], where: str) -> list[Place]:
+    """The addresses of several, with commas between them or as a list. Raises InputError."""
+    listed = servers.split(",") if isinstance(servers, str) else list(servers)
+    return [place_of(each.strip(), where) for each in listed]

@@ -1,0 +1,1 @@
+"""The embedded broker: sockets, topics and a store around the coordinator core."""

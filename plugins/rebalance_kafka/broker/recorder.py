@@ -1,0 +1,322 @@
+"""The trace of a live group: what the broker hears and says, as the events of a simulated run.
+
+A broker does not see inside its clients; what they do is taken from their requests. A member revokes what its
+JoinGroup no longer lists as owned, and what a new assignment leaves out; it works on what it was last given
+until then. Lag is measured when offsets are committed, its integral is by the trapezoid rule.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from coordinator_core import events as ev
+from coordinator_core.client.states import MemberState
+from coordinator_core.client.subscription import partition_map
+from coordinator_core.errors import ProtocolError
+from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.simulation.trace import Trace
+from rebalance_kafka.broker.topics import Topics
+
+MOST_EVENTS = 200_000
+"""Of a group; what happens after that is not recorded."""
+
+MEASURE_EVERY_MS = 1_000
+CONSUMER = "consumer"
+
+
+@dataclass(slots=True)
+class _Member:
+    name: str
+    topics: tuple[str, ...] = ()
+    owned: Partitions = NO_PARTITIONS
+    state: MemberState = MemberState.UNJOINED
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """One group since its first member came."""
+
+    begun_ms: int
+    topics: dict[str, int]
+    events: list[ev.TraceEvent] = field(default_factory=list)
+    members: dict[str, _Member] = field(default_factory=dict)
+    messages: dict[str, int] = field(default_factory=dict)
+    leaving: set[str] = field(default_factory=set)
+    asking: tuple[m.JoinGroupRequest, str] | None = None
+    state: str = ""
+    generation: int = -1
+    protocol: str = ""
+    measured_ms: int = -1
+    lag: float = 0.0
+
+
+class Recorder:
+    """Notes what happens to every consumer group; `trace` gives it as a `Trace`."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._groups: dict[str, _Recorded] = {}
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups that there is a trace of."""
+        return list(self._groups)
+
+    def trace(self, group_id: str, now_ms: int) -> Trace | None:
+        """What has happened to a group so far; None for one that nobody joined."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
+        begin = ev.RunStarted(
+            scenario=group_id,
+            strategy=group.protocol or "none",
+            seed=0,
+            duration_ms=now_ms - group.begun_ms,
+            topics=group.topics,
+        )
+        end = ev.RunEnded(
+            group_state=group.state,
+            generation=group.generation,
+            messages=dict(sorted(group.messages.items())),
+        )
+        whole = [
+            ev.TraceEvent(0, begin),
+            *group.events,
+            ev.TraceEvent(now_ms - group.begun_ms, end),
+        ]
+        return Trace(tuple(whole))
+
+    # --- what the node tells
+
+    def requested(self, request: m.Request, client_id: str, now_ms: int) -> None:
+        """A request of a group has come in."""
+        group_id = getattr(request, "group_id", None)
+        if not isinstance(group_id, str):
+            return
+        group = self._groups.get(group_id)
+        if group is None:
+            if not isinstance(request, m.JoinGroupRequest) or request.protocol_type != CONSUMER:
+                return
+            group = self._groups[group_id] = _Recorded(now_ms, dict(self._topics.partitions))
+        api = type(request).__name__.removesuffix("Request")
+        group.messages[api] = group.messages.get(api, 0) + 1
+        if isinstance(request, m.JoinGroupRequest):
+            group.asking = (request, client_id)
+            self._joins(group, request, now_ms)
+        elif isinstance(request, m.SyncGroupRequest) and request.assignments:
+            self._assigns(group, request, now_ms)
+        elif isinstance(request, m.LeaveGroupRequest):
+            self._leaves(group, request)
+
+    def answered(self, request: m.Request, response: m.Response, now_ms: int) -> None:
+        """A request is answered."""
+        group = self._groups.get(getattr(request, "group_id", ""))
+        if group is None:
+            return
+        if isinstance(request, m.JoinGroupRequest) and isinstance(response, m.JoinGroupResponse):
+            self._joined(group, response, now_ms)
+        elif isinstance(request, m.SyncGroupRequest) and isinstance(response, m.SyncGroupResponse):
+            self._synced(group, request, response, now_ms)
+        elif isinstance(request, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
+            self._committed(group, request, response, now_ms)
+
+    def happened(self, event: ev.Event, now_ms: int) -> None:
+        """The coordinator says what it did."""
+        group = self._groups.get(getattr(event, "group", ""))
+        if group is None:
+            return
+        self._add(group, event, now_ms)
+        if isinstance(event, ev.GroupStateChanged):
+            group.state, group.generation = event.after, event.generation
+        elif isinstance(event, ev.GenerationStarted):
+            group.generation, group.protocol = event.generation, event.protocol
+        elif isinstance(event, ev.MemberAdded):
+            member = self._started(group, event.member_id, now_ms)
+            self._add(group, ev.Changed(kind="join", target=member.name), now_ms)
+        elif isinstance(event, ev.MemberRemoved):
+            self._gone(group, event.member_id, now_ms)
+        elif isinstance(event, ev.MemberReplaced):
+            self._replaced(group, event, now_ms)
+
+    def grown(self, topics: Mapping[str, int], now_ms: int) -> None:
+        """Topics were made, or have more partitions than before."""
+        for group in self._groups.values():
+            for topic, count in topics.items():
+                self._add(group, ev.PartitionsAdded(topic=topic, partitions=count), now_ms)
+
+    # --- members
+
+    def _joins(self, group: _Recorded, request: m.JoinGroupRequest, now_ms: int) -> None:
+        member = group.members.get(request.member_id)
+        if member is None:
+            return
+        subscription = _subscription(request)
+        if subscription.topics != member.topics:
+            member.topics = subscription.topics
+            changed = ev.SubscriptionChanged(client=member.name, topics=list(member.topics))
+            self._add(group, changed, now_ms)
+        self._give_up(group, member, member.owned - subscription.owned, now_ms)
+        self._enter(group, member, MemberState.PREPARING_REBALANCE, now_ms)
+
+    def _joined(self, group: _Recorded, response: m.JoinGroupResponse, now_ms: int) -> None:
+        if response.error is not ErrorCode.NONE:
+            return
+        member = group.members.get(response.member_id)
+        if member is None:  # it was in the group before this broker started
+            member = self._started(group, response.member_id, now_ms)
+        self._enter(group, member, MemberState.COMPLETING_REBALANCE, now_ms)
+        joined = ev.Joined(
+            client=member.name,
+            member_id=response.member_id,
+            generation=response.generation_id,
+            protocol=response.protocol_name or "",
+            leader=response.leader == response.member_id,
+        )
+        self._add(group, joined, now_ms)
+
+    def _started(self, group: _Recorded, member_id: str, now_ms: int) -> _Member:
+        assert group.asking is not None  # whoever is added has just asked to join
+        request, client_id = group.asking
+        subscription = _subscription(request)
+        taken = {member.name for member in group.members.values()}
+        name = request.group_instance_id or client_id or member_id
+        if name in taken:
+            name = f"{name}-{member_id[-8:]}" if f"{name}-{member_id[-8:]}" not in taken else member_id
+        member = group.members[member_id] = _Member(name, subscription.topics)
+        started = ev.MemberStarted(
+            client=name,
+            instance_id=request.group_instance_id,
+            topics=list(subscription.topics),
+            process_rate=None,
+            rack=subscription.rack,
+        )
+        self._add(group, started, now_ms)
+        return member
+
+    def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest) -> None:
+        group.leaving |= {each.member_id for each in request.members if each.member_id in group.members}
+
+    def _gone(self, group: _Recorded, member_id: str, now_ms: int) -> None:
+        member = group.members.pop(member_id, None)
+        if member is None:
+            return
+        closed = member_id in group.leaving
+        group.leaving.discard(member_id)
+        self._add(group, ev.Changed(kind="leave" if closed else "crash", target=member.name), now_ms)
+        self._add(group, ev.MemberStopped(client=member.name, how="closed" if closed else "crashed"), now_ms)
+
+    def _replaced(self, group: _Recorded, event: ev.MemberReplaced, now_ms: int) -> None:
+        """A static member's next process: the one before is gone, whatever it owned is assigned anew."""
+        member = group.members.pop(event.old_member_id, None)
+        if member is not None:
+            self._add(group, ev.Changed(kind="restart", target=member.name), now_ms)
+            self._add(group, ev.MemberStopped(client=member.name, how="crashed"), now_ms)
+        self._started(group, event.new_member_id, now_ms)
+
+    # --- assignments
+
+    def _assigns(self, group: _Recorded, request: m.SyncGroupRequest, now_ms: int) -> None:
+        leader = group.members.get(request.member_id)
+        if leader is None:
+            return
+        members = {i: list(each.topics) for i, each in group.members.items()}
+        computed = ev.AssignmentComputed(
+            client=leader.name,
+            generation=request.generation_id,
+            assignor=group.protocol,
+            members=members,
+            payload_bytes=sum(len(each.assignment) for each in request.assignments),
+        )
+        self._add(group, computed, now_ms)
+
+    def _synced(
+        self, group: _Recorded, request: m.SyncGroupRequest, response: m.SyncGroupResponse, now_ms: int
+    ) -> None:
+        member = group.members.get(request.member_id)
+        if member is None or response.error is not ErrorCode.NONE:
+            return
+        try:
+            given, _ = decode_assignment(response.assignment)
+        except ProtocolError:
+            return  # what the leader sent is no assignment; the member will say so
+        self._give_up(group, member, member.owned - given, now_ms)
+        assigned = ev.Assigned(
+            client=member.name,
+            generation=request.generation_id,
+            added=partition_map(given - member.owned),
+            owned=partition_map(given),
+        )
+        member.owned = given
+        self._add(group, assigned, now_ms)
+        self._enter(group, member, MemberState.STABLE, now_ms)
+
+    def _give_up(
+        self, group: _Recorded, member: _Member, partitions: AbstractSet[TopicPartition], now_ms: int
+    ) -> None:
+        if partitions:
+            given = ev.Revoked(
+                client=member.name, generation=group.generation, partitions=partition_map(partitions)
+            )
+            self._add(group, given, now_ms)
+            member.owned = Partitions.of(member.owned - partitions)
+
+    # --- lag
+
+    def _committed(
+        self,
+        group: _Recorded,
+        request: m.OffsetCommitRequest,
+        response: m.OffsetCommitResponse,
+        now_ms: int,
+    ) -> None:
+        member = group.members.get(request.member_id)
+        if member is None:
+            return
+        failed = {(p.topic, p.partition) for p in response.partitions if p.error is not ErrorCode.NONE}
+        for each in request.offsets:
+            if (each.topic, each.partition) not in failed:
+                member.committed[TopicPartition(each.topic, each.partition)] = each.offset
+        if now_ms >= group.measured_ms + MEASURE_EVERY_MS:
+            self._measure(group, now_ms)
+
+    def _measure(self, group: _Recorded, now_ms: int) -> None:
+        by_client = {member.name: self._lag(member) for member in group.members.values()}
+        lag = sum(by_client.values())
+        since_ms = group.measured_ms if group.measured_ms >= 0 else now_ms
+        measured = ev.LagMeasured(
+            lag=lag,
+            max_lag=max(lag, group.lag),
+            lag_record_seconds=(group.lag + lag) / 2 * (now_ms - since_ms) / 1_000,
+            duplicates=0.0,
+            by_client=by_client,
+        )
+        group.measured_ms, group.lag = now_ms, lag
+        self._add(group, measured, now_ms)
+
+    def _lag(self, member: _Member) -> float:
+        owned = member.committed.keys() & frozenset(member.owned)
+        return float(sum(max(0, self._topics.end(*tp) - member.committed[tp]) for tp in owned))
+
+    # --- inside
+
+    def _enter(self, group: _Recorded, member: _Member, state: MemberState, now_ms: int) -> None:
+        if member.state is not state:
+            changed = ev.ClientStateChanged(client=member.name, before=member.state.value, after=state.value)
+            member.state = state
+            self._add(group, changed, now_ms)
+
+    def _add(self, group: _Recorded, event: ev.Event, now_ms: int) -> None:
+        if len(group.events) < MOST_EVENTS:
+            group.events.append(ev.TraceEvent(max(0, now_ms - group.begun_ms), event))
+
+
+def _subscription(request: m.JoinGroupRequest) -> Subscription:
+    """What the member says under its first choice of assignor."""
+    try:
+        return decode_subscription(request.protocols[0].metadata)
+    except (IndexError, ProtocolError):
+        return Subscription(())

@@ -1,0 +1,223 @@
+"""What the broker keeps: topics, record batches and the coordinator's log, in SQLite.
+
+In memory without a folder; with one, a write is on the disk before anybody hears of it: every call that
+writes is one transaction, and a process that dies at any moment leaves whole ones only.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from coordinator_core.coordinator.records import Record, compact, decode_records, encode_record
+from coordinator_core.errors import InputError
+from coordinator_core.protocol.error_codes import ErrorCode
+
+FILE = "broker.sqlite"
+_FORMAT = 1
+_TABLES = """
+create table topics (id integer primary key, name text not null unique, partitions integer not null);
+create table batches (
+    topic integer not null, partition integer not null, first integer not null, last integer not null,
+    max_timestamp_ms integer not null, producer integer not null, epoch integer not null,
+    sequence integer not null, data blob not null,
+    primary key (topic, partition, first)
+) without rowid;
+create table log (number integer primary key, partition integer not null, record blob not null);
+create table counters (name text primary key, value integer not null) without rowid;
+"""
+
+
+class StoredBatch(NamedTuple):
+    """A batch as it lies in the store."""
+
+    first: int
+    last: int
+    max_timestamp_ms: int
+    data: bytes
+
+
+class NewBatch(NamedTuple):
+    """A batch to write, at its place."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+    max_timestamp_ms: int
+    producer: int
+    epoch: int
+    sequence: int
+    data: bytes
+
+
+class Store:
+    """Everything durable. One process at a time has a folder; a second one gets InputError."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        if folder is not None:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as problem:
+                expected = "a folder to write to"
+                raise InputError(str(folder), problem.strerror or "an error", expected) from None
+        self._sql = _opened(folder)
+        self._ids: dict[str, int] = {}
+        self.topics()
+
+    def close(self) -> None:
+        """Give the folder back."""
+        self._sql.close()
+
+    # --- topics
+
+    def topics(self) -> dict[str, int]:
+        """Every topic with the number of its partitions, in the order they were made."""
+        rows = self._sql.execute("select id, name, partitions from topics order by id").fetchall()
+        self._ids = {name: number for number, name, _ in rows}
+        return {name: partitions for _, name, partitions in rows}
+
+    def save_topics(self, topics: Mapping[str, int]) -> None:
+        """Make these topics, or give them this many partitions."""
+        with self._transaction():
+            self._sql.executemany(
+                "insert into topics (name, partitions) values (?, ?)"
+                " on conflict (name) do update set partitions = excluded.partitions",
+                list(topics.items()),
+            )
+        self.topics()
+
+    # --- records
+
+    def append_batches(self, batches: Iterable[NewBatch]) -> None:
+        """Write all of them, or none."""
+        rows = [(self._ids[batch.topic], *batch[1:]) for batch in batches]
+        with self._transaction():
+            self._sql.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """Topic and partition to the offset after its last record, where there is any."""
+        rows = self._sql.execute(
+            "select name, partition, max(last) from batches join topics on topics.id = topic"
+            " group by topic, partition"
+        )
+        return {(name, partition): last + 1 for name, partition, last in rows}
+
+    def size(self) -> int:
+        """Bytes of all batches."""
+        return int(self._sql.execute("select coalesce(sum(length(data)), 0) from batches").fetchone()[0])
+
+    def producers(self, newest: int) -> Iterator[tuple[str, int, int, int, int, int, int]]:
+        """Topic, partition, producer, epoch, sequence, first and last of idempotent producers' batches.
+
+        Of each partition and producer the ``newest``, in the order they were written.
+        """
+        yield from self._sql.execute(
+            "select name, partition, producer, epoch, sequence, first, last from ("
+            " select *, row_number() over"
+            " (partition by topic, partition, producer order by first desc) as back"
+            " from batches where producer >= 0) join topics on topics.id = topic"
+            " where back <= ? order by topic, partition, first",
+            (newest,),
+        )
+
+    def batches_from(self, topic: str, partition: int, offset: int) -> Iterator[StoredBatch]:
+        """The batches of a partition from the one that has an offset on."""
+        rows = self._sql.execute(
+            "select first, last, max_timestamp_ms, data from batches"
+            " where topic = ? and partition = ? and first >= coalesce("
+            "  (select max(first) from batches where topic = ? and partition = ? and first <= ?), 0)"
+            " order by first",
+            (self._ids[topic], partition, self._ids[topic], partition, offset),
+        )
+        yield from map(StoredBatch._make, rows)
+
+    def batch_since(self, topic: str, partition: int, timestamp_ms: int) -> StoredBatch | None:
+        """The first batch that has a record of this time or later."""
+        row = self._sql.execute(
+            "select first, last, max_timestamp_ms, data from batches"
+            " where topic = ? and partition = ? and max_timestamp_ms >= ? order by first limit 1",
+            (self._ids[topic], partition, timestamp_ms),
+        ).fetchone()
+        return None if row is None else StoredBatch._make(row)
+
+    def next_producer_id(self) -> int:
+        """A number nobody had before."""
+        with self._transaction():
+            self._sql.execute(
+                "insert into counters values ('producer', 0)"
+                " on conflict (name) do update set value = value + 1"
+            )
+        return int(self._sql.execute("select value from counters where name = 'producer'").fetchone()[0])
+
+    # --- the coordinator's log
+
+    def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
+        """Write all of the coordinator's records, or none."""
+        rows = [(partition, encode_record(record)) for record in records]
+        try:
+            with self._transaction():
+                self._sql.executemany("insert into log (partition, record) values (?, ?)", rows)
+        except sqlite3.Error:
+            return ErrorCode.REQUEST_TIMED_OUT
+        return ErrorCode.NONE
+
+    def read(self, partition: int) -> Sequence[Record]:
+        """Everything written to a partition of the coordinator's log, in order."""
+        rows = self._sql.execute("select record from log where partition = ? order by number", (partition,))
+        return decode_records(b"".join(record for (record,) in rows))
+
+    def compact(self) -> None:
+        """Keep only the newest record of each key."""
+        partitions = self._sql.execute("select distinct partition from log order by partition").fetchall()
+        for (partition,) in partitions:
+            kept = compact(self.read(partition))
+            with self._transaction():
+                self._sql.execute("delete from log where partition = ?", (partition,))
+                self._sql.executemany(
+                    "insert into log (partition, record) values (?, ?)",
+                    [(partition, encode_record(record)) for record in kept],
+                )
+
+    # --- inside
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._sql.execute("begin immediate")
+        try:
+            yield
+            self._sql.execute("commit")
+        except BaseException:
+            if self._sql.in_transaction:  # where the disk is full, SQLite has rolled it back already
+                self._sql.execute("rollback")
+            raise
+
+
+def _opened(folder: Path | None) -> sqlite3.Connection:
+    path = ":memory:" if folder is None else str(folder / FILE)
+    try:
+        sql = sqlite3.connect(path, isolation_level=None, timeout=0)
+        try:
+            _prepare(sql, path)
+        except BaseException:
+            sql.close()
+            raise
+    except sqlite3.DatabaseError as problem:
+        raise InputError(path, str(problem), "a broker's data that no other process uses") from None
+    return sql
+
+
+def _prepare(sql: sqlite3.Connection, path: str) -> None:
+    """Take the file for this process alone, and make the tables in one that is new."""
+    sql.execute("pragma locking_mode = exclusive")
+    (version,) = sql.execute("pragma user_version").fetchone()
+    (tables,) = sql.execute("select count(*) from sqlite_master").fetchone()
+    if version == 0 and tables:
+        raise InputError(path, "another program's database", "a broker's data, or no file")
+    if version not in (0, _FORMAT):
+        raise InputError(path, f"format {version}", f"format {_FORMAT}, which this version writes")
+    sql.execute("pragma journal_mode = wal")
+    sql.execute("pragma synchronous = full")
+    made = f"{_TABLES} pragma user_version = {_FORMAT};" if version == 0 else ""
+    sql.executescript(f"begin immediate; {made} commit;")

@@ -1,0 +1,252 @@
+"""The topics and their partitions: where records are appended, read, and waited for."""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from kio.schema.errors import ErrorCode as Wire
+
+from coordinator_core.errors import ProtocolError
+from rebalance_kafka.broker.store import NewBatch, Store
+from rebalance_kafka.wire.batches import Batch, at_offset, batches_of
+
+REMEMBERED = 5
+"""Batches of an idempotent producer that are known when they come again: as many as may be in flight."""
+
+LONGEST_NAME = 249
+_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{LONGEST_NAME}}}")
+LONGEST_SHOWN = 100
+MOST_PARTITIONS = 100_000
+MOST_PARTITIONS_IN_ALL = 200_000
+MOST_PRODUCERS = 100_000
+"""Idempotent producers that are remembered, per partition; then the one that has been silent the longest is
+forgotten, and nothing is known of what it writes next."""
+
+Place: TypeAlias = tuple[str, int]
+"""A topic and a partition."""
+
+
+class Appended(NamedTuple):
+    """How a write to one partition went; ``base_offset`` is -1 where it did not."""
+
+    error: Wire
+    base_offset: int = -1
+    message: str | None = None
+
+
+class _Sequence(NamedTuple):
+    epoch: int
+    sequence: int
+    records: int
+    base_offset: int
+
+
+class Topics:
+    """All topics of the broker. ``most_bytes`` of records are taken, then writes are refused.
+
+    ``most_partitions``: of all topics together.
+    """
+
+    def __init__(
+        self, store: Store, *, most_bytes: int, most_partitions: int = MOST_PARTITIONS_IN_ALL
+    ) -> None:
+        self._store, self._most_bytes, self._most_partitions = store, most_bytes, most_partitions
+        self.partitions: dict[str, int] = store.topics()
+        self._count = sum(self.partitions.values())
+        self._ends = store.ends()
+        self._bytes = store.size()
+        self._sequences: dict[tuple[str, int, int], deque[_Sequence]] = {}
+        for topic, partition, producer, epoch, sequence, first, last in store.producers(REMEMBERED):
+            self._remember(topic, partition, producer, _Sequence(epoch, sequence, last - first + 1, first))
+        self._waiting: dict[Place, dict[int, Callable[[], None]]] = {}
+        self._waits = 0
+
+    # --- what there is
+
+    def has(self, topic: str, partition: int) -> bool:
+        """Whether there is such a partition."""
+        return 0 <= partition < self.partitions.get(topic, 0)
+
+    def end(self, topic: str, partition: int) -> int:
+        """The offset after the last record."""
+        return self._ends.get((topic, partition), 0)
+
+    def create(self, topics: Mapping[str, int]) -> None:
+        """Make topics, or let them grow. What `cannot_create` and `cannot_grow` forbid must not come here."""
+        self._store.save_topics(topics)
+        self.partitions = self._store.topics()
+        self._count = sum(self.partitions.values())
+
+    def cannot_create(self, topic: str, partitions: int, beside: int = 0) -> Appended | None:
+        """Why a topic cannot be made, beside so many partitions that are about to be, or None."""
+        if not _NAME.fullmatch(topic) or topic in (".", ".."):
+            expected = f"1 to {LONGEST_NAME} of a-z, A-Z, 0-9, '.', '_' and '-'"
+            return Appended(Wire.invalid_topic_exception, message=f"{_shown(topic)}, expected {expected}")
+        if topic in self.partitions:
+            return Appended(Wire.topic_already_exists, message=f"topic {topic} exists already")
+        if not 1 <= partitions <= MOST_PARTITIONS:
+            found = f"{partitions} partitions, expected 1 to {MOST_PARTITIONS:,}"
+            return Appended(Wire.invalid_partitions, message=found)
+        return self._too_many(beside + partitions)
+
+    def cannot_grow(self, topic: str, partitions: int, beside: int = 0) -> Appended | None:
+        """Why a topic cannot have this many partitions from now on, beside so many that are to be, or None."""
+        now = self.partitions.get(topic)
+        if now is None:
+            return Appended(Wire.unknown_topic_or_partition, message=f"there is no topic {_shown(topic)}")
+        if not now < partitions <= MOST_PARTITIONS:
+            found = f"{partitions} partitions, expected {now + 1} to {MOST_PARTITIONS:,}"
+            return Appended(Wire.invalid_partitions, message=found)
+        return self._too_many(beside + partitions - now)
+
+    def _too_many(self, more: int) -> Appended | None:
+        if self._count + more <= self._most_partitions:
+            return None
+        found = f"{self._count:,} partitions and {more:,} more, expected {self._most_partitions:,} in all"
+        return Appended(Wire.policy_violation, message=f"{found} at most")
+
+    # --- writing
+
+    def append(self, written: Sequence[tuple[str, int, bytes | None]]) -> list[Appended]:
+        """Append to partitions in one transaction; one whose records are refused leaves the others."""
+        results: list[Appended] = []
+        batches: list[NewBatch] = []
+        ends = dict[Place, int]()
+        size = self._bytes
+        for topic, partition, records in written:
+            placed = self._placed(topic, partition, records, ends, size)
+            if isinstance(placed, Appended):
+                results.append(placed)
+                continue
+            results.append(Appended(Wire.none, placed[0].first))
+            batches += placed
+            size += sum(len(batch.data) for batch in placed)
+        if batches:
+            self._store.append_batches(batches)
+        self._bytes = size
+        for batch in batches:
+            if batch.producer >= 0:
+                seen = _Sequence(batch.epoch, batch.sequence, batch.last - batch.first + 1, batch.first)
+                self._remember(batch.topic, batch.partition, batch.producer, seen)
+        self._ends.update(ends)
+        for place in ends:
+            waiting = self._waiting.get(place, {})
+            for number in list(waiting):
+                if number in waiting:  # whoever was woken before may have ended its wait
+                    waiting[number]()
+        return results
+
+    def _placed(
+        self, topic: str, partition: int, records: bytes | None, ends: dict[Place, int], size: int
+    ) -> Appended | list[NewBatch]:
+        if not self.has(topic, partition):
+            return Appended(Wire.unknown_topic_or_partition)
+        try:
+            batches = list(batches_of(records or b""))
+        except ProtocolError as wrong:
+            return Appended(Wire.corrupt_message, message=str(wrong))
+        if not batches:
+            return Appended(Wire.invalid_record, message="no records")
+        first = batches[0]
+        if first.producer_id >= 0:
+            known = self._known(topic, partition, first)
+            if known is not None:
+                return known
+        if size + len(records or b"") > self._most_bytes:
+            found = f"{size:,} bytes of records are kept, of {self._most_bytes:,} at most"
+            return Appended(Wire.policy_violation, message=found)
+        placed: list[NewBatch] = []
+        end = ends.get((topic, partition), self.end(topic, partition))
+        for batch in batches:
+            data = at_offset(batch, end)
+            placed.append(
+                NewBatch(
+                    topic,
+                    partition,
+                    end,
+                    end + batch.last_delta,
+                    batch.max_timestamp_ms,
+                    batch.producer_id,
+                    batch.producer_epoch,
+                    batch.base_sequence,
+                    data,
+                )
+            )
+            end += batch.records
+        ends[topic, partition] = end
+        return placed
+
+    def _known(self, topic: str, partition: int, batch: Batch) -> Appended | None:
+        """The answer to a batch that came before, or that comes too early; None for the next in order."""
+        seen = self._sequences.get((topic, partition, batch.producer_id))
+        if not seen:
+            return None
+        last = seen[-1]
+        if batch.producer_epoch < last.epoch:
+            return Appended(Wire.invalid_producer_epoch)
+        if batch.producer_epoch > last.epoch:
+            begins = batch.base_sequence == 0
+            return None if begins else Appended(Wire.out_of_order_sequence_number)
+        for earlier in seen:
+            if (earlier.epoch, earlier.sequence, earlier.records) == (
+                batch.producer_epoch,
+                batch.base_sequence,
+                batch.records,
+            ):
+                return Appended(Wire.none, earlier.base_offset)
+        if batch.base_sequence != (last.sequence + last.records) % 2**31:
+            return Appended(Wire.out_of_order_sequence_number)
+        return None
+
+    def _remember(self, topic: str, partition: int, producer: int, seen: _Sequence) -> None:
+        key = (topic, partition, producer)
+        batches = self._sequences.pop(key, None) or deque(maxlen=REMEMBERED)
+        batches.append(seen)
+        self._sequences[key] = batches  # the newest last
+        if len(self._sequences) > MOST_PRODUCERS:
+            del self._sequences[next(iter(self._sequences))]
+
+    # --- reading
+
+    def read(self, topic: str, partition: int, offset: int, most_bytes: int, *, at_least_one: bool) -> bytes:
+        """Whole batches from the one with an offset on; the first even if it is too large, when told so."""
+        if offset >= self.end(topic, partition):
+            return b""
+        pieces: list[bytes] = []
+        size = 0
+        for batch in self._store.batches_from(topic, partition, offset):
+            if batch.last < offset:
+                continue
+            if size + len(batch.data) > most_bytes and (pieces or not at_least_one):
+                break
+            pieces.append(batch.data)
+            size += len(batch.data)
+        return b"".join(pieces)
+
+    def offset_since(self, topic: str, partition: int, timestamp_ms: int) -> tuple[int, int]:
+        """Offset and time of the first batch that has a record of this time or later; -1, -1 for none."""
+        batch = self._store.batch_since(topic, partition, timestamp_ms)
+        return (-1, -1) if batch is None else (batch.first, batch.max_timestamp_ms)
+
+    def wait(self, places: Iterable[Place], wake: Callable[[], None]) -> Callable[[], None]:
+        """Call ``wake`` at every write to one of these; what comes back ends that."""
+        self._waits += 1
+        number, watched = self._waits, list(places)
+        for place in watched:
+            self._waiting.setdefault(place, {})[number] = wake
+
+        def stop() -> None:
+            for place in watched:
+                waiting = self._waiting.get(place)
+                if waiting is not None:
+                    waiting.pop(number, None)
+                    if not waiting:
+                        del self._waiting[place]
+
+        return stop
+
+
+def _shown(name: str) -> str:
+    """A name in a message, which has an end."""
+    return repr(name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}...")

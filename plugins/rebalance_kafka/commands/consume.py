@@ -1,0 +1,94 @@
+"""``rebalance-lab consume``: a member of a group, with any strategy."""
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coordinator_core.cli.output import stderr, stdout
+from coordinator_core.model import TopicPartition
+from rebalance_kafka.commands.options import BOOTSTRAP_HELP, settings_of
+
+if TYPE_CHECKING:
+    from rebalance_kafka.consumer.consumer import Consumer
+
+POLL_SECONDS = 0.5
+
+
+def consume(
+    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT", help=BOOTSTRAP_HELP)],
+    group: Annotated[str, typer.Option(help="The group to join.")],
+    topic: Annotated[list[str], typer.Option(help="A topic to read. Can be repeated.")],
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option("--strategy", "-s", help="What assigns partitions; of several the first is preferred."),
+    ] = None,
+    instance_id: Annotated[str | None, typer.Option(help="A static member's name.")] = None,
+    client_id: Annotated[str, typer.Option(help="What the broker calls it.")] = "rebalance-lab",
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Where nothing is committed.")
+    ] = False,
+    most: Annotated[int, typer.Option("--max-records", min=0, help="Stop after so many; 0: never.")] = 0,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the consumer, by Kafka's name."),
+    ] = None,
+) -> None:
+    """Read records as a member of a group, until Ctrl-C: topic, partition, offset and value, tabs between.
+
+    What happens to the member is told on stderr.
+    """
+    from rebalance_kafka.consumer.consumer import Consumer
+
+    settings: dict[str, Any] = {"client.id": client_id, **settings_of(setting or (), "--set")}
+    if instance_id is not None:
+        settings["group.instance.id"] = instance_id
+    if from_beginning:
+        settings["auto.offset.reset"] = "earliest"
+    consumer = Consumer(
+        *topic,
+        bootstrap_servers=bootstrap_server,
+        group_id=group,
+        strategy=strategy or "cooperative-sticky",
+        settings=settings,
+        listener=Told(),
+    )
+    asyncio.run(_read(consumer, most))
+
+
+async def _read(consumer: "Consumer", most: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    out, read, problem = stdout(), 0, ""
+    async with consumer:
+        while not stop.is_set() and not (most and read >= most):
+            for record in await consumer.poll(POLL_SECONDS):
+                value = (record.value or b"").decode(errors="replace")
+                out.print(f"{record.topic}\t{record.partition}\t{record.offset}\t{value}", markup=False)
+                read += 1
+            if consumer.problem != problem:
+                problem = consumer.problem
+                stderr().print(f"connection lost: {problem}", markup=False)
+
+
+class Told:
+    """Says on stderr what is given and taken."""
+
+    def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Given up."""
+        _say("revoked", partitions)
+
+    def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """New."""
+        _say("assigned", partitions)
+
+    def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Gone."""
+        _say("lost", partitions)
+
+
+def _say(what: str, partitions: tuple[TopicPartition, ...]) -> None:
+    listed = ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions)) or "nothing"
+    stderr().print(f"{what}: {listed}", markup=False)

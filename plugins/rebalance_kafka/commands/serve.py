@@ -1,0 +1,86 @@
+"""``rebalance-lab serve``: an embedded broker for real clients."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator_core.cli.output import check_path, stderr, stdout
+from rebalance_kafka.addresses import place_of
+from rebalance_kafka.commands.options import settings_of, topics_of
+
+if TYPE_CHECKING:
+    from rebalance_kafka.broker.embedded import EmbeddedBroker
+
+
+def serve(
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0 picks one.")] = "127.0.0.1:9092",
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=PARTITIONS", help="A topic to have. Can be repeated.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep groups, offsets and records there.")
+    ] = None,
+    assignor_trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what happened to the group there at the end, as the trace of a simulated run;"
+            " of several groups to FILE.GROUP each.",
+        ),
+    ] = None,
+    auto_create: Annotated[
+        int, typer.Option(min=0, help="Partitions of a topic that is made when it is asked for; 0: an error.")
+    ] = 0,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of the coordinator by Kafka's name. Can be repeated.",
+        ),
+    ] = None,
+    max_frame: Annotated[int, typer.Option(min=1_024, help="Bytes of a request.")] = 100 * 1024 * 1024,
+    max_connections: Annotated[int, typer.Option(min=1, help="Clients at once.")] = 2_000,
+    max_records: Annotated[int, typer.Option(min=0, help="Bytes of records to keep.")] = 1024 * 1024 * 1024,
+) -> None:
+    """Serve consumer groups, offsets and records to real Kafka clients until SIGTERM or Ctrl-C.
+
+    Prints the address as the only line on stdout when it is ready.
+    """
+    from rebalance_kafka.broker.embedded import EmbeddedBroker
+
+    host, port = place_of(listen, "--listen")
+    check_path(assignor_trace)
+    broker = EmbeddedBroker(
+        topics_of(topic or (), "--topic"),
+        host=host,
+        port=port,
+        settings=settings_of(setting or (), "--set"),
+        data_dir=data_dir,
+        auto_create=auto_create,
+        most_frame_bytes=max_frame,
+        most_connections=max_connections,
+        most_record_bytes=max_records,
+    )
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    asyncio.run(_serve(broker, assignor_trace))
+
+
+async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with broker:
+        stdout().print(broker.address)
+        await stop.wait()
+        stderr().print("stopping ...")
+        traces = broker.traces()
+    if trace_file is not None:
+        for group, trace in traces.items():
+            name = trace_file.name if len(traces) == 1 else f"{trace_file.name}.{group.replace('/', '_')}"
+            trace_file.with_name(name).write_bytes(trace.encode())

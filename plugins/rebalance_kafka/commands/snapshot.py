@@ -1,0 +1,93 @@
+"""``rebalance-lab snapshot``: live groups as scenarios."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator_core.cli.output import ExitStatus, check_path, complain, stderr, stdout
+from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.simulation.durations import parse_duration
+from rebalance_kafka.addresses import Place, places_of
+from rebalance_kafka.commands.options import BOOTSTRAP_HELP
+
+if TYPE_CHECKING:
+    from rebalance_kafka.snapshot import Snapshot
+
+
+def snapshot(
+    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT", help=BOOTSTRAP_HELP)],
+    group: Annotated[str | None, typer.Option(help="The group.")] = None,
+    all_groups: Annotated[
+        bool, typer.Option("--all-groups", help="Every group with members, a row each.")
+    ] = False,
+    rates: Annotated[
+        str, typer.Option(metavar="DURATION", help="Watch end offsets this long for rates; 0s: no rates.")
+    ] = "0s",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
+    ] = None,
+) -> None:
+    """Write a live group as a scenario, in YAML: who owns what, partitions, rates, lag.
+
+    In it a member leaves after a minute and another joins after three; edit that to ask something else. With
+    --all-groups, JSON Lines for `rebalance-lab score`.
+    """
+    if (group is None) == (not all_groups):
+        found = "both" if all_groups else "neither"
+        raise InputError("--group, --all-groups", found, "one of them")
+    check_path(output)
+    places = places_of(bootstrap_server, "--bootstrap-server")
+    seconds = parse_duration(rates, "--rates") / 1_000
+    with stderr().status("looking at the groups ..."):
+        taken, failed = asyncio.run(_taken(places, None if group is None else [group], seconds))
+    lines = (
+        [json.dumps(_row(each)) + "\n" for each in taken] if all_groups else [_yaml(each) for each in taken]
+    )
+    if output is None:
+        stdout().print("".join(lines), end="", markup=False)
+    elif taken:
+        output.write_text("".join(lines), encoding="utf-8")
+        stdout().print(f"{len(taken)} groups in {output}" if all_groups else str(output))
+    if failed:
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+async def _taken(
+    places: Sequence[Place], groups: Sequence[str] | None, seconds: float
+) -> tuple[list["Snapshot"], int]:
+    """Snapshots, and how many could not be taken; each of those is said."""
+    from rebalance_kafka.consumer.asking import Asking
+    from rebalance_kafka.snapshot import CONSUMER
+    from rebalance_kafka.snapshot import snapshot as take
+
+    async with Asking(places) as asking:
+        if groups is None:
+            listed = await asking.groups()
+            groups = [each.group_id for each in listed if each.protocol_type == CONSUMER]
+        results = await asyncio.gather(
+            *(take(asking, group, window_seconds=seconds) for group in groups), return_exceptions=True
+        )
+    snapshots = []
+    for result in results:
+        if isinstance(result, RebalanceLabError):
+            complain(result)
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            snapshots.append(result)
+    return snapshots, len(results) - len(snapshots)
+
+
+def _yaml(taken: "Snapshot") -> str:
+    import yaml
+
+    head = f"# Group {taken.group_id}, which runs {taken.strategy or 'no assignor'}.\n"
+    return head + yaml.safe_dump(dict(taken.scenario), sort_keys=False, default_flow_style=None, width=100)
+
+
+def _row(taken: "Snapshot") -> dict[str, object]:
+    return {"scenario_id": taken.group_id, "strategy": taken.strategy, "scenario": json.dumps(taken.scenario)}

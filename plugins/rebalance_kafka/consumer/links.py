@@ -1,0 +1,204 @@
+"""Connections to brokers: requests of the core's go out, its answers come back."""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+
+from kio.schema.errors import ErrorCode as Wire
+
+from coordinator_core.errors import ProtocolError
+from coordinator_core.protocol import messages as m
+from rebalance_kafka.addresses import Place
+from rebalance_kafka.wire.apis import (
+    ALL,
+    Api,
+    common_version,
+    decode_response,
+    encode_request,
+)
+from rebalance_kafka.wire.asked import Answer, Node, api_of, core_answer, request_values
+
+MOST_FRAME_BYTES = 256 * 1024 * 1024
+CONNECT_SECONDS = 10.0
+SOFTWARE = {"client_software_name": "rebalance-lab", "client_software_version": "0.1.0"}
+
+
+class Link:
+    """One connection to one broker. Requests wait until the broker has said what it speaks.
+
+    ``answered`` takes request id and answer, ``lost`` the reason why the connection is gone, once.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        client_id: str,
+        *,
+        answered: Callable[[int, Answer], None],
+        lost: Callable[[str], None],
+        tls: ssl.SSLContext | None = None,
+        most: Mapping[Api, int] = ALL,
+    ) -> None:
+        self._place, self._client_id, self._tls, self._most = place, client_id, tls, most
+        self._answered, self._lost = answered, lost
+        self._waiting: list[tuple[int, m.Request]] = []
+        self._asked: dict[int, tuple[int, m.Request, int]] = {}
+        self._versions: dict[int, tuple[int, int]] | None = None
+        self._correlation = 0
+        self._writer: asyncio.StreamWriter | None = None
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def send(self, request_id: int, request: m.Request) -> None:
+        """Send a request, now or once the connection is there."""
+        if self._versions is None or self._writer is None:
+            self._waiting.append((request_id, request))
+            return
+        api = api_of(request)
+        try:
+            version = common_version(api, self._versions, self._most)
+            self._correlation += 1
+            values = request_values(request, version)
+            frame = encode_request(api, version, self._correlation, self._client_id, values)
+        except ProtocolError as problem:  # not from within: who hears of it may send again
+            asyncio.get_running_loop().call_soon(self._end, str(problem))
+            return
+        self._asked[self._correlation] = (request_id, request, version)
+        self._writer.write(frame)
+
+    async def close(self) -> None:
+        """Close, once what was sent is on its way."""
+        self._lost = _ignore
+        if self._writer is not None and not self._writer.is_closing():
+            self._writer.close()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            reader = await self._connected()
+            await self._learn_versions(reader)
+            waiting, self._waiting = self._waiting, []
+            for request_id, request in waiting:
+                self.send(request_id, request)
+            while True:
+                self._take(await _frame(reader))
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as problem:
+            self._end(str(problem) or type(problem).__name__)
+        except ProtocolError as problem:
+            self._end(str(problem))
+        except Exception as wrong:
+            self._end(f"{type(wrong).__name__}: {wrong}")
+            raise
+
+    async def _connected(self) -> asyncio.StreamReader:
+        opening = asyncio.open_connection(*self._place, ssl=self._tls)
+        reader, self._writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
+        return reader
+
+    async def _learn_versions(self, reader: asyncio.StreamReader) -> None:
+        """ApiVersions in our newest version; a broker that does not know it answers in 0 (KIP-511)."""
+        assert self._writer is not None
+        for version in (3, 0):
+            self._writer.write(encode_request(Api.API_VERSIONS, version, 0, self._client_id, SOFTWARE))
+            frame = await asyncio.wait_for(_frame(reader), CONNECT_SECONDS)
+            refused = int.from_bytes(frame[4:6], "big") == Wire.unsupported_version
+            if version and refused:
+                continue
+            _, body = decode_response(Api.API_VERSIONS, version, frame)
+            self._versions = {each.api_key: (each.min_version, each.max_version) for each in body.api_keys}
+            return
+
+    def _take(self, frame: bytes) -> None:
+        correlation = int.from_bytes(frame[:4], "big", signed=True)
+        asked = self._asked.pop(correlation, None)
+        if asked is None:
+            raise ProtocolError("broker", f"an answer to request {correlation}, which was not asked")
+        request_id, request, version = asked
+        _, body = decode_response(api_of(request), version, frame)
+        self._answered(request_id, core_answer(request, body, version))
+
+    def _end(self, problem: str) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        lost, self._lost = self._lost, _ignore
+        lost(problem)
+
+
+def _ignore(_: str) -> None:
+    """Nobody wants to hear of it any more."""
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+    if not 4 <= size <= MOST_FRAME_BYTES:
+        raise ProtocolError("broker", f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,}")
+    return await reader.readexactly(size)
+
+
+class Links:
+    """The connections to all brokers of a cluster, made when they are needed.
+
+    Brokers one knows by address only have the numbers -1, -2 and so on.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Place],
+        client_id: str,
+        *,
+        answered: Callable[[int, m.Response], None],
+        lost: Callable[[int, str], None],
+        tls: ssl.SSLContext | None = None,
+        most: Mapping[Api, int] = ALL,
+    ) -> None:
+        self._places = {-1 - i: place for i, place in enumerate(bootstrap)}
+        self._client_id, self._tls, self._most = client_id, tls, most
+        self._answered, self._lost = answered, lost
+        self._links: dict[int, Link] = {}
+
+    @property
+    def bootstrap(self) -> list[int]:
+        """The numbers of the brokers known by address."""
+        return [number for number in self._places if number < 0]
+
+    def name_of(self, node: int) -> str:
+        """A broker's address, for messages."""
+        place = self._places.get(node)
+        return f"broker {node}" if place is None else f"{place.host}:{place.port}"
+
+    def send(self, node: int, request_id: int, request: m.Request) -> None:
+        """Send a request to a broker; one that nobody has told of is as one that is gone."""
+        place = self._places.get(node)
+        if place is None:
+            asyncio.get_running_loop().call_soon(self._lost, node, "an unknown broker")
+            return
+        link = self._links.get(node)
+        if link is None:
+            link = self._links[node] = Link(
+                place,
+                self._client_id,
+                answered=self._take,
+                lost=lambda problem: self._gone(node, problem),
+                tls=self._tls,
+                most=self._most,
+            )
+        link.send(request_id, request)
+
+    async def close(self) -> None:
+        """Close all."""
+        links, self._links = list(self._links.values()), {}
+        for link in links:
+            await link.close()
+
+    def _take(self, request_id: int, answer: Answer) -> None:
+        for node in answer.nodes:
+            self._learn(node)
+        self._answered(request_id, answer.response)
+
+    def _learn(self, node: Node) -> None:
+        if node.node >= 0 and node.host:
+            self._places[node.node] = Place(node.host, node.port)
+
+    def _gone(self, node: int, problem: str) -> None:
+        self._links.pop(node, None)
+        self._lost(node, problem)

@@ -1,0 +1,18 @@
+"""The subcommands of this package. An entry point of the plugin group ``rebalance_lab``."""
+
+from collections.abc import Iterable
+
+from coordinator_core.hookspecs import CommandSpec, hookimpl
+from rebalance_kafka.commands.consume import consume
+from rebalance_kafka.commands.serve import serve
+from rebalance_kafka.commands.snapshot import snapshot
+
+
+@hookimpl
+def commands() -> Iterable[CommandSpec]:
+    """Subcommands of this package."""
+    return [
+        CommandSpec("serve", serve, "An embedded broker for real clients."),
+        CommandSpec("consume", consume, "A member of a group on any broker, with any strategy."),
+        CommandSpec("snapshot", snapshot, "A live group as a scenario."),
+    ]

@@ -1,0 +1,187 @@
+"""A live group as a scenario: members, subscriptions, ownership, topics, rates and lag.
+
+What a broker does not tell is left at the scenario's defaults: timeouts, what members do with records. A
+member's ``process_rate`` is known where it had records waiting all through the window: what it then committed
+is what it can handle.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator_core.errors import InputError, ProtocolError
+from coordinator_core.model import Partitions, Subscription, TopicPartition
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
+from coordinator_core.protocol.error_codes import ErrorCode
+from rebalance_kafka.consumer.asking import Asking
+
+STABLE = "Stable"
+CONSUMER = "consumer"
+SETTLE_SECONDS = 30.0
+LOOK_AGAIN_SECONDS = 0.5
+LEAVES_AT, JOINS_AT, DURATION = "1m", "3m", "5m"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A group as it was, and the scenario that begins there.
+
+    ``strategy``: the assignor the group had chosen; ``scenario``: the document.
+    """
+
+    group_id: str
+    strategy: str
+    scenario: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Member:
+    name: str
+    instance_id: str | None
+    subscription: Subscription
+    owned: Partitions
+
+
+@dataclass(frozen=True)
+class _Offsets:
+    """Ends and commits at one moment."""
+
+    ends: Mapping[TopicPartition, int]
+    committed: Mapping[TopicPartition, int]
+
+    def waiting(self, partition: TopicPartition) -> int:
+        """Records not yet committed; all there are where nothing was committed."""
+        return max(0, self.ends.get(partition, 0) - self.committed.get(partition, 0))
+
+
+async def snapshot(asking: Asking, group_id: str, *, window_seconds: float = 0.0) -> Snapshot:
+    """A live group of the classic protocol, once it is Stable.
+
+    ``window_seconds``: how long to watch end offsets for rates; 0 leaves rates out. In the scenario a member
+    leaves after one minute and another joins after three: edit them to ask something else.
+
+    Raises InputError for a group that is none, or does not come to rest; ProtocolError for what brokers say.
+    """
+    members, strategy = await _settled(asking, group_id)
+    wanted = sorted({topic for member in members for topic in member.subscription.topics})
+    metadata = await asking.metadata(wanted)
+    topics = [topic for topic in metadata.topics if topic.error is ErrorCode.NONE and topic.partitions]
+    if not topics:
+        raise InputError(f"group {group_id}", f"subscriptions to {wanted}", "a topic that exists")
+    before = await _offsets(asking, group_id, topics)
+    after = before
+    if window_seconds > 0:
+        await asyncio.sleep(window_seconds)
+        after = await _offsets(asking, group_id, topics)
+    document = _document(group_id, members, topics, before, after, window_seconds)
+    return Snapshot(group_id, strategy, document)
+
+
+async def _settled(asking: Asking, group_id: str) -> tuple[list[_Member], str]:
+    """The members of a group that is Stable; one in a rebalance is waited for."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + SETTLE_SECONDS
+    while True:
+        group = await asking.describe(group_id)
+        if group.error is not ErrorCode.NONE:
+            raise ProtocolError("broker", f"group {group_id}: {group.error.name}")
+        if group.protocol_type not in ("", CONSUMER):
+            found = f"one of type {group.protocol_type!r}"
+            raise InputError(f"group {group_id}", found, "a consumer group of the classic protocol")
+        if group.state == STABLE and group.members:
+            return _members(group), group.protocol_name
+        if group.state in ("", "Dead", "Empty") or loop.time() >= until:
+            raise InputError(f"group {group_id}", f"state {group.state or 'unknown'}", "a group with members")
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _members(group: m.DescribedGroup) -> list[_Member]:
+    clients = [each.client_id for each in group.members]
+    members = []
+    for number, each in enumerate(group.members):
+        name = each.group_instance_id or each.client_id or each.member_id
+        if each.group_instance_id is None and clients.count(each.client_id) > 1:
+            name = f"{each.client_id}-{clients[:number].count(each.client_id)}"
+        try:
+            subscription = decode_subscription(each.metadata, instance_id=each.group_instance_id)
+            owned, _ = decode_assignment(each.assignment)
+        except ProtocolError as wrong:
+            raise ProtocolError(f"member {each.member_id}", str(wrong)) from None
+        members.append(_Member(name, each.group_instance_id, subscription, owned))
+    return members
+
+
+async def _offsets(asking: Asking, group_id: str, topics: Iterable[m.TopicMetadata]) -> _Offsets:
+    committed = await asking.committed(group_id)
+    return _Offsets(await asking.ends(topics), committed)
+
+
+def _document(
+    group_id: str,
+    members: list[_Member],
+    topics: list[m.TopicMetadata],
+    before: _Offsets,
+    after: _Offsets,
+    seconds: float,
+) -> dict[str, Any]:
+    described = {topic.name: _topic(topic, before, after, seconds) for topic in topics}
+    listed = [_member(member, described, before, after, seconds) for member in members]
+    last, first = listed[-1], listed[0]
+    newcomer: dict[str, Any] = {"id": _fresh("new", listed), "topics": list(first["topics"])}
+    if "process_rate" in first:
+        newcomer["process_rate"] = first["process_rate"]
+    events: list[dict[str, Any]] = [{"at": JOINS_AT, "join": newcomer}]
+    if len(listed) > 1:
+        events.insert(0, {"at": LEAVES_AT, "leave": last["id"]})
+    return {
+        "name": group_id,
+        "duration": DURATION,
+        "seed": 0,
+        "topics": described,
+        "members": listed,
+        "events": events,
+    }
+
+
+def _topic(topic: m.TopicMetadata, before: _Offsets, after: _Offsets, seconds: float) -> dict[str, Any]:
+    partitions = [TopicPartition(topic.name, number) for number in range(len(topic.partitions))]
+    described: dict[str, Any] = {"partitions": len(partitions)}
+    if seconds > 0:
+        grown = [max(0, after.ends.get(tp, 0) - before.ends.get(tp, 0)) for tp in partitions]
+        described["rates"] = [round(each / seconds, 3) for each in grown]
+    waiting = [after.waiting(tp) for tp in partitions]
+    if any(waiting):
+        described["backlog"] = waiting
+    return described
+
+
+def _member(
+    member: _Member, topics: Mapping[str, Any], before: _Offsets, after: _Offsets, seconds: float
+) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "id": member.name,
+        "topics": [topic for topic in member.subscription.topics if topic in topics],
+    }
+    if member.instance_id is not None:
+        described["instance_id"] = member.instance_id
+    if member.subscription.rack:
+        described["rack"] = member.subscription.rack
+    owned = [
+        tp for tp in member.owned if tp.partition < topics.get(tp.topic, {"partitions": 0})["partitions"]
+    ]
+    busy = owned and all(before.waiting(tp) and after.waiting(tp) for tp in owned)
+    handled = sum(after.committed.get(tp, 0) - before.committed.get(tp, 0) for tp in owned)
+    if seconds > 0 and busy and handled > 0:
+        described["process_rate"] = round(handled / seconds, 3)
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(owned):
+        by_topic.setdefault(topic, []).append(number)
+    described["owned"] = by_topic
+    return described
+
+
+def _fresh(name: str, members: list[dict[str, Any]]) -> str:
+    taken = {each["id"] for each in members}
+    return next(f"{name}{n or ''}" for n in range(len(taken) + 1) if f"{name}{n or ''}" not in taken)

@@ -1,0 +1,1 @@
+"""Kafka's bytes: frames, messages of every version served, record batches. Codecs are kio's."""

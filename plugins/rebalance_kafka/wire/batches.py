@@ -1,0 +1,206 @@
+"""Record batches of the message format 2, kept as they came: only base offset and leader epoch are rewritten.
+
+Neither is covered by the batch's checksum, so nothing inside has to be read (KIP-98).
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import cramjam
+from crc32c import crc32c
+from kio.serial.readers import read_signed_varint, read_signed_varlong
+
+from coordinator_core.errors import ProtocolError
+from coordinator_core.protocol.messages import FetchedRecord
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_SIZED = 12  # offset and length, the same in every format; the length counts what follows it
+_CHECKED_FROM = 21
+_LEAST_RECORD_BYTES = 7
+_MOST_RECORDS = 2**31 - 1
+MAGIC = 2
+
+
+class Batch(NamedTuple):
+    """One batch. ``data`` are its bytes, ``last_delta`` the offset of its last record less its first's.
+
+    ``producer_id`` is -1 for a producer that is not idempotent; times in milliseconds.
+    """
+
+    data: bytes
+    base_offset: int
+    last_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records: int
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record."""
+        return self.base_offset + self.last_delta
+
+
+def batches_of(data: bytes) -> Iterator[Batch]:
+    """The batches of a Produce request's records, each checked.
+
+    Raises ProtocolError for what is torn, of another format, wrong in its counts, or damaged.
+    """
+    at = 0
+    while at < len(data):
+        batch = _batch_at(data, at)
+        yield batch
+        at += len(batch.data)
+
+
+def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
+    """``whole``: no record may be missing, as in a batch that a producer sends."""
+    if at + _HEADER.size > len(data):
+        raise ProtocolError("record batch", f"{len(data) - at} bytes, expected {_HEADER.size} or more")
+    (
+        base_offset,
+        length,
+        _,
+        magic,
+        checksum,
+        _,
+        last_delta,
+        base_ms,
+        max_ms,
+        producer_id,
+        epoch,
+        sequence,
+        count,
+    ) = _HEADER.unpack_from(data, at)
+    size = length + _SIZED
+    if magic != MAGIC:
+        raise ProtocolError("record batch", f"format {magic}, expected {MAGIC}")
+    if size < _HEADER.size or at + size > len(data):
+        raise ProtocolError("record batch", f"says {size} bytes, {len(data) - at} are there")
+    own = data[at : at + size]
+    if crc32c(memoryview(own)[_CHECKED_FROM:]) != checksum:
+        raise ProtocolError("record batch", "its checksum is of other bytes")
+    if whole and (count < 1 or last_delta != count - 1):
+        raise ProtocolError("record batch", f"{count} records whose last offset is its first + {last_delta}")
+    if whole and count > _most_records(own):
+        raise ProtocolError("record batch", f"{count} records in {size - _HEADER.size} bytes")
+    return Batch(own, base_offset, last_delta, base_ms, max_ms, producer_id, epoch, sequence, count)
+
+
+def _most_records(batch: bytes) -> int:
+    """How many there can be; of compressed ones one cannot tell without reading them."""
+    compressed = batch[_CHECKED_FROM + 1] & _COMPRESSION
+    return _MOST_RECORDS if compressed else (len(batch) - _HEADER.size) // _LEAST_RECORD_BYTES
+
+
+def at_offset(batch: Batch, offset: int) -> bytes:
+    """The batch's bytes, beginning at another offset, in leader epoch 0."""
+    return offset.to_bytes(8, "big") + batch.data[8:12] + b"\0\0\0\0" + batch.data[16:]
+
+
+# --- the records inside, for consumers
+
+
+_COMPRESSION, _LOG_APPEND_TIME, _CONTROL = 0x07, 0x08, 0x20
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = 16
+
+
+def records_of(data: bytes) -> tuple[list[FetchedRecord], int]:
+    """All records, and the offset after the last batch (-1 without one).
+
+    The first batch may begin before what was asked for, as batches are not cut. One that is cut off
+    at the end, as brokers send it, is left out; markers of transactions are no
+    records. Raises ProtocolError for what cannot be read.
+    """
+    records: list[FetchedRecord] = []
+    at, next_offset = 0, -1
+    while at + _SIZED <= len(data):
+        if at + _SIZED + int.from_bytes(data[at + 8 : at + 12], "big", signed=True) > len(data):
+            break
+        batch = _batch_at(data, at, whole=False)
+        if not _attributes(batch) & _CONTROL:
+            records += _records(batch)
+        next_offset = batch.last_offset + 1
+        at += len(batch.data)
+    return records, next_offset
+
+
+def _attributes(batch: Batch) -> int:
+    return int.from_bytes(batch.data[_CHECKED_FROM : _CHECKED_FROM + 2], "big")
+
+
+def _records(batch: Batch) -> Iterator[FetchedRecord]:
+    payload = batch.data[_HEADER.size :]
+    codec = _attributes(batch) & _COMPRESSION
+    try:
+        if codec:
+            payload = _CODECS[codec](payload)
+        at = 0
+        for _ in range(batch.records):
+            record, at = _record_at(payload, at, batch)
+            yield record
+    except Exception as wrong:  # the codecs and kio raise errors of many kinds
+        raise ProtocolError("record batch", f"{type(wrong).__name__}: {wrong}") from None
+
+
+def _record_at(data: bytes, at: int, batch: Batch) -> tuple[FetchedRecord, int]:
+    length, size = read_signed_varint(data, at)
+    at += size
+    end = at + length
+    at += 1  # attributes, of which there are none
+    delta_ms, size = read_signed_varlong(data, at)
+    at += size
+    delta, size = read_signed_varint(data, at)
+    at += size
+    key, at = _bytes_at(data, at)
+    value, at = _bytes_at(data, at)
+    count, size = read_signed_varint(data, at)
+    at += size
+    headers = []
+    for _ in range(count):
+        name, at = _bytes_at(data, at)
+        content, at = _bytes_at(data, at)
+        headers.append(((name or b"").decode(), content))
+    if at != end:
+        raise ValueError(f"a record of {length} bytes ends {at - end} bytes off")
+    by_broker = _attributes(batch) & _LOG_APPEND_TIME  # one time for all records (KIP-32)
+    timestamp_ms = batch.max_timestamp_ms if by_broker else batch.base_timestamp_ms + delta_ms
+    return FetchedRecord(batch.base_offset + delta, value, key, timestamp_ms, tuple(headers)), at
+
+
+def _bytes_at(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length, size = read_signed_varint(data, at)
+    at += size
+    if length < 0:
+        return None, at
+    if at + length > len(data):
+        raise ValueError(f"{length} bytes are announced, {len(data) - at} are there")
+    return data[at : at + length], at + length
+
+
+def _snappy(data: bytes) -> bytes:
+    """Java's framing of blocks, or one block (KAFKA-1456)."""
+    if not data.startswith(_XERIAL):
+        return bytes(cramjam.snappy.decompress_raw(data))
+    pieces, at = [], _XERIAL_HEADER
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        pieces.append(bytes(cramjam.snappy.decompress_raw(data[at + 4 : at + 4 + size])))
+        at += 4 + size
+    return b"".join(pieces)
+
+
+def _by(codec: Any) -> Callable[[bytes], bytes]:
+    return lambda data: bytes(codec.decompress(data))
+
+
+_CODECS: Mapping[int, Callable[[bytes], bytes]] = {
+    1: _by(cramjam.gzip),
+    2: _snappy,
+    3: _by(cramjam.lz4),
+    4: _by(cramjam.zstd),
+}

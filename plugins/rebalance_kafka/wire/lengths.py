@@ -1,0 +1,224 @@
+"""Announced lengths, checked before kio reads: it makes room for an array by the length that is announced.
+
+Twenty bytes can announce four billion elements, and a process that has no memory for them is aborted. Only
+messages with arrays are gone through; that they are whole is for kio to see.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import cache
+from types import UnionType
+from typing import Any, TypeAlias, get_args, get_origin
+
+MOST_ELEMENTS = 250_000
+"""Of all arrays of a request together."""
+
+LONGEST_STRING = 32_767
+"""In every version, as brokers have it: what one client says in a new one another may hear in an old one."""
+
+_FIXED_BYTES = {
+    "bool": 1,
+    "datetime_i64": 8,
+    "error_code": 2,
+    "float64": 8,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "timedelta_i32": 4,
+    "timedelta_i64": 8,
+    "uint16": 2,
+    "uuid": 16,
+}
+
+
+class _Walk:
+    """A message that is being gone through, and how many elements it may still have."""
+
+    __slots__ = ("data", "left")
+
+    def __init__(self, data: bytes, left: int) -> None:
+        self.data, self.left = data, left
+
+
+_Skip: TypeAlias = Callable[[_Walk, int], int]
+"""Goes past something: where it begins to where it ends."""
+
+Check: TypeAlias = Callable[[bytes, int], None]
+
+
+@cache
+def length_check(schema: Any, most_elements: int | None = None) -> Check | None:
+    """Checks the arrays and strings of a message that begins at an offset; None if it can have no arrays.
+
+    There are at most ``most_elements`` in all, and never more than there are bytes. Raises ValueError.
+    """
+    if not _has_arrays(schema):
+        return None
+    skip = _entity(schema)
+
+    def check(data: bytes, at: int) -> None:
+        skip(_Walk(data, len(data) if most_elements is None else most_elements), at)
+
+    return check
+
+
+def _has_arrays(schema: Any) -> bool:
+    return any(
+        _is_array(field) or (_nested(field) is not None and _has_arrays(_nested(field)))
+        for field in fields(schema)
+    )
+
+
+def _is_array(field: Any) -> bool:
+    return any(get_origin(kind) is tuple for kind in _kinds(field.type))
+
+
+def _nested(field: Any) -> Any:
+    """The entity that a field, or each of its elements, is; None for plain values."""
+    for kind in _kinds(field.type):
+        inner = get_args(kind)[0] if get_origin(kind) is tuple else kind
+        for each in _kinds(inner):
+            if hasattr(each, "__api_key__"):
+                return each
+    return None
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """What a field may be, without the None of one that can be left out."""
+    return get_args(hint) if isinstance(hint, UnionType) else (hint,)
+
+
+# --- going past things
+
+
+@cache
+def _entity(schema: Any) -> _Skip:
+    compact = schema.__flexible__
+    steps: list[_Skip] = []
+    run = 0
+    for field in fields(schema):
+        if "tag" in field.metadata:
+            continue
+        size = None if _is_array(field) else _FIXED_BYTES.get(field.metadata.get("kafka_type", ""))
+        if size is not None:
+            run += size
+            continue
+        if run:
+            steps.append(_bytes(run))
+            run = 0
+        steps.append(_field(field, compact))
+    if run:
+        steps.append(_bytes(run))
+    if compact:
+        steps.append(_tags({f.metadata["tag"]: f for f in fields(schema) if "tag" in f.metadata}))
+    if len(steps) == 1:
+        return steps[0]
+
+    def skip(walk: _Walk, at: int) -> int:
+        for step in steps:
+            at = step(walk, at)
+        return at
+
+    return skip
+
+
+def _field(field: Any, compact: bool) -> _Skip:
+    if _is_array(field):
+        return _array(_element(field, compact), compact)
+    return _optional(_element(field, compact), field)
+
+
+def _element(field: Any, compact: bool) -> _Skip:
+    nested = _nested(field)
+    if nested is not None:
+        return _entity(nested)
+    kind = field.metadata["kafka_type"]
+    if kind in _FIXED_BYTES:
+        return _bytes(_FIXED_BYTES[kind])
+    is_string = kind == "string"
+    if compact:
+        return _compact_string if is_string else _compact_bytes
+    return _legacy_string if is_string else _legacy_bytes
+
+
+def _optional(skip: _Skip, field: Any) -> _Skip:
+    """An entity that may be left out has a sign before it."""
+    if _nested(field) is None or len(_kinds(field.type)) == 1:
+        return skip
+    return lambda walk, at: at + 1 if walk.data[at : at + 1] == b"\xff" else skip(walk, at + 1)
+
+
+def _bytes(size: int) -> _Skip:
+    return lambda _, at: at + size
+
+
+def _legacy_string(walk: _Walk, at: int) -> int:
+    return at + 2 + max(0, int.from_bytes(walk.data[at : at + 2], "big", signed=True))
+
+
+def _legacy_bytes(walk: _Walk, at: int) -> int:
+    return at + 4 + max(0, int.from_bytes(walk.data[at : at + 4], "big", signed=True))
+
+
+def _compact_string(walk: _Walk, at: int) -> int:
+    size, at = _length(walk.data, at)
+    if size > LONGEST_STRING:
+        raise ValueError(f"a string of {size:,} bytes, expected {LONGEST_STRING:,} at most")
+    return at + size
+
+
+def _compact_bytes(walk: _Walk, at: int) -> int:
+    size, at = _length(walk.data, at)
+    return at + size
+
+
+def _array(element: _Skip, compact: bool) -> _Skip:
+    def skip(walk: _Walk, at: int) -> int:
+        if compact:
+            count, at = _length(walk.data, at)
+        else:
+            count, at = int.from_bytes(walk.data[at : at + 4], "big", signed=True), at + 4
+        most = min(walk.left, max(0, len(walk.data) - at))
+        if count > most:
+            raise ValueError(f"an array of {count:,} elements, expected {most:,} at most")
+        walk.left -= max(0, count)
+        for _ in range(count):
+            at = element(walk, at)
+        return at
+
+    return skip
+
+
+def _tags(known: dict[int, Any]) -> _Skip:
+    skips = {tag: _field(field, compact=True) for tag, field in known.items()}
+
+    def skip(walk: _Walk, at: int) -> int:
+        count, at = _unsigned(walk.data, at)
+        for _ in range(min(count, len(walk.data))):
+            tag, at = _unsigned(walk.data, at)
+            size, at = _unsigned(walk.data, at)
+            if tag in skips and skips[tag](walk, at) != at + size:
+                raise ValueError(f"tagged field {tag} is not of {size:,} bytes, as it says")
+            at += size
+        return at
+
+    return skip
+
+
+def _length(data: bytes, at: int) -> tuple[int, int]:
+    """The length of something compact, 0 for null, and where it begins."""
+    size, at = _unsigned(data, at)
+    return max(0, size - 1), at
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 35:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("a length without an end")

@@ -1,0 +1,260 @@
+"""What can be adapted, by which name and protocol; every consumer has its own; what is not installed."""
+
+import asyncio
+import sys
+
+import pytest
+
+pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
+
+from assignors.sticky import StickyAssignor
+from assignors.user_data import decode_ownership
+from coordinator_core.errors import AssignmentError, InputError, PluginError
+from coordinator_core.hookspecs import AssignorSpec
+from coordinator_core.host import Load
+from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
+from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
+from rebalance_kafka.adapters.claims import Claim, Grant, attach, detach
+from tests.rebalance_kafka.test_adapters_driver import AiokafkaPeer, Group, KafkaPythonPeer
+
+COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
+
+
+def by_function(cluster, group):
+    return {}
+
+
+class ByClass:
+    def assign(self, cluster, group):
+        return {}
+
+
+def made():
+    return StickyAssignor()
+
+
+@pytest.mark.parametrize(
+    ("assignor", "name"),
+    [
+        ("sticky", "sticky"),
+        ("optimal+max_moves=5%", "optimal"),
+        ("range+cooperative", "range-cooperative"),
+        ("assignors.sticky:StickyAssignor", "sticky"),
+        (StickyAssignor, "sticky"),
+        (StickyAssignor(), "sticky"),
+        (ByClass, "by-class"),
+        (ByClass(), "by-class"),
+        (made, "sticky"),
+        (by_function, "by-function"),
+        (AssignorSpec("sticky", StickyAssignor), "sticky"),
+    ],
+)
+def test_whatever_is_an_assignor_goes_by_its_own_name(assignor, name):
+    assert as_kafka_python(assignor).name == name
+
+
+def test_objects_of_aiokafka_go_by_the_assignors_name():
+    assert as_aiokafka("optimal+max_moves=5%").name == "optimal"
+
+
+@pytest.mark.parametrize("adapt", [as_kafka_python, as_aiokafka])
+@pytest.mark.parametrize(
+    ("assignor", "error", "said"),
+    [
+        ("stikcy", InputError, "did you mean 'sticky'"),
+        ("sticky+colour=red", InputError, "colour"),
+        (7, PluginError, "neither a class with assign or solve, nor a function of two arguments"),
+        (lambda: 7, PluginError, "makes int, which is no assignor"),
+        (lambda: 1 / 0, PluginError, "ZeroDivisionError: division by zero"),
+        (lambda: StickyAssignor, PluginError, "makes type, which is no assignor"),
+    ],
+)
+def test_what_is_no_assignor_is_refused_at_once(adapt, assignor, error, said):
+    with pytest.raises(error, match=said):
+        adapt(assignor)
+
+
+@pytest.mark.parametrize(
+    ("assignor", "protocol", "declared"),
+    [
+        ("sticky", None, "EAGER"),
+        ("cooperative-sticky", None, "COOPERATIVE"),
+        ("cooperative-sticky", EAGER, "EAGER"),
+        ("range+cooperative", COOPERATIVE, "COOPERATIVE"),
+    ],
+)
+def test_kafka_python_is_told_one_protocol(assignor, protocol, declared):
+    made = as_kafka_python(assignor, protocol=protocol)()
+    assert [each.name for each in made.supported_protocols()] == [declared]
+
+
+class CooperativeOnly(ByClass):
+    supported_protocols = (COOPERATIVE,)
+
+
+def test_a_protocol_that_the_assignor_does_not_support_is_refused():
+    with pytest.raises(InputError, match="'range' in kafka-python: found the protocols eager, expected coop"):
+        as_kafka_python("range", protocol=COOPERATIVE)
+    with pytest.raises(InputError, match="in kafka-python: found the protocols cooperative, expected eager"):
+        as_kafka_python(CooperativeOnly, protocol=EAGER)
+    with pytest.raises(InputError, match="in aiokafka: found the protocols cooperative, expected eager"):
+        as_aiokafka(CooperativeOnly)
+
+
+@pytest.mark.parametrize("kind", [KafkaPythonPeer, AiokafkaPeer])
+def test_consumers_that_share_what_was_adapted_do_not_share_a_memory(kind):
+    adapt = as_kafka_python if kind is KafkaPythonPeer else as_aiokafka
+
+    async def run():
+        group, shared = Group({"t": 6}), adapt("sticky")
+        for name in "abc":
+            await group.add(kind, name, "t", shared)
+        await group.rebalance()
+        before = group.owned()
+        for leader in "bca":
+            await group.rebalance(leader=leader)
+            assert group.owned() == before
+        await group.remove("c")
+        await group.rebalance(leader="b")
+        after = group.owned()
+        for name in "ab":
+            await group.remove(name)
+        return before, after
+
+    before, after = asyncio.run(run())
+    assert sorted(map(len, before.values())) == [2, 2, 2]
+    assert all(before[name] < after[name] for name in "ab")
+
+
+def test_one_object_serves_one_consumer():
+    shared = as_kafka_python(StickyAssignor())
+    shared()
+    with pytest.raises(InputError) as caught:
+        shared()
+    assert str(caught.value) == (
+        "assignor 'sticky': found one object of StickyAssignor for several consumers,"
+        " expected its class or a function that makes it, for each to have its own"
+    )
+
+
+class Host:
+    """One that knows every load by itself."""
+
+    def now_ms(self):
+        return 0
+
+    def seen(self, partitions):
+        return {}
+
+    def loads(self):
+        return {TopicPartition("t", n): Load(100.0 if n == 0 else 1.0, 0.0) for n in range(5)}
+
+    def capacity(self):
+        return None
+
+
+@pytest.mark.parametrize("kind", [KafkaPythonPeer, AiokafkaPeer])
+def test_a_host_informs_the_assignors_of_all_consumers(kind):
+    adapt = as_kafka_python if kind is KafkaPythonPeer else as_aiokafka
+    hosts = []
+
+    def host():
+        hosts.append(Host())
+        return hosts[-1]
+
+    async def run():
+        group, shared = Group({"t": 5}), adapt("optimal+weights=scenario-rates", host=host)
+        for name in "ab":
+            await group.add(kind, name, "t", shared)
+        await group.rebalance()
+        owned = group.owned()
+        for name in "ab":
+            await group.remove(name)
+        return owned
+
+    owned = asyncio.run(run())
+    assert {("t", 0)} in owned.values()
+    assert len(hosts) == 2
+
+
+def test_a_host_needs_a_strategy_that_says_who_asks_it():
+    with pytest.raises(InputError, match="a strategy's name"):
+        as_kafka_python(StickyAssignor, host=Host)
+
+
+class Raises(ByClass):
+    name = "raises"
+
+    def subscription_user_data(self, topics):
+        raise ValueError("no data")
+
+    def on_assignment(self, partitions, generation):
+        raise OSError("no disk")
+
+
+def test_errors_beside_assigning_name_the_assignor_and_the_cause():
+    made = as_aiokafka(Raises)
+    with pytest.raises(AssignmentError, match="'raises': subscription_user_data raised ValueError: no data"):
+        made.metadata({"t"})
+    with pytest.raises(AssignmentError, match="'raises': on_assignment raised OSError: no disk"):
+        made.on_assignment(_assignment([("t", [0])], None))
+
+
+class Heard(ByClass):
+    name = "heard"
+    calls = None
+
+    def __init__(self):
+        self.calls = []
+
+    def on_assignment(self, partitions, generation):
+        self.calls.append((partitions, generation))
+
+
+def test_the_assignor_hears_what_its_member_got_and_in_which_generation():
+    heard = Heard()
+    as_aiokafka(heard).on_assignment(_assignment([("u", [0]), ("t", [1, 0])], attach(None, Grant(6, "m"))))
+    ((partitions, generation),) = heard.calls
+    assert (list(partitions), generation) == ([("t", 0), ("t", 1), ("u", 0)], 6)
+
+
+def test_sticky_sends_along_what_its_member_got():
+    made = as_aiokafka("sticky")
+    made.on_assignment(_assignment([("t", [1, 0])], attach(None, Grant(6, "m"))))
+    own, claim = detach(made.metadata({"t"}).user_data, Claim)
+    assert decode_ownership(own) == (Partitions({"t": [0, 1]}), 6)
+    assert (claim.owned, claim.generation) == ({"t": [0, 1]}, 6)
+
+
+def _assignment(listed, user_data):
+    from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+
+    return ConsumerProtocolMemberAssignment(0, listed, user_data)
+
+
+@pytest.mark.parametrize(
+    ("adapt", "client", "module", "requirement"),
+    [
+        (as_kafka_python, "kafka", "kafka_python", "kafka-python>=3.0"),
+        (as_aiokafka, "aiokafka", "aiokafka", "aiokafka>=0.13"),
+    ],
+)
+def test_a_client_that_is_not_installed_is_named(adapt, client, module, requirement, monkeypatch):
+    monkeypatch.delitem(sys.modules, f"rebalance_kafka.adapters.{module}", raising=False)
+    for name in list(sys.modules):
+        if name == client or name.startswith(f"{client}."):
+            monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError) as caught:
+        adapt("sticky")
+    assert str(caught.value).startswith(f"{adapt.__name__}: found import of {client}")
+    assert str(caught.value).endswith(f"expected {requirement}: pip install '{requirement}'")
+
+
+@pytest.mark.parametrize(("adapt", "other"), [(as_kafka_python, "aiokafka"), (as_aiokafka, "kafka")])
+def test_one_client_does_without_the_other(adapt, other, monkeypatch):
+    for name in list(sys.modules):
+        if name.startswith("rebalance_kafka.adapters."):
+            monkeypatch.delitem(sys.modules, name)
+        if name == other or name.startswith(f"{other}."):
+            monkeypatch.setitem(sys.modules, name, None)
+    assert adapt("sticky").name == "sticky"

@@ -1,0 +1,143 @@
+"""A plugin's assignor in running consumers: a project of `new-assignor` leads a group of two libraries."""
+
+import asyncio
+import importlib.util
+import time
+import warnings
+
+import pytest
+
+from coordinator_core import events as ev
+from coordinator_core.cli.new_assignor import checked_name, write_project
+from coordinator_core.model import Cluster, GroupSubscription, TopicPartition
+from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
+from rebalance_kafka import as_aiokafka, as_kafka_python
+from rebalance_kafka.addresses import places_of
+from rebalance_kafka.consumer.asking import Asking
+
+aiokafka = pytest.importorskip("aiokafka", reason="aiokafka is not installed")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    kafka = pytest.importorskip("kafka", reason="kafka-python is not installed")
+
+TOPICS = {"orders": 5, "payments": 3}
+ENOUGH_SECONDS = 60.0
+NAME = "fewest-first"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """The assignor of a project as `new-assignor` writes it."""
+    write_project(NAME, checked_name(NAME), tmp_path / NAME)
+    source = tmp_path / NAME / "src" / "fewest_first" / "__init__.py"
+    spec = importlib.util.spec_from_file_location("fewest_first", source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.FewestFirst
+
+
+class Threaded:
+    """A kafka-python consumer that polls on a thread of its own."""
+
+    def __init__(self, address, name, assignor):
+        self._over, self._owned = False, set()
+        self._task = asyncio.create_task(asyncio.to_thread(self._work, address, name, assignor))
+
+    def _work(self, address, name, assignor):
+        consumer = kafka.KafkaConsumer(
+            *TOPICS,
+            bootstrap_servers=address,
+            group_id="g",
+            client_id=name,
+            partition_assignment_strategy=[as_kafka_python(assignor)],
+            heartbeat_interval_ms=200,
+            enable_auto_commit=False,
+        )
+        while not self._over:
+            consumer.poll(100)
+            self._owned = {(tp.topic, tp.partition) for tp in consumer.assignment()}
+        consumer.close()
+
+    def owned(self):
+        return self._owned
+
+    async def close(self):
+        self._over = True
+        await self._task
+
+
+class Awaited:
+    """An aiokafka consumer."""
+
+    def __init__(self, address, name, assignor):
+        self._consumer = aiokafka.AIOKafkaConsumer(
+            *TOPICS,
+            bootstrap_servers=address,
+            group_id="g",
+            client_id=name,
+            partition_assignment_strategy=[as_aiokafka(assignor)],
+            heartbeat_interval_ms=200,
+            enable_auto_commit=False,
+        )
+        self._task = asyncio.create_task(self._consumer.start())
+
+    def owned(self):
+        return {(tp.topic, tp.partition) for tp in self._consumer.assignment()}
+
+    async def close(self):
+        await self._task
+        await self._consumer.stop()
+
+
+def shares(group):
+    return {each.member_id: set(decode_assignment(each.assignment)[0]) for each in group.members}
+
+
+async def settled(address, members):
+    """The group as the broker tells of it, once it is Stable and each member has what the broker says."""
+    until = time.monotonic() + ENOUGH_SECONDS
+    async with Asking(places_of(address, "address")) as asking:
+        while True:
+            group = await asking.describe("g")
+            owned = sorted(sorted(member.owned()) for member in members)
+            if (
+                group.state == "Stable"
+                and all(owned)
+                and owned == sorted(map(sorted, shares(group).values()))
+            ):
+                return group
+            assert time.monotonic() < until, (group, owned)
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [(Threaded, Awaited, Threaded, Awaited), (Awaited, Threaded, Awaited, Threaded)],
+    ids=["kafka-python leads", "aiokafka leads"],
+)
+def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, project, kinds):
+    broker = kafka_broker(topics=TOPICS)
+
+    async def group():
+        members = []
+        try:
+            for number, kind in enumerate(kinds):
+                members.append(kind(broker.address, f"c{number}", project))
+                told = await settled(broker.address, members)
+            trace = broker.trace("g")
+            while len(members) > 1:
+                await members.pop().close()
+                await settled(broker.address, members)
+        finally:
+            for member in members:
+                await member.close()
+        return told, trace
+
+    told, trace = asyncio.run(group())
+    assert told.protocol_name == NAME
+    subscriptions = {each.member_id: decode_subscription(each.metadata) for each in told.members}
+    wanted = project().assign(Cluster(TOPICS), GroupSubscription(subscriptions))
+    assert sum(map(len, wanted.values())) == sum(TOPICS.values())
+    assert shares(told) == {member: {TopicPartition(*tp) for tp in share} for member, share in wanted.items()}
+    leaders = {line.event.client for line in trace.events if isinstance(line.event, ev.AssignmentComputed)}
+    assert leaders == {"c0"}
