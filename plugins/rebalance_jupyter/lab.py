@@ -220,13 +220,14 @@ class Lab(widgets.VBox):
         document = read_document(self.document.value, "scenario")
         topic = next(iter(document["topics"].values()))
         listed = any(key in topic for key in _LISTED_RATES)
+        owned = any("owned" in member for member in document["members"])
         joining = [m for event in scenario.events for m in getattr(event.arguments, "members", ())]
         self._following = True
         try:
-            self.members.disabled = not document["members"]
+            self.members.disabled = not document["members"] or "owned" in document["members"][0]
             if document["members"]:
                 self.members.value = document["members"][0].get("count", 1)
-            self.partitions.value, self.partitions.disabled = topic["partitions"], listed
+            self.partitions.value, self.partitions.disabled = topic["partitions"], listed or owned
             self.rate.value, self.rate.disabled = topic.get("rate", 0), listed
             self.target.options = list(dict.fromkeys(m.id for m in (*scenario.members, *joining)))
         finally:

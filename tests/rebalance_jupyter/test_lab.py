@@ -399,3 +399,15 @@ def test_the_bench_has_a_picture_too(ready):
     data = bundle[0] if isinstance(bundle, tuple) else bundle
     assert "<svg" in data["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in data
+
+
+def test_who_owns_what_cannot_be_resized(lab):
+    """Given a running group, then members that own something are edited in the document only."""
+    running = SMALL.replace("{id: c, count: 2,", "{id: c, owned: {t: [0]},")
+    assert running != SMALL
+    lab.document.value = running
+    assert said(lab.document_error) == ""
+    assert (lab.members.disabled, lab.partitions.disabled, lab.rate.disabled) == (True, True, False)
+    lab.rate.value = 70
+    assert "rate: 70" in lab.document.value
+    assert "count" not in lab.document.value

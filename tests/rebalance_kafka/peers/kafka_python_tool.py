@@ -1,0 +1,52 @@
+"""A client outside of groups with kafka-python: produces records and describes groups."""
+
+from kafka import KafkaAdminClient, KafkaProducer
+
+from tests.rebalance_kafka.peers.line_protocol import Answer, run_tool
+
+SECONDS = 20
+
+
+class KafkaPythonTool:
+    def __init__(self, bootstrap: str) -> None:
+        self.producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=5)
+        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+
+    def produce(self, partitions: list[tuple[str, int]], count: int, first: int = 0) -> Answer:
+        """Numbered records, dealt to the partitions in turn."""
+        sent = []
+        for i in range(first, first + count):
+            topic, partition = partitions[i % len(partitions)]
+            value = str(i)
+            sent.append((value, self.producer.send(topic, value.encode(), partition=partition)))
+        done = [(value, future.get(timeout=SECONDS)) for value, future in sent]
+        return {"records": sorted((m.topic, m.partition, m.offset, value) for value, m in done)}
+
+    def describe(self, group: str) -> Answer:
+        told = self.admin.describe_groups([group])[group]
+        if told["error"] and told["group_state"] != "Dead":
+            raise RuntimeError(told["error"])
+        members = [
+            {
+                "member_id": member["member_id"],
+                "instance_id": member["group_instance_id"],
+                "client_id": member["client_id"],
+                "assignment": _assignment(member["member_assignment"]),
+            }
+            for member in told["members"]
+        ]
+        return {"state": told["group_state"], "protocol": told["protocol_data"], "members": members}
+
+    def close(self) -> None:
+        self.producer.close()
+        self.admin.close()
+
+
+def _assignment(told: dict | bytes) -> list[tuple[str, int]]:
+    if not told:
+        return []
+    return sorted((each["topic"], p) for each in told["assigned_partitions"] for p in each["partitions"])
+
+
+if __name__ == "__main__":
+    run_tool(KafkaPythonTool)

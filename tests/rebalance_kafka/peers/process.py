@@ -1,0 +1,186 @@
+"""Processes with a client in them, and what a test asks of them."""
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeAlias
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+NODE_MODULES = "REBALANCE_LAB_NODE_MODULES"
+SECONDS = 30.0
+LAST_LINES = 30
+READY = 0
+
+Answer: TypeAlias = dict[str, Any]
+Partition: TypeAlias = tuple[str, int]
+
+PYTHON_MODULES = {
+    "kafka-python": "kafka",
+    "aiokafka": "aiokafka",
+    "confluent": "confluent_kafka",
+    "kafka-python-tool": "kafka",
+    "confluent-tool": "confluent_kafka",
+}
+KAFKAJS = "kafkajs"
+
+
+class Membership(NamedTuple):
+    """What a client owns, and as whom since when, as far as it knows yet."""
+
+    owned: frozenset[Partition]
+    member_id: str | None
+    generation: int | None
+
+
+class PeerError(AssertionError):
+    """A peer answered with an error, or not at all."""
+
+
+def node_modules() -> Path:
+    return Path(os.environ.get(NODE_MODULES) or HERE / "node_modules").absolute()
+
+
+def missing(kind: str) -> str | None:
+    """Why there can be no peer of a kind here; None if there can."""
+    if kind != KAFKAJS:
+        module = PYTHON_MODULES[kind]
+        return None if find_spec(module) else f"there is no Python module {module}"
+    if shutil.which("node") is None:
+        return "there is no node on the PATH"
+    if not (node_modules() / KAFKAJS).is_dir():
+        return f"there is no {KAFKAJS} in {node_modules()}, which {NODE_MODULES} names"
+    return None
+
+
+def available(kind: str) -> bool:
+    return missing(kind) is None
+
+
+def command_of(kind: str) -> list[str]:
+    if kind == KAFKAJS:
+        return ["node", str(HERE / "kafkajs_peer.mjs")]
+    name = kind.replace("-", "_")
+    module = name if name.endswith("_tool") else f"{name}_peer"
+    return [sys.executable, "-m", f"{__package__}.{module}"]
+
+
+class Peer:
+    """A process that speaks the line protocol. Options are sent at once, nothing waits for them."""
+
+    def __init__(self, kind: str, name: str, folder: Path, options: Mapping[str, Any]) -> None:
+        self.kind = kind
+        self.name = name
+        self.stderr = folder / f"{name}.stderr"
+        self._number = READY
+        self._ready = False
+        self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        with self.stderr.open("ab") as errors:
+            self._process = subprocess.Popen(
+                command_of(kind),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=ROOT,
+                env=os.environ | {NODE_MODULES: str(node_modules())},
+                encoding="utf-8",
+            )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self._send(dict(options))
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(json.loads(line))
+        self._answers.put(None)
+
+    def _send(self, message: Answer) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+        except OSError as wrong:
+            raise self.error(f"cannot be asked: {wrong}") from wrong
+
+    def ready(self, timeout: float = SECONDS) -> None:
+        """Wait until the client has been made; it may still be on its way into the group."""
+        if not self._ready:
+            self._answer(READY, "start", timeout)
+            self._ready = True
+
+    def ask(self, do: str, *, timeout: float = SECONDS, **arguments: Any) -> Answer:
+        """The answer to a command; raises PeerError for an error and where none comes."""
+        self.ready(timeout)
+        self._number += 1
+        self._send({"id": self._number, "do": do, **arguments})
+        return self._answer(self._number, do, timeout)
+
+    def _answer(self, number: int, do: str, timeout: float) -> Answer:
+        try:
+            answer = self._answers.get(timeout=timeout)
+        except queue.Empty:
+            raise self.error(f"does not answer {do!r}") from None
+        if answer is None:
+            raise self.error(f"ended before it answered {do!r}")
+        if "error" in answer:
+            raise self.error(f"answers {do!r} with {answer['error']}")
+        assert answer["id"] == number, f"{self.name} answers {answer} to number {number}"
+        return answer
+
+    def membership(self) -> Membership:
+        """What the client says of itself."""
+        told = self.ask("assignment")
+        return Membership(partitions(told["assignment"]), told["member_id"], told["generation"])
+
+    def close(self, timeout: float = SECONDS) -> Answer:
+        """Leave the group properly; what was not asked for yet is in the answer."""
+        answer = self.ask("close", timeout=timeout)
+        try:
+            status = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise self.error("does not end") from None
+        if status:
+            raise self.error(f"ended with {status}")
+        return answer
+
+    def kill(self) -> None:
+        """Let it crash: nobody is told."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # it died with something in its ear
+                    pipe.close()
+
+    def error(self, what: str) -> PeerError:
+        return PeerError(f"{self.name} ({self.kind}) {what}\n{self.last_words()}")
+
+    def last_words(self) -> str:
+        lines = self.stderr.read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-LAST_LINES:])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.kind}>"
+
+
+def partitions(rows: list[list[Any]]) -> frozenset[Partition]:
+    return frozenset((topic, number) for topic, number in rows)

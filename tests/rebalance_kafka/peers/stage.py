@@ -1,0 +1,73 @@
+"""A broker in this process, and the peers that come to it: all gone when the stage is left."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rebalance_kafka import BackgroundBroker
+from tests.rebalance_kafka.peers.process import Peer
+from tests.rebalance_kafka.peers.waiting import Described, Owned, described, stable
+
+GROUP = "workers"
+DESCRIBING = "confluent"
+SETTINGS = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 500}
+
+
+class Stage:
+    """Topics on a broker; members of one group and tools that come and go."""
+
+    def __init__(self, folder: Path, topics: Mapping[str, int], **settings: Any) -> None:
+        self.folder = folder
+        self.topics = dict(topics)
+        self.everything = frozenset((t, p) for t, count in topics.items() for p in range(count))
+        self._settings = SETTINGS | settings
+        self._peers: list[Peer] = []
+        self._tools: dict[str, Peer] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.broker = self._stack.enter_context(BackgroundBroker(self.topics, settings=self._settings))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        for peer in self._peers:  # pytest shows it when the test has failed
+            print(f"--- {peer!r}\n{peer.last_words()}")  # noqa: T201
+
+    def member(self, kind: str, strategy: str, *, name: str | None = None, **options: Any) -> Peer:
+        """A member of the group; nothing waits until it has joined."""
+        options = {
+            "group": GROUP,
+            "topics": sorted(self.topics),
+            "strategy": strategy,
+            "session_timeout_ms": 10_000,
+            "heartbeat_interval_ms": 300,
+            **options,
+        }
+        return self._start(kind, name or f"{kind}-{len(self._peers)}", options)
+
+    def tool(self, kind: str) -> Peer:
+        """A client outside of the group: the same one for the same kind."""
+        if kind not in self._tools:
+            self._tools[kind] = self._start(f"{kind}-tool", f"{kind}-tool", {})
+        return self._tools[kind]
+
+    def described(self) -> Described:
+        """The group, as the broker has it."""
+        return described(self.tool(DESCRIBING), GROUP)
+
+    def stable(self, members: Sequence[Peer]) -> Owned:
+        """Who owns what, once it stays like that."""
+        return stable(members, self.everything, self.described)
+
+    def _start(self, kind: str, name: str, options: Mapping[str, Any]) -> Peer:
+        settings = {"bootstrap": self.broker.address, **options}
+        if not kind.endswith("-tool"):
+            settings["client_id"] = name
+        peer = self._stack.enter_context(Peer(kind, name, self.folder, settings))
+        self._peers.append(peer)
+        return peer

@@ -1,0 +1,225 @@
+"""Groups of real clients on the embedded broker, each client in a process of its own.
+
+What they own is what each of them says; what they should own is worked out by the strategies of the registry
+from the ids of the members.
+"""
+
+import logging
+
+import pytest
+
+from coordinator_core.assignor import compute_assignment
+from coordinator_core.model import Cluster, GroupSubscription, Subscription
+from coordinator_core.registry import default_registry
+from tests.rebalance_kafka.peers import described, missing, wait_until
+from tests.rebalance_kafka.peers.process import partitions
+from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
+
+TOPICS = {"invoices": 5, "orders": 7}
+KINDS = ("kafka-python", "aiokafka", "confluent", "kafkajs")
+COOPERATIVE = ("kafka-python", "confluent")
+STATIC = ("kafka-python", "aiokafka", "confluent")
+EAGER_STRATEGIES = ("range", "roundrobin")
+RECORDS = 60
+GONE = ("revoked", "lost")
+
+
+def where_there_is(*kinds, name=None):
+    """A parameter that is skipped where one of the clients is missing."""
+    needed = dict.fromkeys((*kinds, f"{DESCRIBING}-tool"))
+    reasons = [reason for kind in needed if (reason := missing(kind))]
+    marks = pytest.mark.skipif(bool(reasons), reason="; ".join(reasons) or "all there")
+    return pytest.param(kinds, marks=marks, id=name or "+".join(kinds))
+
+
+THREE_OF_EACH = [where_there_is(kind, kind, kind, name=kind) for kind in KINDS]
+
+
+@pytest.fixture
+def stage(tmp_path, caplog):
+    """The broker has nothing to complain of in any of these tests."""
+    with Stage(tmp_path, TOPICS) as stage:
+        yield stage
+    complaints = [r for r in caplog.get_records("call") if r.levelno >= logging.WARNING]
+    assert [r.getMessage() for r in complaints] == []
+
+
+def by_strategy(strategy, members):
+    """What each member should own."""
+    ids = {peer: member_id(peer) for peer in members}
+    group = GroupSubscription({mine: Subscription(tuple(sorted(TOPICS))) for mine in ids.values()})
+    given = compute_assignment(default_registry().assignor(strategy), Cluster(TOPICS), group)
+    return {peer: frozenset(given[mine]) for peer, mine in ids.items()}
+
+
+def member_id(peer):
+    return peer.membership().member_id
+
+
+def settled_by(strategy, members, stage):
+    owners = stage.stable(members)
+    assert owners == by_strategy(strategy, members)
+    return owners
+
+
+def produce(tool, stage, first):
+    """Numbered records to all partitions in turn."""
+    answer = tool.ask("produce", partitions=sorted(stage.everything), count=RECORDS, first=first)
+    return {tuple(record) for record in answer["records"]}
+
+
+def consume(members, wanted):
+    """Wait until the members have consumed the wanted records; owner -> what it consumed."""
+    consumed = {peer: [] for peer in members}
+
+    def all_there():
+        for peer in members:
+            consumed[peer] += map(tuple, peer.ask("records")["records"])
+        return sum(map(len, consumed.values())) >= len(wanted)
+
+    wait_until(all_there, what=f"that {len(wanted)} records are consumed")
+    return consumed
+
+
+def consumed_by_owners(tool, stage, owners, first):
+    """Each new record is consumed once, by who owns its partition; and committed."""
+    produced = produce(tool, stage, first)
+    consumed = consume(owners, produced)
+    for peer, mine in owners.items():
+        assert sorted(consumed[peer]) == sorted(r for r in produced if r[:2] in mine), peer
+        peer.ask("commit")
+        ends = {(t, p): max(offset for *at, offset, _ in produced if at == [t, p]) + 1 for t, p in mine}
+        assert {(t, p): offset for t, p, offset in peer.ask("committed")["committed"]} == ends
+
+
+def lives_and_leaves(stage, kinds, strategy):
+    """Join, consume, commit and leave one by one: right after each step."""
+    tool = stage.tool(DESCRIBING)
+    members = [stage.member(kinds[0], strategy)]
+    settled_by(strategy, members, stage)
+    members += [stage.member(kind, strategy) for kind in kinds[1:]]
+    for left in range(len(kinds)):
+        owners = settled_by(strategy, members, stage)
+        assert stage.described().protocol == strategy
+        consumed_by_owners(tool, stage, owners, first=left * RECORDS)
+        assert members.pop(0).close()["records"] == []
+    wait_until(lambda: stage.described().state == "EMPTY", what="that the group is empty")
+
+
+@pytest.mark.parametrize("strategy", EAGER_STRATEGIES)
+@pytest.mark.parametrize("kinds", [where_there_is(*KINDS)])
+def test_a_group_of_all_kinds_owns_what_the_strategy_gives(stage, kinds, strategy):
+    lives_and_leaves(stage, kinds, strategy)
+
+
+@pytest.mark.parametrize("strategy", EAGER_STRATEGIES)
+@pytest.mark.parametrize("kinds", THREE_OF_EACH)
+def test_a_group_of_one_kind_owns_what_the_strategy_gives(stage, kinds, strategy):
+    lives_and_leaves(stage, kinds, strategy)
+
+
+def gone_since_asked(peer):
+    events = peer.ask("events")["events"]
+    return {tuple(p) for event in events if event["event"] in GONE for p in event["partitions"]}
+
+
+def is_balanced(owners):
+    sizes = [len(mine) for mine in owners.values()]
+    return max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        *(where_there_is(kind, kind, kind, name=kind) for kind in COOPERATIVE),
+        where_there_is("kafka-python", "confluent", "kafka-python", "confluent"),
+    ],
+)
+def test_a_cooperative_group_takes_away_only_what_moves(stage, kinds):
+    members, before = [], {}
+    tool = stage.tool("kafka-python" if "kafka-python" in kinds else "confluent")
+    for kind in kinds:
+        members.append(stage.member(kind, "cooperative-sticky"))
+        owners = stage.stable(members)
+        assert is_balanced(owners)
+        for peer, had in before.items():
+            assert owners[peer] <= had
+            assert gone_since_asked(peer) == had - owners[peer]
+        before = owners
+    consumed_by_owners(tool, stage, before, first=0)
+    while len(members) > 1:
+        members.pop(0).close()
+        owners = stage.stable(members)
+        assert is_balanced(owners)
+        for peer in members:
+            assert owners[peer] >= before[peer]
+            assert gone_since_asked(peer) == set()
+        before = owners
+
+
+@pytest.mark.parametrize("kinds", [where_there_is(*KINDS)])
+def test_what_crashed_members_owned_goes_to_the_others(stage, kinds):
+    members = [stage.member(kind, "range", session_timeout_ms=3_000) for kind in kinds]
+    settled_by("range", members, stage)
+    for crashed in (members.pop(), members.pop(0)):
+        crashed.kill()
+    settled_by("range", members, stage)
+
+
+@pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
+def test_both_admin_clients_tell_of_the_same_members(stage, kinds):
+    members = [static_member(stage, kind, f"the-{kind}", session_timeout_ms=10_000) for kind in kinds]
+    owners = settled_by("range", members, stage)
+    expected = {peer.name: (peer.name, member_id(peer), mine) for peer, mine in owners.items()}
+    for kind in kinds:
+        told = stage.tool(kind).ask("describe", group=GROUP)
+        assert told["protocol"] == "range"
+        assert {each["instance_id"]: who(each) for each in told["members"]} == expected
+
+
+@pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
+def test_both_admin_clients_tell_of_a_group_that_nobody_joined(stage, kinds):
+    for kind in kinds:
+        told = described(stage.tool(kind), "nobody")
+        assert (told.state, told.owned) == ("DEAD", {})
+
+
+def who(member):
+    return member["client_id"], member["member_id"], partitions(member["assignment"])
+
+
+def static_members(stage, kind, session_timeout_ms):
+    names = ("ada", "ben", "cyd")
+    return {name: static_member(stage, kind, name, session_timeout_ms) for name in names}
+
+
+def static_member(stage, kind, name, session_timeout_ms):
+    return stage.member(kind, "range", name=name, instance_id=name, session_timeout_ms=session_timeout_ms)
+
+
+@pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
+def test_a_static_member_that_is_soon_back_disturbs_nobody(stage, kinds):
+    members = static_members(stage, *kinds, session_timeout_ms=30_000)
+    before = settled_by("range", list(members.values()), stage)
+    others = [members["ada"], members["cyd"]]
+    generations = [peer.membership().generation for peer in others]
+    for peer in others:
+        peer.ask("events")
+    owned = before[members["ben"]]
+    members["ben"].kill()
+    back = static_member(stage, *kinds, "ben", session_timeout_ms=30_000)
+    after = stage.stable([*others, back])
+    assert after == {**{peer: before[peer] for peer in others}, back: owned}
+    assert [peer.membership().generation for peer in others] == generations
+    assert [peer.ask("events")["events"] for peer in others] == [[], []]
+
+
+@pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
+def test_a_static_member_that_is_away_too_long_finds_its_place_taken_and_gets_a_new_one(stage, kinds):
+    members = static_members(stage, *kinds, session_timeout_ms=3_000)
+    settled_by("range", list(members.values()), stage)
+    others = [members["ada"], members["cyd"]]
+    members["ben"].kill()
+    settled_by("range", others, stage)
+    back = static_member(stage, *kinds, "ben", session_timeout_ms=3_000)
+    settled_by("range", [*others, back], stage)
