@@ -186,11 +186,14 @@ class Coordinator:
         shard = self._shards.get(self._home(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
-    def contents(self) -> Iterator[tuple[Group, Mapping[TopicPartition, StoredOffset]]]:
-        """Every group that lives here and its committed offsets, to look at."""
-        for shard in self._shards.values():
-            for group_id, group in shard.groups.items():
-                yield group, shard.table.offsets.get(group_id, {})
+    def groups(self) -> Iterator[Group]:
+        """Every group that lives here, to look at."""
+        return (group for shard in self._shards.values() for group in shard.groups.values())
+
+    def offsets(self, group_id: str) -> Mapping[TopicPartition, StoredOffset]:
+        """What a group has committed, to look at."""
+        shard = self._shards.get(self._home(group_id))
+        return {} if shard is None else shard.table.offsets.get(group_id, {})
 
     def _home(self, group_id: str) -> int:
         home = self._homes.get(group_id)

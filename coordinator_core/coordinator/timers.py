@@ -4,7 +4,6 @@ import heapq
 from enum import IntEnum
 from typing import NamedTuple
 
-
 SLACK = 1_000
 """Entries of the heap that may be of no use before it is tidied."""
 

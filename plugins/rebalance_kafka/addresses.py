@@ -25,4 +25,6 @@ def place_of(text: str, where: str) -> Place:
 def places_of(servers: str | Sequence[str], where: str) -> list[Place]:
     """The addresses of several, with commas between them or as a list. Raises InputError."""
     listed = servers.split(",") if isinstance(servers, str) else list(servers)
+    if not listed:
+        raise InputError(where, "none", "HOST:PORT, such as 127.0.0.1:9092")
     return [place_of(each.strip(), where) for each in listed]

@@ -1,13 +1,15 @@
 """A live group as a scenario: members, subscriptions, ownership, topics, rates and lag.
 
 What a broker does not tell is left at the scenario's defaults: timeouts, what members do with records. A
-member's ``process_rate`` is known where it had records waiting all through the window: what it then committed
-is what it can handle.
+member's ``process_rate`` is known where more records waited for it when the window began than it handled in
+it: what it then committed is all it could.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from coordinator_core.errors import InputError, ProtocolError
@@ -70,6 +72,8 @@ async def snapshot(asking: Asking, group_id: str, *, window_seconds: float = 0.0
     topics = [topic for topic in metadata.topics if topic.error is ErrorCode.NONE and topic.partitions]
     if not topics:
         raise InputError(f"group {group_id}", f"subscriptions to {wanted}", "a topic that exists")
+    there = {topic.name for topic in topics}
+    members = [member for member in members if not there.isdisjoint(member.subscription.topics)]
     before = await _offsets(asking, group_id, topics)
     after = before
     if window_seconds > 0:
@@ -98,12 +102,8 @@ async def _settled(asking: Asking, group_id: str) -> tuple[list[_Member], str]:
 
 
 def _members(group: m.DescribedGroup) -> list[_Member]:
-    clients = [each.client_id for each in group.members]
     members = []
-    for number, each in enumerate(group.members):
-        name = each.group_instance_id or each.client_id or each.member_id
-        if each.group_instance_id is None and clients.count(each.client_id) > 1:
-            name = f"{each.client_id}-{clients[:number].count(each.client_id)}"
+    for name, each in zip(_names(group), group.members, strict=True):
         try:
             subscription = decode_subscription(each.metadata, instance_id=each.group_instance_id)
             owned, _ = decode_assignment(each.assignment)
@@ -111,6 +111,18 @@ def _members(group: m.DescribedGroup) -> list[_Member]:
             raise ProtocolError(f"member {each.member_id}", str(wrong)) from None
         members.append(_Member(name, each.group_instance_id, subscription, owned))
     return members
+
+
+def _names(group: m.DescribedGroup) -> list[str]:
+    """Instance ids and client ids; those that several members have are numbered."""
+    wanted = [each.group_instance_id or each.client_id or each.member_id for each in group.members]
+    shared = Counter(wanted)
+    numbers = {name: count() for name in shared}
+    names = []
+    for name in wanted:
+        numbered = (f"{name}-{number}" for number in numbers[name])
+        names.append(name if shared[name] == 1 else next(each for each in numbered if each not in shared))
+    return names
 
 
 async def _offsets(asking: Asking, group_id: str, topics: Iterable[m.TopicMetadata]) -> _Offsets:
@@ -169,11 +181,12 @@ def _member(
     if member.subscription.rack:
         described["rack"] = member.subscription.rack
     owned = [
-        tp for tp in member.owned if tp.partition < topics.get(tp.topic, {"partitions": 0})["partitions"]
+        tp
+        for tp in member.owned
+        if tp.topic in described["topics"] and tp.partition < topics[tp.topic]["partitions"]
     ]
-    busy = owned and all(before.waiting(tp) and after.waiting(tp) for tp in owned)
     handled = sum(after.committed.get(tp, 0) - before.committed.get(tp, 0) for tp in owned)
-    if seconds > 0 and busy and handled > 0:
+    if 0 < handled <= sum(map(before.waiting, owned)):
         described["process_rate"] = round(handled / seconds, 3)
     by_topic: dict[str, list[int]] = {}
     for topic, number in sorted(owned):

@@ -3,9 +3,9 @@
     python -m tests.benchmarks.kafka [MEMBERS ...]
 
 The broker runs in a process of its own and is asked over a socket on this machine. *One at a time*: the next
-heartbeat goes out when the last is answered. *Pipelined*: 100 are under way. *Stable*: from the first JoinGroup
-to the last SyncGroup answered, of members that join at once on a connection each, without an initial delay;
-the time of the members, which share one process, is in it. Medians of three.
+heartbeat goes out when the last is answered. *Pipelined*: 100 are under way. *Stable*: from the first
+JoinGroup to the last SyncGroup answered, of members that join at once on a connection each, without an
+initial delay; the time of the members, which share one process, is in it. Medians of three.
 """
 
 import asyncio
@@ -160,7 +160,8 @@ class _Member:
 
 def print_line(text: str) -> None:
     """One line to stdout, at once."""
-    print(text, flush=True)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

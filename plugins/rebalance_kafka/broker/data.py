@@ -248,6 +248,8 @@ def _create_partitions(data: Data, request: Request) -> Values:
     more = 0
     for asked in request.body.topics:
         refused = data.topics.cannot_grow(asked.name, asked.count, more)
+        if asked.name in new:
+            refused = Appended(Wire.invalid_request, message=f"topic {asked.name} comes twice")
         if refused is None:
             new[asked.name] = asked.count
             more += asked.count - data.topics.partitions[asked.name]

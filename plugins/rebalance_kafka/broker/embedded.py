@@ -8,8 +8,6 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
-import msgspec
-
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.simulation.trace import Trace
@@ -20,6 +18,7 @@ from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, Node
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
+from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.apis import Request, Values
 
 LOG = logging.getLogger(__name__)
@@ -81,7 +80,7 @@ class EmbeddedBroker:
         self._auto_create = auto_create
         self._host, self._port = host, port
         self._wanted = dict(topics or {})
-        self._config = _configured(settings or {})
+        self._config = configured(CoordinatorConfig, settings or {})
         self._folder = None if data_dir is None else Path(data_dir)
         self._random = Random(seed)
         self._connections: dict[Connection, None] = {}
@@ -106,9 +105,7 @@ class EmbeddedBroker:
             recorder = self._recorder = Recorder(topics, most_bytes=self._most_trace_bytes)
             data = Data(topics, store, node=NODE, cluster_id="rebalance-lab", partitions=self._auto_create)
             self._make_wanted(topics)
-            self._node = Node(
-                loop, store, data, self._config, recorder, self._random, self._most_group_bytes
-            )
+            self._node = Node(loop, store, data, self._config, recorder, self._random, self._most_group_bytes)
             self._server = await self._listening(loop)
         except BaseException:
             store.close()
@@ -190,7 +187,6 @@ class EmbeddedBroker:
         node = self._running()
         assert self._recorder is not None
         self._make(node.data.topics, topics)
-        self._recorder.grown(topics, node.now_ms())
 
     # --- what connections ask
 
@@ -252,10 +248,3 @@ class EmbeddedBroker:
             more += count - topics.partitions.get(topic, 0)
         if wanted:
             topics.create(wanted)
-
-
-def _configured(settings: Mapping[str, int | bool]) -> CoordinatorConfig:
-    try:
-        return msgspec.convert(dict(settings), CoordinatorConfig)
-    except msgspec.ValidationError as wrong:
-        raise InputError("settings", str(wrong), "settings of a coordinator, by Kafka's names") from None

@@ -60,6 +60,7 @@ class Node:
         self._requests = 0
         self._timer: TimerHandle | None = None
         self._timer_ms: int | None = None
+        data.topics.grown = lambda topics: recorder.grown(topics, self.now_ms())
         self.coordinator = Coordinator(NODE, config, random)
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
@@ -97,7 +98,7 @@ class Node:
     def _ask_coordinator(self, request: Request, host: str, reply: Reply) -> None:
         said = asked = core_request(request)
         now_ms = self.now_ms()
-        refused = self._room.refused(asked, now_ms)
+        refused = self._room.refused(asked)
         if isinstance(asked, m.OffsetCommitRequest) and refused is None:
             known = tuple(each for each in asked.offsets if self.data.topics.has(each.topic, each.partition))
             if asked.offsets and not known:
@@ -109,7 +110,7 @@ class Node:
         self._recorder.requested(asked, request.client_id, now_ms)
 
         def answered(response: m.Response) -> None:
-            self._recorder.answered(asked, response, self.now_ms())
+            self._recorder.answered(asked, response, request.client_id, self.now_ms())
             if isinstance(said, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
                 response = _committed(said, response)
             reply(answer_values(request, response))

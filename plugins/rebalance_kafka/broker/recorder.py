@@ -23,6 +23,10 @@ from rebalance_kafka.broker.topics import Topics
 MOST_EVENTS = 200_000
 """Of a group; what happens after that is not recorded."""
 
+MOST_TRACE_BYTES = 256 * 1024 * 1024
+GROUP_BYTES, EVENT_BYTES, ENTRY_BYTES = 2_000, 300, 24
+"""About what a group, an event and each of the names or numbers in one take."""
+
 MEASURE_EVERY_MS = 1_000
 CONSUMER = "consumer"
 
@@ -52,14 +56,21 @@ class _Recorded:
     protocol: str = ""
     measured_ms: int = -1
     lag: float = 0.0
+    size: int = GROUP_BYTES
 
 
 class Recorder:
-    """Notes what happens to every consumer group; `trace` gives it as a `Trace`."""
+    """Notes what happens to every consumer group; `trace` gives it as a `Trace`.
 
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
+    Of all groups about ``most_bytes`` are kept. For more the oldest that nobody is in are forgotten; where
+    there is none, no more is recorded.
+    """
+
+    def __init__(self, topics: Topics, *, most_bytes: int = MOST_TRACE_BYTES) -> None:
+        self._topics, self._most_bytes = topics, most_bytes
         self._groups: dict[str, _Recorded] = {}
+        self._size = 0
+        self._some_ended = True
 
     @property
     def groups(self) -> list[str]:
@@ -101,7 +112,12 @@ class Recorder:
         if group is None:
             if not isinstance(request, m.JoinGroupRequest) or request.protocol_type != CONSUMER:
                 return
-            group = self._groups[group_id] = _Recorded(now_ms, dict(self._topics.partitions))
+            topics = dict(self._topics.partitions)
+            size = GROUP_BYTES + len(group_id) + ENTRY_BYTES * len(topics)
+            if not self._has_room(size):
+                return
+            group = self._groups[group_id] = _Recorded(now_ms, topics, size=size)
+            self._size += size
         api = type(request).__name__.removesuffix("Request")
         group.messages[api] = group.messages.get(api, 0) + 1
         if isinstance(request, m.JoinGroupRequest):
@@ -112,13 +128,16 @@ class Recorder:
         elif isinstance(request, m.LeaveGroupRequest):
             self._leaves(group, request)
 
-    def answered(self, request: m.Request, response: m.Response, now_ms: int) -> None:
-        """A request is answered."""
+    def answered(self, request: m.Request, response: m.Response, client_id: str, now_ms: int) -> None:
+        """A request of a client's is answered."""
         group = self._groups.get(getattr(request, "group_id", ""))
         if group is None:
             return
         if isinstance(request, m.JoinGroupRequest) and isinstance(response, m.JoinGroupResponse):
-            self._joined(group, response, now_ms)
+            self._joined(group, request, response, client_id, now_ms)
+            refused = response.error not in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
+            if refused and not (group.members or group.events):
+                self._forget(request.group_id)
         elif isinstance(request, m.SyncGroupRequest) and isinstance(response, m.SyncGroupResponse):
             self._synced(group, request, response, now_ms)
         elif isinstance(request, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
@@ -129,7 +148,8 @@ class Recorder:
         group = self._groups.get(getattr(event, "group", ""))
         if group is None:
             return
-        self._add(group, event, now_ms)
+        members = event.members if isinstance(event, ev.GenerationStarted) else ()
+        self._add(group, event, now_ms, ENTRY_BYTES * len(members))
         if isinstance(event, ev.GroupStateChanged):
             group.state, group.generation = event.after, event.generation
         elif isinstance(event, ev.GenerationStarted):
@@ -158,16 +178,23 @@ class Recorder:
         if subscription.topics != member.topics:
             member.topics = subscription.topics
             changed = ev.SubscriptionChanged(client=member.name, topics=list(member.topics))
-            self._add(group, changed, now_ms)
+            self._add(group, changed, now_ms, len(request.protocols[0].metadata))
         self._give_up(group, member, member.owned - subscription.owned, now_ms)
         self._enter(group, member, MemberState.PREPARING_REBALANCE, now_ms)
 
-    def _joined(self, group: _Recorded, response: m.JoinGroupResponse, now_ms: int) -> None:
+    def _joined(
+        self,
+        group: _Recorded,
+        request: m.JoinGroupRequest,
+        response: m.JoinGroupResponse,
+        client_id: str,
+        now_ms: int,
+    ) -> None:
         if response.error is not ErrorCode.NONE:
             return
         member = group.members.get(response.member_id)
         if member is None:  # it was in the group before this broker started
-            member = self._started(group, response.member_id, now_ms)
+            member = self._started(group, response.member_id, now_ms, (request, client_id))
         self._enter(group, member, MemberState.COMPLETING_REBALANCE, now_ms)
         joined = ev.Joined(
             client=member.name,
@@ -178,9 +205,16 @@ class Recorder:
         )
         self._add(group, joined, now_ms)
 
-    def _started(self, group: _Recorded, member_id: str, now_ms: int) -> _Member:
-        assert group.asking is not None  # whoever is added has just asked to join
-        request, client_id = group.asking
+    def _started(
+        self,
+        group: _Recorded,
+        member_id: str,
+        now_ms: int,
+        asking: tuple[m.JoinGroupRequest, str] | None = None,
+    ) -> _Member:
+        asking = asking or group.asking
+        assert asking is not None  # whoever is added has just asked to join
+        request, client_id = asking
         subscription = _subscription(request)
         taken = {member.name for member in group.members.values()}
         name = request.group_instance_id or client_id or member_id
@@ -194,16 +228,19 @@ class Recorder:
             process_rate=None,
             rack=subscription.rack,
         )
-        self._add(group, started, now_ms)
+        self._add(group, started, now_ms, sum(len(each.metadata) for each in request.protocols[:1]))
         return member
 
     def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest) -> None:
-        group.leaving |= {each.member_id for each in request.members if each.member_id in group.members}
+        for each in request.members:
+            named = {member_id for member_id, m in group.members.items() if m.name == each.group_instance_id}
+            group.leaving |= named | ({each.member_id} & group.members.keys())
 
     def _gone(self, group: _Recorded, member_id: str, now_ms: int) -> None:
         member = group.members.pop(member_id, None)
         if member is None:
             return
+        self._some_ended = True
         closed = member_id in group.leaving
         group.leaving.discard(member_id)
         self._add(group, ev.Changed(kind="leave" if closed else "crash", target=member.name), now_ms)
@@ -231,7 +268,8 @@ class Recorder:
             members=members,
             payload_bytes=sum(len(each.assignment) for each in request.assignments),
         )
-        self._add(group, computed, now_ms)
+        entries = sum(1 + len(topics) for topics in members.values())
+        self._add(group, computed, now_ms, ENTRY_BYTES * entries)
 
     def _synced(
         self, group: _Recorded, request: m.SyncGroupRequest, response: m.SyncGroupResponse, now_ms: int
@@ -251,7 +289,7 @@ class Recorder:
             owned=partition_map(given),
         )
         member.owned = given
-        self._add(group, assigned, now_ms)
+        self._add(group, assigned, now_ms, ENTRY_BYTES * len(given))
         self._enter(group, member, MemberState.STABLE, now_ms)
 
     def _give_up(
@@ -261,7 +299,7 @@ class Recorder:
             given = ev.Revoked(
                 client=member.name, generation=group.generation, partitions=partition_map(partitions)
             )
-            self._add(group, given, now_ms)
+            self._add(group, given, now_ms, ENTRY_BYTES * len(partitions))
             member.owned = Partitions.of(member.owned - partitions)
 
     # --- lag
@@ -295,7 +333,7 @@ class Recorder:
             by_client=by_client,
         )
         group.measured_ms, group.lag = now_ms, lag
-        self._add(group, measured, now_ms)
+        self._add(group, measured, now_ms, ENTRY_BYTES * len(by_client))
 
     def _lag(self, member: _Member) -> float:
         owned = member.committed.keys() & frozenset(member.owned)
@@ -309,9 +347,27 @@ class Recorder:
             member.state = state
             self._add(group, changed, now_ms)
 
-    def _add(self, group: _Recorded, event: ev.Event, now_ms: int) -> None:
-        if len(group.events) < MOST_EVENTS:
+    def _add(self, group: _Recorded, event: ev.Event, now_ms: int, payload_bytes: int = 0) -> None:
+        size = EVENT_BYTES + payload_bytes
+        if len(group.events) < MOST_EVENTS and self._has_room(size, group):
             group.events.append(ev.TraceEvent(max(0, now_ms - group.begun_ms), event))
+            group.size += size
+            self._size += size
+
+    def _has_room(self, size: int, wanted: _Recorded | None = None) -> bool:
+        """Whether so much more can be kept, once groups that have ended are forgotten."""
+        if self._size + size > self._most_bytes and self._some_ended:
+            self._some_ended = False
+            ended = [i for i, each in self._groups.items() if not each.members and each is not wanted]
+            for group_id in ended:
+                self._forget(group_id)
+                if self._size + size <= self._most_bytes:
+                    self._some_ended = True  # most likely
+                    break
+        return self._size + size <= self._most_bytes
+
+    def _forget(self, group_id: str) -> None:
+        self._size -= self._groups.pop(group_id).size
 
 
 def _subscription(request: m.JoinGroupRequest) -> Subscription:

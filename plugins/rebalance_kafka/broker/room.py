@@ -1,6 +1,7 @@
 """How much memory groups take, so that no flood of them takes all of it."""
 
 from collections.abc import Iterable
+from time import monotonic
 
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.protocol import messages as m
@@ -16,52 +17,61 @@ GROUP_BYTES, MEMBER_BYTES, OFFSET_BYTES = 2_000, 2_000, 500
 """About what each takes beside the texts in it."""
 
 
-COUNT_AGAIN_MS = 1_000
+COUNTING = 0.1
+"""The share of the time that may be spent on it."""
 
 
 class Room:
     """Whether there is room for what a request would have the coordinator keep.
 
-    What each may add is added up; only when that comes to ``most_bytes`` is everything counted, and then not
-    again for a second.
+    What each may add is added up; only when that comes to ``most_bytes`` is everything counted, and not all
+    the time either.
     """
 
     def __init__(self, coordinator: Coordinator, most_bytes: int) -> None:
         self._coordinator, self._most_bytes = coordinator, most_bytes
         self._at_most = 0
-        self._counted_ms: int | None = None
+        self._count_from = 0.0
+        self._is_counted = False
 
-    def refused(self, request: m.Request, now_ms: int) -> m.Response | None:
+    def refused(self, request: m.Request) -> m.Response | None:
         """The answer to what is too much, None for what may go on to the coordinator."""
         full = ErrorCode.GROUP_MAX_SIZE_REACHED
         if isinstance(request, m.JoinGroupRequest):
-            error = self._refused_join(request, now_ms)
+            error = self._refused_join(request)
             if error is not ErrorCode.NONE:
                 return m.JoinGroupResponse(error=error, member_id=request.member_id)
         elif isinstance(request, m.SyncGroupRequest):
-            if not self._admits(sum(map(_assignment_bytes, request.assignments)), now_ms):
+            if not self._admits(sum(map(_assignment_bytes, request.assignments))):
                 return m.SyncGroupResponse(error=full)
         elif isinstance(request, m.OffsetCommitRequest):
-            added = GROUP_BYTES + sum(map(_offset_bytes, request.offsets))
-            if not self._admits(added, now_ms):
+            there = self._coordinator.offsets(request.group_id)
+            new = sum(1 for each in request.offsets if (each.topic, each.partition) not in there)
+            added = GROUP_BYTES * (not there) + OFFSET_BYTES * new
+            added += sum(len(each.metadata) for each in request.offsets)
+            if not self._admits(added):
                 errors = (m.PartitionError(each.topic, each.partition, full) for each in request.offsets)
                 return m.OffsetCommitResponse(partitions=tuple(errors))
         return None
 
-    def _refused_join(self, request: m.JoinGroupRequest, now_ms: int) -> ErrorCode:
+    def _refused_join(self, request: m.JoinGroupRequest) -> ErrorCode:
         if len(request.group_instance_id or "") > LONGEST_NAME:
             return ErrorCode.INVALID_GROUP_ID
         if len(request.protocols) > MOST_PROTOCOLS:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         added = GROUP_BYTES + 2 * len(request.group_id) + MEMBER_BYTES + _protocol_bytes(request.protocols)
-        return ErrorCode.NONE if self._admits(added, now_ms) else ErrorCode.GROUP_MAX_SIZE_REACHED
+        return ErrorCode.NONE if self._admits(added) else ErrorCode.GROUP_MAX_SIZE_REACHED
 
-    def _admits(self, added: int, now_ms: int) -> bool:
-        if self._counted_ms is None or self._at_most + added > self._most_bytes:
-            if self._counted_ms is not None and now_ms - self._counted_ms < COUNT_AGAIN_MS:
+    def _admits(self, added: int) -> bool:
+        if not added:
+            return True
+        if not self._is_counted or self._at_most + added > self._most_bytes:
+            begun = monotonic()
+            if begun < self._count_from:
                 return False
-            self._counted_ms = now_ms
-            self._at_most = _kept_bytes(self._coordinator)
+            self._at_most, self._is_counted = _kept_bytes(self._coordinator), True
+            now = monotonic()
+            self._count_from = now + (now - begun) / COUNTING
             if self._at_most + added > self._most_bytes:
                 return False
         self._at_most += added
@@ -70,11 +80,12 @@ class Room:
 
 def _kept_bytes(coordinator: Coordinator) -> int:
     size = 0
-    for group, offsets in coordinator.contents():
+    for group in coordinator.groups():
         size += GROUP_BYTES + 2 * len(group.group_id) + MEMBER_BYTES * len(group.pending)
         for member in group.members.values():
             size += MEMBER_BYTES + _protocol_bytes(member.protocols) + 2 * len(member.assignment)
-        size += sum(OFFSET_BYTES + len(offset.metadata) for offset in offsets.values())
+        offsets = coordinator.offsets(group.group_id).values()
+        size += sum(OFFSET_BYTES + len(offset.metadata) for offset in offsets)
     return size
 
 
@@ -85,7 +96,3 @@ def _protocol_bytes(protocols: Iterable[m.JoinGroupProtocol]) -> int:
 
 def _assignment_bytes(assignment: m.SyncGroupAssignment) -> int:
     return 2 * len(assignment.assignment)
-
-
-def _offset_bytes(offset: m.OffsetToCommit) -> int:
-    return OFFSET_BYTES + len(offset.metadata)

@@ -6,7 +6,7 @@ writes is one transaction, and a process that dies at any moment leaves whole on
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,9 @@ from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
 
 FILE = "broker.sqlite"
+COMPACT_AFTER = 50_000
+"""Records of the coordinator's log since it was last compacted; more if more are kept than that."""
+
 _FORMAT = 1
 _TABLES = """
 create table topics (id integer primary key, name text not null unique, partitions integer not null);
@@ -64,6 +67,7 @@ class Store:
                 raise InputError(str(folder), problem.strerror or "an error", expected) from None
         self._sql = _opened(folder)
         self._ids: dict[str, int] = {}
+        self._appended = self._kept = 0
         self.topics()
 
     def close(self) -> None:
@@ -161,6 +165,10 @@ class Store:
                 self._sql.executemany("insert into log (partition, record) values (?, ?)", rows)
         except sqlite3.Error:
             return ErrorCode.REQUEST_TIMED_OUT
+        self._appended += len(rows)
+        if self._appended > max(COMPACT_AFTER, self._kept):
+            with suppress(sqlite3.Error):  # what is there stays there, and is tried again
+                self.compact()
         return ErrorCode.NONE
 
     def read(self, partition: int) -> Sequence[Record]:
@@ -171,8 +179,10 @@ class Store:
     def compact(self) -> None:
         """Keep only the newest record of each key."""
         partitions = self._sql.execute("select distinct partition from log order by partition").fetchall()
+        self._appended = self._kept = 0
         for (partition,) in partitions:
             kept = compact(self.read(partition))
+            self._kept += len(kept)
             with self._transaction():
                 self._sql.execute("delete from log where partition = ?", (partition,))
                 self._sql.executemany(

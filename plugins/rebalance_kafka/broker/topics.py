@@ -61,6 +61,8 @@ class Topics:
             self._remember(topic, partition, producer, _Sequence(epoch, sequence, last - first + 1, first))
         self._waiting: dict[Place, dict[int, Callable[[], None]]] = {}
         self._waits = 0
+        self.grown: Callable[[Mapping[str, int]], None] | None = None
+        """Hears of every topic that is made or has more partitions than before."""
 
     # --- what there is
 
@@ -77,6 +79,8 @@ class Topics:
         self._store.save_topics(topics)
         self.partitions = self._store.topics()
         self._count = sum(self.partitions.values())
+        if self.grown is not None:
+            self.grown(topics)
 
     def cannot_create(self, topic: str, partitions: int, beside: int = 0) -> Appended | None:
         """Why a topic cannot be made, beside so many partitions that are about to be, or None."""
@@ -91,7 +95,7 @@ class Topics:
         return self._too_many(beside + partitions)
 
     def cannot_grow(self, topic: str, partitions: int, beside: int = 0) -> Appended | None:
-        """Why a topic cannot have this many partitions from now on, beside so many that are to be, or None."""
+        """Why a topic cannot have this many partitions, beside so many that are about to be, or None."""
         now = self.partitions.get(topic)
         if now is None:
             return Appended(Wire.unknown_topic_or_partition, message=f"there is no topic {_shown(topic)}")

@@ -8,6 +8,7 @@ import typer
 
 from coordinator_core.cli.output import stderr, stdout
 from coordinator_core.model import TopicPartition
+from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, settings_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def consume(
     """
     from rebalance_kafka.consumer.consumer import Consumer
 
+    places_of(bootstrap_server, "--bootstrap-server")
     settings: dict[str, Any] = {"client.id": client_id, **settings_of(setting or (), "--set")}
     if instance_id is not None:
         settings["group.instance.id"] = instance_id

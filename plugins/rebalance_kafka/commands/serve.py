@@ -5,15 +5,19 @@ import logging
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+from zlib import crc32
 
 import typer
 
-from coordinator_core.cli.output import check_path, stderr, stdout
+from coordinator_core.cli.output import check_path, stderr, stdout, write_whole
 from rebalance_kafka.addresses import place_of
 from rebalance_kafka.commands.options import settings_of, topics_of
 
 if TYPE_CHECKING:
     from rebalance_kafka.broker.embedded import EmbeddedBroker
+
+LONGEST_NAME = 100
 
 
 def serve(
@@ -82,5 +86,11 @@ async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
         traces = broker.traces()
     if trace_file is not None:
         for group, trace in traces.items():
-            name = trace_file.name if len(traces) == 1 else f"{trace_file.name}.{group.replace('/', '_')}"
-            trace_file.with_name(name).write_bytes(trace.encode())
+            name = trace_file.name if len(traces) == 1 else f"{trace_file.name}.{_in_a_name(group)}"
+            write_whole(trace_file.with_name(name), trace.encode())
+
+
+def _in_a_name(group: str) -> str:
+    """A group's id as part of a file's name: another one for each."""
+    name = quote(group, safe=" ")
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}-{crc32(name.encode()):08x}"

@@ -4,12 +4,11 @@ import asyncio
 import ssl
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from random import Random
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
-
-import msgspec
 
 from coordinator_core import events as ev
 from coordinator_core.client.config import ClientConfig
@@ -23,6 +22,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.registry import Registry, default_registry
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.links import Links
+from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.apis import VERSIONS, Api
 
 CLOSE_SECONDS = 30.0
@@ -77,6 +77,7 @@ class Consumer:
         )
         self._links: Links | None = None
         self._woken = asyncio.Event()
+        self._stirred = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._records: deque[ConsumedRecord] = deque()
         self._error: Exception | None = None
@@ -183,6 +184,7 @@ class Consumer:
         RebalanceLabError for what ends the consumer: fenced, not allowed, an assignor that fails.
         """
         until = monotonic() + timeout
+        await asyncio.sleep(0)  # answers come in, even where nobody waits for them
         while True:
             self._carry_out(self._client.poll(now_ms=_now_ms()))
             self._raise()
@@ -200,7 +202,7 @@ class Consumer:
         self._carry_out(self._client.commit(offsets, callback=heard.append, now_ms=_now_ms()))
         until = monotonic() + self._config.default_api_timeout_ms / 1_000
         while not heard and monotonic() < until and self._client.failure is None:
-            await self._wake_up(until)
+            await _signalled(self._stirred, until)
             self._carry_out(self._client.finish_commits(now_ms=_now_ms()))
         self._raise()
         if heard != [""]:
@@ -231,13 +233,13 @@ class Consumer:
         self._records = deque(kept)
 
     def _carry_out(self, outcome: ClientOutcome) -> None:
+        if self._links is None:
+            raise InputError("consumer", "one that is not started, or closed", "async with Consumer(...)")
         self.events.extend(outcome.events)
         self._records.extend(outcome.records)
         if outcome.error is not None and self._error is None:
             self._error = outcome.error
         for send in outcome.sends:
-            if self._links is None:
-                raise InputError("consumer", "one that is not started", "async with Consumer(...)")
             self._links.send(send.node, send.request_id, send.request)
         self._set_timer()
         if self._client.wants_poll or outcome.error is not None or self._client.closed:
@@ -252,11 +254,7 @@ class Consumer:
 
     async def _wake_up(self, until: float) -> None:
         """Sleep until a poll would get further, at most until a time."""
-        try:
-            await asyncio.wait_for(self._woken.wait(), max(0.0, until - monotonic()))
-        except TimeoutError:
-            return
-        self._woken.clear()
+        await _signalled(self._woken, until)
         await asyncio.sleep(0)  # others have their turn even where there is always something
 
     def _set_timer(self) -> None:
@@ -268,19 +266,32 @@ class Consumer:
             wait = max(0, due_ms - _now_ms()) / 1_000
             self._timer = asyncio.get_running_loop().call_later(wait, self._on_deadline)
 
+    def _stir(self) -> None:
+        """Something came from outside, or is due."""
+        self._woken.set()
+        self._stirred.set()
+
     def _on_deadline(self) -> None:
         self._timer = None
-        self._woken.set()  # a poll may be due as well
+        self._stir()  # a poll may be due as well
         self._carry_out(self._client.on_deadline(now_ms=_now_ms()))
 
     def _answered(self, request_id: int, response: m.Response) -> None:
-        self._woken.set()
+        self._stir()
         self._carry_out(self._client.receive(request_id, response, now_ms=_now_ms()))
 
     def _lost(self, node: int, problem: str) -> None:
         self._problem = problem
-        self._woken.set()
-        self._carry_out(self._client.on_disconnected(node, now_ms=_now_ms()))
+        self._stir()
+        if self._links is not None:
+            self._carry_out(self._client.on_disconnected(node, now_ms=_now_ms()))
+
+
+async def _signalled(event: asyncio.Event, until: float) -> None:
+    """Wait for an event, at most until a time, and take it back."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), max(0.0, until - monotonic()))
+    event.clear()
 
 
 def _highest(versions: Mapping[str, int]) -> dict[Api, int]:
@@ -306,7 +317,4 @@ def _configured(group_id: str, settings: Mapping[str, Any], strategies: Sequence
     if any(each.static for each in strategies) and not given.get("group.instance.id"):
         found = "none, with a strategy of static members"
         raise InputError("group.instance.id", found, "a name that stays the same over restarts")
-    try:
-        return msgspec.convert(given, ClientConfig)
-    except msgspec.ValidationError as wrong:
-        raise InputError("settings", str(wrong), "settings of a consumer, by Kafka's names") from None
+    return configured(ClientConfig, given)

@@ -125,7 +125,7 @@ def _entity(schema: Any) -> _Skip:
 
 def _field(field: Any, compact: bool) -> _Skip:
     if _is_array(field):
-        return _array(_element(field, compact), compact)
+        return _array(_element(field, compact), compact, nullable=isinstance(field.type, UnionType))
     return _optional(_element(field, compact), field)
 
 
@@ -173,12 +173,15 @@ def _compact_bytes(walk: _Walk, at: int) -> int:
     return at + size
 
 
-def _array(element: _Skip, compact: bool) -> _Skip:
+def _array(element: _Skip, compact: bool, *, nullable: bool) -> _Skip:
     def skip(walk: _Walk, at: int) -> int:
         if compact:
-            count, at = _length(walk.data, at)
+            count, at = _unsigned(walk.data, at)
+            count -= 1
         else:
             count, at = int.from_bytes(walk.data[at : at + 4], "big", signed=True), at + 4
+        if count < 0 and not nullable:
+            raise ValueError("null, where an array must be")
         most = min(walk.left, max(0, len(walk.data) - at))
         if count > most:
             raise ValueError(f"an array of {count:,} elements, expected {most:,} at most")

@@ -229,8 +229,9 @@ def _described_group(group: m.DescribedGroup) -> Values:
         }
         for each in group.members
     )
+    unknown = group.error is ErrorCode.GROUP_ID_NOT_FOUND  # before version 6 it is Dead only (KIP-1043)
     return {
-        "error_code": _error(group.error),
+        "error_code": _error(ErrorCode.NONE if unknown else group.error),
         "group_id": group.group_id,
         "group_state": group.state,
         "protocol_type": group.protocol_type,

@@ -1,0 +1,273 @@
+"""Valid requests of every API in every version, and what becomes of them on a bad day."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from coordinator_core.errors import ProtocolError
+from coordinator_core.model import Subscription
+from coordinator_core.protocol.consumer_protocol import encode_subscription
+from rebalance_kafka.wire.apis import (
+    VERSIONS,
+    Api,
+    decode_request,
+    encode_request,
+    from_ms,
+    head_of,
+    is_served,
+)
+from tests.rebalance_kafka.records import batch
+
+CORPUS = Path(__file__).parents[1] / "data" / "frames" / "damaged.txt"
+TOPIC = "orders"
+MINUTE = from_ms(60_000)
+SUBSCRIPTION = encode_subscription(Subscription((TOPIC,)))
+
+REQUESTS: dict[Api, dict[str, Any]] = {
+    Api.PRODUCE: {
+        "transactional_id": None,
+        "acks": -1,
+        "timeout": MINUTE,
+        "topic_data": ({"name": TOPIC, "partition_data": ({"index": 0, "records": batch(b"one", b"two")},)},),
+    },
+    Api.FETCH: {
+        "replica_id": -1,
+        "max_wait": from_ms(10),
+        "min_bytes": 1,
+        "max_bytes": 1_000,
+        "isolation_level": 0,
+        "session_id": 0,
+        "session_epoch": -1,
+        "topics": (
+            {
+                "topic": TOPIC,
+                "partitions": ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000},),
+            },
+        ),
+        "forgotten_topics_data": (),
+        "rack_id": "",
+    },
+    Api.LIST_OFFSETS: {
+        "replica_id": -1,
+        "isolation_level": 0,
+        "topics": ({"name": TOPIC, "partitions": ({"partition_index": 0, "timestamp": 5},)},),
+    },
+    Api.METADATA: {
+        "topics": ({"name": TOPIC}, {"name": "unknown"}),
+        "allow_auto_topic_creation": True,
+        "include_cluster_authorized_operations": False,
+        "include_topic_authorized_operations": False,
+    },
+    Api.OFFSET_COMMIT: {
+        "group_id": "g",
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "group_instance_id": None,
+        "retention_time": MINUTE,
+        "topics": (
+            {
+                "name": TOPIC,
+                "partitions": (
+                    {
+                        "partition_index": 0,
+                        "committed_offset": 7,
+                        "committed_leader_epoch": 0,
+                        "committed_metadata": "mine",
+                    },
+                ),
+            },
+        ),
+    },
+    Api.OFFSET_FETCH: {
+        "group_id": "g",
+        "topics": ({"name": TOPIC, "partition_indexes": (0, 1, 2)},),
+        "require_stable": False,
+    },
+    Api.FIND_COORDINATOR: {"key": "g", "key_type": 0, "coordinator_keys": ("g", "h")},
+    Api.JOIN_GROUP: {
+        "group_id": "g",
+        "session_timeout": from_ms(6_000),
+        "rebalance_timeout": from_ms(1_000),
+        "member_id": "",
+        "group_instance_id": None,
+        "protocol_type": "consumer",
+        "protocols": ({"name": "range", "metadata": SUBSCRIPTION},),
+        "reason": "why not",
+    },
+    Api.HEARTBEAT: {"group_id": "g", "generation_id": 1, "member_id": "me", "group_instance_id": None},
+    Api.LEAVE_GROUP: {
+        "group_id": "g",
+        "member_id": "me",
+        "members": ({"member_id": "me", "group_instance_id": None, "reason": "so"},),
+    },
+    Api.SYNC_GROUP: {
+        "group_id": "g",
+        "generation_id": 1,
+        "member_id": "me",
+        "group_instance_id": None,
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+        "assignments": ({"member_id": "me", "assignment": b"\0\1\0\0\0\0\xff\xff\xff\xff"},),
+    },
+    Api.DESCRIBE_GROUPS: {"groups": ("g", "h"), "include_authorized_operations": False},
+    Api.LIST_GROUPS: {"states_filter": ("Stable",)},
+    Api.API_VERSIONS: {"client_software_name": "name", "client_software_version": "1"},
+    Api.CREATE_TOPICS: {
+        "topics": (
+            {
+                "name": "made",
+                "num_partitions": 2,
+                "replication_factor": 1,
+                "assignments": (),
+                "configs": ({"name": "cleanup.policy", "value": "compact"},),
+            },
+        ),
+        "timeout": MINUTE,
+        "validate_only": False,
+    },
+    Api.INIT_PRODUCER_ID: {"transactional_id": None, "transaction_timeout": MINUTE},
+    Api.OFFSET_FOR_LEADER_EPOCH: {
+        "replica_id": -1,
+        "topics": (
+            {"topic": TOPIC, "partitions": ({"partition": 0, "current_leader_epoch": 0, "leader_epoch": 0},)},
+        ),
+    },
+    Api.CREATE_PARTITIONS: {
+        "topics": ({"name": TOPIC, "count": 5, "assignments": None},),
+        "timeout": MINUTE,
+        "validate_only": False,
+    },
+    Api.DELETE_GROUPS: {"groups_names": ("h",)},
+    Api.OFFSET_DELETE: {
+        "group_id": "g",
+        "topics": ({"name": TOPIC, "partitions": ({"partition_index": 0},)},),
+    },
+}
+
+EVERY_REQUEST: list[tuple[Api, int]] = [
+    (api, version) for api, (lowest, highest) in VERSIONS.items() for version in range(lowest, highest + 1)
+]
+
+SIZES = (-1, 0, 1, 7, -(2**31), 2**31 - 1, 100 * 2**20, 100 * 2**20 + 1)
+NUMBERS = (
+    *(n.to_bytes(1, "big", signed=True) for n in (0, 1, -1, 127, -128)),
+    *(n.to_bytes(2, "big", signed=True) for n in (-1, 2**15 - 1, -(2**15))),
+    *(n.to_bytes(4, "big", signed=True) for n in (0, -1, 2**31 - 1, -(2**31), 1_000_000)),
+    *(n.to_bytes(8, "big", signed=True) for n in (-1, 2**63 - 1, -(2**63))),
+    *map(bytes.fromhex, ("ffffffff0f", "ffffffff07", "8080808010", "8080808000", "ffffffffff7f", "c0843d")),
+)
+"""Lengths, counts, offsets and epochs that nobody means, in two's complement and as varints."""
+
+
+def request(api: Api, version: int, **other: Any) -> bytes:
+    """A frame with its length; fields of one's own in place of the usual."""
+    return encode_request(api, version, 7, "them", {**REQUESTS[api], **other})
+
+
+def framed(body: bytes, size: int | None = None) -> bytes:
+    return (len(body) if size is None else size).to_bytes(4, "big", signed=True) + body
+
+
+def damaged(random: Random) -> bytes:
+    """One to three requests, most of them damaged in one to four ways."""
+    return b"".join(_one(random) for _ in range(random.choice((1, 1, 1, 2, 3))))
+
+
+def _one(random: Random) -> bytes:
+    api, version = random.choice(EVERY_REQUEST)
+    fresh = _fresh(api, random) if random.randrange(2) else {}
+    body = bytearray(request(api, version, **fresh)[4:])
+    for _ in range(random.choice((0, 1, 1, 2, 4))):
+        random.choice(_WAYS)(random, body)
+    return framed(bytes(body), random.choice(SIZES) if random.randrange(20) == 0 else None)
+
+
+def _fresh(api: Api, random: Random) -> dict[str, Any]:
+    """The same of a group, a topic or a producer that nobody has heard of."""
+    number = random.randrange(10**9)
+    if api is Api.PRODUCE:
+        records = batch(b"three", producer=(number, 0, 0))
+        return {"topic_data": ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)}
+    if api is Api.METADATA:
+        return {"topics": ({"name": f"t{number}"},)}
+    if api is Api.CREATE_TOPICS:
+        (topic,) = REQUESTS[api]["topics"]
+        return {"topics": ({**topic, "name": f"t{number}"},)}
+    return {"group_id": f"g{number}"}
+
+
+def _flip(random: Random, body: bytearray) -> None:
+    if body:
+        body[random.randrange(len(body))] ^= 1 << random.randrange(8)
+
+
+def _number(random: Random, body: bytearray) -> None:
+    number = random.choice(NUMBERS)
+    at = random.randrange(len(body) + 1)
+    body[at : at + len(number)] = number
+
+
+def _insert(random: Random, body: bytearray) -> None:
+    at = random.randrange(len(body) + 1)
+    body[at:at] = random.choice(NUMBERS)
+
+
+def _cut(random: Random, body: bytearray) -> None:
+    del body[random.randrange(len(body) + 1) :]
+
+
+def _take_out(random: Random, body: bytearray) -> None:
+    at = random.randrange(len(body) + 1)
+    del body[at : at + random.randrange(1, 9)]
+
+
+def _extend(random: Random, body: bytearray) -> None:
+    body += bytes(random.randrange(256) for _ in range(random.randrange(1, 40)))
+
+
+def _repeat(random: Random, body: bytearray) -> None:
+    at = random.randrange(len(body) + 1)
+    body[at:at] = body[at : at + random.randrange(1, 60)] * random.choice((1, 2, 50))
+
+
+def _key(random: Random, body: bytearray) -> None:
+    body[:2] = random.randrange(-2, 70).to_bytes(2, "big", signed=True)
+
+
+def _version(random: Random, body: bytearray) -> None:
+    body[2:4] = random.randrange(-2, 16).to_bytes(2, "big", signed=True)
+
+
+_WAYS = (_flip, _flip, _number, _number, _number, _insert, _cut, _take_out, _extend, _repeat, _key, _version)
+
+
+def may_wait(data: bytes) -> bool:
+    """Whether there is a request in it whose answer may take its time."""
+    while len(data) >= 4:
+        size = int.from_bytes(data[:4], "big", signed=True)
+        frame = data[4 : 4 + size]
+        if size < 8 or len(frame) < size or not is_served(head_of(frame)):
+            return False
+        try:
+            api = decode_request(frame, head_of(frame)).api
+        except ProtocolError:
+            return False
+        if api in (Api.JOIN_GROUP, Api.SYNC_GROUP, Api.FETCH):
+            return True
+        data = data[4 + size :]
+    return False
+
+
+def corpus() -> dict[str, bytes]:
+    """What each of the saved frames is, and its bytes."""
+    frames: dict[str, bytes] = {}
+    name = ""
+    for line in CORPUS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# ") or not line:
+            continue
+        if line.startswith("    "):
+            frames[name] += bytes.fromhex(line)
+        else:
+            name = line
+            frames[name] = b""
+    return frames

@@ -1,0 +1,79 @@
+"""Frames as kafka-python writes and reads them: a client that is not ours on the other side of the wire."""
+
+import warnings
+from typing import Any
+
+import pytest
+
+from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.topics import Topics
+from rebalance_kafka.wire.apis import VERSIONS, Api, Request, decode_request, encode_response, head_of
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
+    from kafka.protocol import admin, consumer, metadata, producer
+
+PLENTY = 1_000_000
+EVERY_VERSION = [(api, version) for api, (low, high) in VERSIONS.items() for version in range(low, high + 1)]
+
+
+def versions(api: Api) -> pytest.MarkDecorator:
+    """A test of every version of an API."""
+    return pytest.mark.parametrize("version", [version for each, version in EVERY_VERSION if each is api])
+
+
+def their_class(api: Api, kind: str) -> Any:
+    """kafka-python's class of a Request or a Response."""
+    name = api.name.title().replace("_", "") + kind
+    return next(getattr(m, name) for m in (admin, consumer, metadata, producer) if hasattr(m, name))
+
+
+def their_frame(api: Api, version: int, **values: Any) -> bytes:
+    """A request as kafka-python sends it, without the length in front."""
+    message = their_class(api, "Request")(version=version, **values)
+    message.with_header(correlation_id=7, client_id="them")
+    return bytes(message.encode(header=True))
+
+
+def their_request(api: Api, version: int, **values: Any) -> Request:
+    """A request of kafka-python's as the broker takes it in."""
+    frame = their_frame(api, version, **values)
+    return decode_request(frame, head_of(frame))
+
+
+def read_by_them(api: Api, version: int, kind: str, frame: bytes) -> Any:
+    """A whole frame as kafka-python reads it; it would have written the same bytes."""
+    message = their_class(api, kind).decode(frame, version=version, header=True, framed=True)
+    assert bytes(message.encode(header=True, framed=True)) == frame
+    return message
+
+
+def their_answer(request: Request, values: Any) -> Any:
+    """What kafka-python reads of our answer."""
+    frame = encode_response(request.api, request.version, request.correlation_id, values)
+    return read_by_them(request.api, request.version, "Response", frame)
+
+
+class Desk:
+    """The broker's topics without a network: kafka-python's requests in, what it reads of the answers out."""
+
+    def __init__(
+        self, topics: dict[str, int] | None = None, *, auto_create: int = 0, most_bytes: int = PLENTY
+    ) -> None:
+        self.store = Store()
+        self.topics = Topics(self.store, most_bytes=most_bytes)
+        if topics:
+            self.topics.create(topics)
+        self.data = Data(self.topics, self.store, node=1, cluster_id="c", partitions=auto_create)
+
+    def ask(self, api: Api, version: int | None = None, **values: Any) -> Any:
+        request = their_request(api, VERSIONS[api][1] if version is None else version, **values)
+        answer = self.data.fetch(request)[0] if api is Api.FETCH else self.data.answer(request)
+        return None if answer is None else their_answer(request, answer)
+
+    def write(self, topic: str, partition: int, records: bytes) -> int:
+        """The offset of the first of these records."""
+        (appended,) = self.topics.append([(topic, partition, records)])
+        assert not int(appended.error), appended
+        return appended.base_offset

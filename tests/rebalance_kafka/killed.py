@@ -1,0 +1,317 @@
+"""A broker with a folder that is killed again and again while clients work: nothing acknowledged is lost.
+
+    python -m tests.rebalance_kafka.killed [KILLS] [SEED]
+
+At work are producers, idempotent ones that send a batch again until it is acknowledged and one that does not;
+a group of members that read and commit; and somebody who commits without a group. Two kills of three come
+while the group is Stable, the others at any moment from the start of the process on.
+"""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+from time import monotonic
+from typing import Any, NamedTuple
+
+from coordinator_core.errors import RebalanceLabError
+from coordinator_core.model import TopicPartition
+from rebalance_kafka import Consumer
+from rebalance_kafka.wire.apis import Api, from_ms
+from rebalance_kafka.wire.batches import records_of
+from tests.rebalance_kafka.records import batch
+from tests.rebalance_kafka.served import Served, serving
+from tests.rebalance_kafka.stand import Line
+
+TOPIC = "orders"
+IDEMPOTENT = (0, 1)
+PLAIN = 2
+PARTITIONS = 4
+MEMBERS = 3
+GROUP, ALONE = "workers", "alone"
+SESSION_MS, REBALANCE_MS = 6_000, 10_000
+LIMIT_SECONDS = (SESSION_MS + REBALANCE_MS) / 1_000 + 30
+"""A group's timeouts, and what a busy machine may add to them."""
+
+OPTIONS = (
+    *("--topic", f"{TOPIC}={PARTITIONS}"),
+    *("--set", "group.initial.rebalance.delay.ms=0"),
+    *("--set", "group.min.session.timeout.ms=500"),
+)
+SETTINGS = {
+    "session.timeout.ms": SESSION_MS,
+    "heartbeat.interval.ms": 300,
+    "max.poll.interval.ms": REBALANCE_MS,
+    "enable.auto.commit": False,
+    "auto.offset.reset": "earliest",
+}
+
+
+class Patient:
+    """Asks until there is an answer, whoever dies meanwhile."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._line: Line | None = None
+
+    async def ask(self, api: Api, version: int, *, again: bool = True, **values: Any) -> Any:
+        """The answer; None where there is none to the only attempt. Nobody waits for ever."""
+        until = monotonic() + LIMIT_SECONDS
+        while monotonic() < until:
+            try:
+                if self._line is None:
+                    self._line = await Line.to(self._address)
+                async with asyncio.timeout(10):
+                    return await self._line.ask(api, version, **values)
+            except (OSError, EOFError, TimeoutError):
+                self.close()
+            if not again:
+                return None
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"no answer to {api.name} for {LIMIT_SECONDS:.0f} s")
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.abort()
+            self._line = None
+
+
+class Producer:
+    """Numbered records to a partition of its own, one batch after the other."""
+
+    def __init__(self, address: str, partition: int, random: Random, *, idempotent: bool) -> None:
+        self.partition, self.acknowledged = partition, dict[int, bytes]()
+        self._line, self._random, self._idempotent = Patient(address), random, idempotent
+        self.sent = 0
+
+    async def work(self) -> None:
+        producer = -1
+        if self._idempotent:
+            producer = (await self._line.ask(Api.INIT_PRODUCER_ID, 4)).producer_id
+        while True:
+            values = [b"%d" % (self.sent + n) for n in range(self._random.randint(1, 5))]
+            identity = (producer, 0, self.sent) if self._idempotent else (-1, -1, -1)
+            self.sent += len(values)
+            written = {"index": self.partition, "records": batch(*values, producer=identity)}
+            topic = {"name": TOPIC, "partition_data": (written,)}
+            answer = await self._line.ask(Api.PRODUCE, 9, topic_data=(topic,), again=self._idempotent)
+            if answer is not None:
+                (told,) = answer.responses[0].partition_responses
+                assert told.error_code == 0, told
+                self.acknowledged |= {told.base_offset + n: value for n, value in enumerate(values)}
+            await asyncio.sleep(0)
+
+
+class Committer:
+    """Commits ever greater offsets, without a group."""
+
+    def __init__(self, address: str) -> None:
+        self.acknowledged = self.sent = -1
+        self._line = Patient(address)
+
+    async def work(self) -> None:
+        while True:
+            self.sent += 1
+            offset = {"partition_index": 0, "committed_offset": self.sent}
+            offset |= {"committed_leader_epoch": -1, "committed_metadata": ""}
+            topic = {"name": TOPIC, "partitions": (offset,)}
+            answer = await self._line.ask(Api.OFFSET_COMMIT, 8, group_id=ALONE, topics=(topic,))
+            assert answer.topics[0].partitions[0].error_code == 0
+            self.acknowledged = self.sent
+            await asyncio.sleep(0)
+
+
+class Member:
+    """Reads, and commits what it has read."""
+
+    def __init__(self, address: str, acknowledged: dict[TopicPartition, int]) -> None:
+        self.acknowledged = acknowledged
+        self.consumer = Consumer(
+            TOPIC, bootstrap_servers=address, group_id=GROUP, strategy="range", settings=SETTINGS
+        )
+        self.refused = 0
+
+    async def work(self) -> None:
+        await self.consumer.start()
+        while True:
+            read = await self.consumer.poll(0.1)
+            offsets = {TopicPartition(each.topic, each.partition): each.offset + 1 for each in read}
+            mine = {tp: offset for tp, offset in offsets.items() if tp in self.consumer.assignment}
+            if not mine:
+                continue
+            try:
+                await self.consumer.commit(mine)
+            except RebalanceLabError:
+                self.refused += 1
+                continue
+            for tp, offset in mine.items():
+                self.acknowledged[tp] = max(offset, self.acknowledged.get(tp, -1))
+
+
+class Result(NamedTuple):
+    """What a run comes to."""
+
+    kills: int
+    records: int
+    commits: int
+    stable_after: list[float]
+
+
+class World:
+    """The broker's process, everybody who works with it, and what they were told."""
+
+    def __init__(self, folder: Path, random: Random) -> None:
+        self._folder, self._random = folder, random
+        self._broker = Served("--data-dir", folder, *OPTIONS)
+        self.address = self._broker.address()
+        self._line = Patient(self.address)
+        self.producers = [Producer(self.address, n, random, idempotent=True) for n in IDEMPOTENT]
+        self.producers.append(Producer(self.address, PLAIN, random, idempotent=False))
+        self.committer = Committer(self.address)
+        self.commits: dict[TopicPartition, int] = {}
+        self.members = [Member(self.address, self.commits) for _ in range(MEMBERS)]
+        self._tasks: list[asyncio.Task[None]] = []
+        self.stable_after: list[float] = []
+
+    async def killed(self, kills: int) -> Result:
+        """Work, kill, look; and look at everything in the end."""
+        try:
+            for each in (*self.producers, self.committer, *self.members):
+                self._tasks.append(asyncio.create_task(each.work()))
+            await self._until_stable()
+            for _ in range(kills):
+                await self._live_a_little()
+                await asyncio.to_thread(self._kill_and_start)
+                if self._random.randrange(3):
+                    await self._until_stable()
+                    await self._check_commits()
+            await self._until_stable()
+            await self._check_commits()
+            await self._check_records()
+            records = sum(len(each.acknowledged) for each in self.producers)
+            return Result(kills, records, self.committer.acknowledged, self.stable_after)
+        finally:
+            await _all_cancelled(self._tasks)
+            for member in self.members:
+                if member.consumer._links is not None:
+                    await member.consumer._links.close()
+            for who in (self, self.committer, *self.producers):
+                who._line.close()
+            with self._broker:
+                await asyncio.to_thread(self._broker.kill)
+
+    async def _live_a_little(self) -> None:
+        await asyncio.sleep(self._random.uniform(0.0, 1.0))
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    def _kill_and_start(self) -> None:
+        with self._broker as broker:
+            broker.kill()
+        self._broker = serving(self._folder, self.address, OPTIONS)
+        if self._random.randrange(3) == 0:  # it may die before it listens
+            return
+        assert self._broker.address() == self.address
+
+    # --- what must hold
+
+    async def _until_stable(self) -> None:
+        """The group is whole again within its timeouts, and everything is owned by one of its members."""
+        begun = monotonic()
+        while True:
+            (group,) = (await self._line.ask(Api.DESCRIBE_GROUPS, 5, groups=(GROUP,))).groups
+            ids = {member.member_id for member in group.members}
+            owned = [tp for member in self.members for tp in member.consumer.assignment]
+            whole = sorted(owned) == [(TOPIC, n) for n in range(PARTITIONS)]
+            if whole and group.group_state == "Stable" and ids == self._member_ids():
+                self.stable_after.append(monotonic() - begun)
+                return
+            assert monotonic() < begun + LIMIT_SECONDS, f"not Stable again: {group}, {sorted(owned)}"
+            await asyncio.sleep(0.02)
+
+    def _member_ids(self) -> set[str]:
+        return {member.consumer.member_id for member in self.members}
+
+    async def _check_commits(self) -> None:
+        """Each acknowledged commit is there, or one that came after it."""
+        acknowledged, alone = dict(self.commits), self.committer.acknowledged
+        kept = await self._committed(GROUP)
+        for tp, offset in acknowledged.items():
+            assert kept.get(tp, -1) >= offset, f"{tp}: {offset} was committed, {kept.get(tp)} is there"
+        offset = (await self._committed(ALONE)).get(TopicPartition(TOPIC, 0), -1)
+        assert alone <= offset <= self.committer.sent, f"{offset}, not {alone} to {self.committer.sent}"
+
+    async def _committed(self, group_id: str) -> dict[TopicPartition, int]:
+        answer = await self._line.ask(Api.OFFSET_FETCH, 7, group_id=group_id, topics=None)
+        return {
+            TopicPartition(topic.name, each.partition_index): each.committed_offset
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+
+    async def _check_records(self) -> None:
+        """Each acknowledged record is at its offset; an idempotent producer's are there once, in order."""
+        for producer in self.producers:
+            acknowledged = dict(producer.acknowledged)
+            kept = await self._records(producer.partition)
+            lost = {offset for offset, value in acknowledged.items() if kept.get(offset) != value}
+            assert not lost, f"partition {producer.partition}: {sorted(lost)[:10]} of {len(acknowledged)}"
+            if producer.partition in IDEMPOTENT:
+                assert list(kept.values()) == [b"%d" % n for n in range(len(kept))]
+
+    async def _records(self, partition: int) -> dict[int, bytes | None]:
+        kept: dict[int, bytes | None] = {}
+        offset, end = 0, 1
+        while offset < end:
+            asked = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 2**20}
+            topics = ({"topic": TOPIC, "partitions": (asked,)},)
+            answer = await self._line.ask(
+                Api.FETCH, 12, topics=topics, max_bytes=2**20, min_bytes=0, max_wait=from_ms(0)
+            )
+            (told,) = answer.responses[0].partitions
+            records, after = records_of(told.records)
+            kept |= {each.offset: each.value for each in records}
+            offset, end = max(after, offset), told.high_watermark
+            if not told.records:
+                break
+        return kept
+
+
+async def _all_cancelled(tasks: list[asyncio.Task[None]]) -> None:
+    """Until they have heard it: wait_for of Python 3.11 drops a cancellation that meets a result."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.5)
+
+
+def run(folder: Path, kills: int, seed: int) -> Result:
+    """Raises AssertionError for whatever was lost."""
+
+    async def worlds() -> Result:
+        return await World(folder, Random(seed)).killed(kills)
+
+    return asyncio.run(worlds())
+
+
+def main() -> None:
+    """Print what has held."""
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    begun = monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        result = run(Path(folder), kills, seed)
+    times = sorted(result.stable_after)
+    lines = (
+        f"{result.kills} kills in {monotonic() - begun:.0f} s, seed {seed}",
+        f"{result.records:,} records and {result.commits:,} commits acknowledged, none lost",
+        f"Stable again after {times[len(times) // 2]:.1f} s in the median, {times[-1]:.1f} s at most",
+    )
+    print("\n".join(lines))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Record batches as a producer writes them: aiokafka's builder, which knows all compressions."""
+
+from typing import Any, NamedTuple
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+COMPRESSIONS = (NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD)
+AT_MS = 1_700_000_000_000
+
+
+class Sent(NamedTuple):
+    """One record to write."""
+
+    value: bytes | None
+    key: bytes | None = None
+    timestamp_ms: int = AT_MS
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def batch(
+    *records: Sent | bytes | None,
+    compression: int = NO_COMPRESSION,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    transactional: bool = False,
+) -> bytes:
+    """One batch; ``producer``: its id, epoch and first sequence."""
+    producer_id, epoch, sequence = producer
+    builder: Any = DefaultRecordBatchBuilder(
+        magic=2,
+        compression_type=compression,
+        is_transactional=transactional,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        batch_size=10_000_000,
+    )
+    for number, each in enumerate(records):
+        record = each if isinstance(each, Sent) else Sent(each)
+        headers = list(record.headers)
+        builder.append(number, record.timestamp_ms, record.key, record.value, headers)
+    return bytes(builder.build())
+
+
+def numbered(count: int, **options: Any) -> bytes:
+    """A batch of so many records."""
+    return batch(*(b"%d" % number for number in range(count)), **options)

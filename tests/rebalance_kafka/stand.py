@@ -1,0 +1,229 @@
+"""A broker on an event loop of the test's own: bytes are thrown at it while a good client goes on working."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from rebalance_kafka import EmbeddedBroker
+from rebalance_kafka.broker import room
+from rebalance_kafka.wire.apis import Api, decode_response, encode_request, from_ms
+from tests.rebalance_kafka.damage import REQUESTS, SUBSCRIPTION, TOPIC, may_wait, request
+
+SECONDS = 60.0
+"""Far more than anything here takes."""
+
+A_MOMENT = 0.02
+AT_ONCE = 25
+SETTINGS = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 500}
+LIMITS: Mapping[str, Any] = {
+    "most_partitions": 2_000,
+    "most_record_bytes": 2_000_000,
+    "most_group_bytes": 2_000_000,
+    "most_trace_bytes": 2_000_000,
+    "auto_create": 1,
+}
+
+T = TypeVar("T")
+
+
+class Line:
+    """A client's connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._asked = 0
+
+    @classmethod
+    async def to(cls, address: str) -> Self:
+        host, port = address.rsplit(":", 1)
+        return cls(*await asyncio.open_connection(host, int(port)))
+
+    async def ask(self, api: Api, version: int, **other: Any) -> Any:
+        """The answer to a valid request."""
+        self._asked += 1
+        values = {**REQUESTS[api], **other}
+        self.writer.write(encode_request(api, version, self._asked, "good", values))
+        correlation, body = decode_response(api, version, await within(self.frame()))
+        assert correlation == self._asked
+        return body
+
+    async def frame(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    async def rest(self) -> bytes:
+        """Everything until the broker closes."""
+        try:
+            return await within(self.reader.read())
+        except ConnectionError:
+            return b""
+
+    async def close(self) -> None:
+        self.writer.close()
+        try:
+            await self.writer.wait_closed()
+        except ConnectionError:
+            return
+
+    def abort(self) -> None:
+        self.writer.transport.abort()
+
+
+class Neighbour:
+    """A member of a group that expects its answers, whatever others do."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._member_id, self._generation = "", -1
+
+    @classmethod
+    async def joined(cls, address: str) -> Self:
+        self = cls(await Line.to(address))
+        identity = {"group_id": "neighbours", "session_timeout": from_ms(600_000)}
+        protocols = ({"name": "range", "metadata": SUBSCRIPTION},)
+        while self._generation < 0:
+            asked = {**identity, "protocols": protocols, "member_id": self._member_id}
+            joined = await self._line.ask(Api.JOIN_GROUP, 9, **asked)
+            self._member_id, self._generation = joined.member_id, joined.generation_id
+        mine = {**identity, "member_id": self._member_id, "generation_id": self._generation}
+        assignments = ({"member_id": self._member_id, "assignment": b"mine"},)
+        synced = await self._line.ask(Api.SYNC_GROUP, 5, **mine, assignments=assignments)
+        assert synced.assignment == b"mine"
+        return self
+
+    async def works(self) -> None:
+        """Its session is alive, the topic is there, its commits are kept."""
+        beat = {"group_id": "neighbours", "member_id": self._member_id, "generation_id": self._generation}
+        assert (await self._line.ask(Api.HEARTBEAT, 4, **beat)).error_code == 0
+        metadata = await self._line.ask(Api.METADATA, 9, topics=({"name": TOPIC},))
+        assert [topic.error_code for topic in metadata.topics] == [0]
+
+    async def close(self) -> None:
+        await self._line.close()
+
+
+class Stand:
+    """A broker and the good client; on leaving it, whatever went wrong in the loop is an error."""
+
+    def __init__(self, *, neighbour: bool = True, **options: Any) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.wrong: list[str] = []
+        self.loop.set_exception_handler(lambda _, context: self.wrong.append(str(context)))
+        self.broker = EmbeddedBroker({TOPIC: 3}, settings=SETTINGS, **{"seed": 1, **options})
+        self._has_neighbour = neighbour
+        self._neighbour: Neighbour | None = None
+        self._complaints = _Errors(self.wrong)
+
+    def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self._complaints)
+        self.run(self.broker.start())
+        if self._has_neighbour:
+            self._neighbour = self.run(Neighbour.joined(self.broker.address))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._neighbour is not None:
+                self.run(self._neighbour.close())
+            self.run(self.broker.stop())
+            self.run(asyncio.sleep(0))
+            gc.collect()
+        finally:
+            logging.getLogger().removeHandler(self._complaints)
+            self.loop.close()
+        if kind is None:
+            assert self.wrong == [], self.wrong
+            assert self.broker.connections == 0
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    def throw(self, frames: Iterable[bytes]) -> None:
+        """Send each on a connection of its own; each is answered or closed, and the neighbour served."""
+        self.run(self._throw(list(frames)))
+
+    async def _throw(self, frames: list[bytes]) -> None:
+        for first in range(0, len(frames), AT_ONCE):
+            await asyncio.gather(*(self._sent(frame) for frame in frames[first : first + AT_ONCE]))
+            await self.neighbour_works()
+            assert self.wrong == [], self.wrong
+
+    async def _sent(self, frame: bytes) -> None:
+        line = await Line.to(self.broker.address)
+        line.writer.write(frame)
+        line.writer.write_eof()
+        if may_wait(frame):
+            try:
+                async with asyncio.timeout(A_MOMENT):
+                    await line.rest()
+            except TimeoutError:
+                line.abort()
+        else:
+            await line.rest()
+        await line.close()
+
+    async def neighbour_works(self) -> None:
+        if self._neighbour is not None:
+            await within(self._neighbour.works())
+
+    async def line(self) -> Line:
+        return await Line.to(self.broker.address)
+
+    # --- what the broker holds
+
+    def figures(self) -> dict[str, int]:
+        """How much there is of everything that requests leave behind."""
+        broker = self.broker
+        node, topics, recorder = broker._node, broker._topics, broker._recorder
+        assert node is not None
+        assert topics is not None
+        assert recorder is not None
+        gc.collect()
+        return {
+            "connections": broker.connections,
+            "parked": len(node._parked),
+            "fetches": sum(map(len, topics._waiting.values())),
+            "groups": len(broker.groups),
+            "group bytes": room._kept_bytes(node.coordinator),
+            "homes": len(node.coordinator._homes),
+            "timers": len(node.coordinator._timers._heap),
+            "traces": len(recorder.groups),
+            "trace bytes": recorder._size,
+            "partitions": sum(topics.partitions.values()),
+            "producers": len(topics._sequences),
+            "record bytes": topics._bytes,
+        }
+
+
+class _Errors(logging.Handler):
+    """Complaints of clients are warnings; of our own there must be none."""
+
+    def __init__(self, wrong: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._wrong = wrong
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._wrong.append(record.getMessage())
+
+
+async def within(work: Awaitable[T]) -> T:
+    async with asyncio.timeout(SECONDS):
+        return await work
+
+
+async def until(condition: Any) -> None:
+    """Wait until it is true."""
+
+    async def waiting() -> None:
+        while not condition():
+            await asyncio.sleep(0.01)
+
+    await within(waiting())
+
+
+__all__ = ["LIMITS", "SECONDS", "Line", "Neighbour", "Stand", "request", "until", "within"]

@@ -1,0 +1,209 @@
+"""What our consumer does where a listener, an assignor, a setting or a broker is not as it should be."""
+
+import asyncio
+import socket
+from re import search
+
+import pytest
+
+from coordinator_core.client.states import MemberState
+from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry import installed_registry
+from rebalance_kafka import Consumer
+from tests.rebalance_kafka.live import Told, broker, member, polled, produce, run, settled, values
+
+# --- what others' code does
+
+
+@pytest.mark.parametrize("what", ["assigned", "revoked"])
+def test_what_the_listener_raises_is_raised_by_poll_and_the_consumer_goes_on(what):
+    async def work():
+        told = Told()
+        told.raising = (what,)
+        async with broker() as kafka, member(kafka, listener=told, strategy="range") as first:
+            with pytest.raises(ValueError, match=f"does not like what is {what}"):
+                await alone_and_then_with_another(first, kafka)
+            told.raising = ()
+            await settled(first)
+
+    run(work())
+
+
+async def alone_and_then_with_another(first, kafka):
+    await settled(first)
+    async with member(kafka, strategy="range") as second:
+        await settled(first, second)
+
+
+class Failing:
+    """An assignor with a bug."""
+
+    name = "failing"
+
+    def assign(self, cluster, group):
+        raise ZeroDivisionError("by nothing")
+
+
+class Plugin:
+    @hookimpl
+    def assignors(self):
+        return [AssignorSpec("failing", Failing)]
+
+
+def test_an_assignor_that_raises_ends_the_poll_with_its_name():
+    async def work():
+        registry = installed_registry()
+        registry.register(Plugin())
+        async with broker() as kafka, member(kafka, strategy="failing", registry=registry) as consumer:
+            with pytest.raises(RebalanceLabError, match="failing"):
+                await polled(consumer, until=lambda _: False)
+
+    run(work())
+
+
+# --- what cannot be used
+
+NOWHERE = {"bootstrap_servers": "127.0.0.1:9", "group_id": "g"}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"settings": {"session.timeout": 5}}, "session.timeout"),
+        ({"settings": {"session.timeout.ms": "long"}}, "Expected `int`, got `str`"),
+        ({"settings": {"heartbeat.interval.ms": 50_000}}, "less than session.timeout.ms"),
+        ({"settings": {"auto.offset.reset": "middle"}}, "earliest, latest, none"),
+        ({"strategy": "rnge"}, "did you mean 'range'"),
+        ({"strategy": "range+nothing"}, "nothing"),
+        ({"strategy": "range+static"}, "group.instance.id: found none"),
+        ({"strategy": []}, "strategy"),
+        ({"bootstrap_servers": "127.0.0.1"}, "HOST:PORT"),
+        ({"bootstrap_servers": "127.0.0.1:70000"}, "HOST:PORT"),
+        ({"bootstrap_servers": ["127.0.0.1:9", ":9"]}, "HOST:PORT"),
+        ({"bootstrap_servers": ""}, "HOST:PORT"),
+        ({"bootstrap_servers": []}, "HOST:PORT"),
+    ],
+)
+def test_what_cannot_be_used_is_said_at_once(options, problem):
+    with pytest.raises(InputError, match=problem):
+        Consumer("t", **NOWHERE | options)
+
+
+def test_a_consumer_that_was_not_started_says_so():
+    consumer = Consumer("t", **NOWHERE)
+    for use in (lambda: consumer.subscribe("t"), consumer.unsubscribe, lambda: asyncio.run(consumer.poll())):
+        with pytest.raises(InputError, match="async with Consumer"):
+            use()
+
+
+def test_a_consumer_that_is_closed_says_so():
+    async def work():
+        async with broker() as kafka:
+            async with member(kafka) as consumer:
+                await settled(consumer)
+            with pytest.raises(InputError, match="async with Consumer"):
+                await consumer.poll()
+
+    run(work())
+
+
+def test_without_a_broker_it_waits_and_says_why():
+    async def work():
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{unused.getsockname()[1]}"
+            async with member(address) as consumer:
+                await polled(consumer, until=lambda _: consumer.problem)
+                assert "Connect call failed" in consumer.problem
+                assert (consumer.assignment, consumer.state) == ((), MemberState.UNJOINED)
+
+    run(work())
+
+
+# --- brokers that go away
+
+
+def test_it_goes_on_when_the_broker_comes_back(tmp_path):
+    async def work():
+        async with broker({"t": 2}, data_dir=tmp_path) as kafka:
+            port = int(kafka.address.split(":")[1])
+            await produce(kafka.address, 0, b"0")
+            consumer = member(kafka)
+            await consumer.start()
+            assert await values(consumer, 1) == [b"0"]
+            await consumer.commit()
+            was = consumer.member_id
+        await polled(consumer, until=lambda _: consumer.problem)
+        async with broker(data_dir=tmp_path, topics={}, port=port) as kafka:
+            await produce(kafka.address, 0, b"1")
+            assert await values(consumer, 1) == [b"1"]
+            assert (consumer.member_id, len(consumer.assignment)) == (was, 2)
+            await consumer.close()
+
+    run(work())
+
+
+def torn(reader, writer):
+    """Says that 100 bytes follow, sends three, and hangs up."""
+    writer.write((100).to_bytes(4, "big") + b"\0\0\0")
+    writer.close()
+
+
+def silent(reader, writer):
+    """Hangs up at once."""
+    writer.close()
+
+
+def endless(reader, writer):
+    """Announces more than any frame may be."""
+    writer.write(b"\x7f\xff\xff\xff")
+
+
+def strange(reader, writer):
+    """Answers what nobody asked."""
+    writer.write((12).to_bytes(4, "big") + b"what is it??")
+
+
+@pytest.mark.parametrize(
+    ("serve", "problem"),
+    [
+        (torn, "3 bytes read on a total of 100"),
+        (silent, "0 bytes read on a total of 4|reset by peer"),
+        (endless, "a frame of 2,147,483,647 bytes"),
+        (strange, "answer to API_VERSIONS"),
+    ],
+)
+def test_a_broker_that_breaks_the_protocol_is_asked_again_and_the_consumer_lives(serve, problem):
+    async def work():
+        visits = []
+
+        def served(reader, writer):
+            visits.append(writer)
+            serve(reader, writer)
+
+        server = await asyncio.start_server(served, "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            async with member(f"{host}:{port}") as consumer:
+                await polled(consumer, until=lambda _: len(visits) > 2)
+                assert consumer.state is MemberState.UNJOINED
+                assert search(problem, consumer.problem)
+            for writer in visits:
+                writer.close()
+
+    run(work())
+
+
+def test_of_several_addresses_one_that_answers_is_enough():
+    async def work():
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            nobody = f"127.0.0.1:{unused.getsockname()[1]}"
+            async with broker() as kafka:
+                async with member(kafka, bootstrap_servers=f"{nobody}, {kafka.address}") as consumer:
+                    await settled(consumer)
+                async with member(kafka, bootstrap_servers=[kafka.address, nobody]) as consumer:
+                    await settled(consumer)
+
+    run(work())

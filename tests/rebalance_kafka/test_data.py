@@ -1,0 +1,439 @@
+"""What the broker answers about topics and records, asked by kafka-python and read by it."""
+
+import asyncio
+
+import pytest
+from kio.schema.errors import ErrorCode as Wire
+
+from coordinator_core.coordinator.config import CoordinatorConfig
+from rebalance_kafka.addresses import Place
+from rebalance_kafka.broker.data import places_of, wait_ms
+from rebalance_kafka.broker.node import Node
+from rebalance_kafka.broker.recorder import Recorder
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.batches import records_of
+from tests.rebalance_kafka.frames import PLENTY, Desk, their_class, their_request, versions
+from tests.rebalance_kafka.records import Sent, batch, numbered
+
+LATEST, EARLIEST = -1, -2
+SECONDS = 20.0
+
+
+def rows(api, outer, inner, wanted):
+    """Topics with partitions as the request has them: {topic: [fields of a partition]}."""
+    topic = getattr(their_class(api, "Request"), outer)
+    name = "topic" if api in (Api.FETCH, Api.OFFSET_FOR_LEADER_EPOCH) else "name"
+    listed = "partition_data" if api is Api.PRODUCE else "partitions"
+    return [
+        topic(**{name: each, listed: [getattr(topic, inner)(**fields) for fields in parts]})
+        for each, parts in wanted.items()
+    ]
+
+
+@pytest.fixture
+def desk():
+    return Desk({"t": 2, "u": 1})
+
+
+# --- Metadata
+
+
+def metadata(desk, names, version=9, **options):
+    topic = their_class(Api.METADATA, "Request").MetadataRequestTopic
+    topics = None if names is None else [topic(name=name) for name in names]
+    return desk.ask(Api.METADATA, version, topics=topics, **options)
+
+
+def counts(answer):
+    return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+
+@versions(Api.METADATA)
+def test_metadata_names_the_broker_and_what_it_leads(desk, version):
+    desk.data.address = Place("somewhere", 9092)
+    answer = metadata(desk, ["t"], version)
+    assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(1, "somewhere", 9092)]
+    (topic,) = answer.topics
+    assert (topic.name, topic.error_code) == ("t", 0)
+    told = [(p.partition_index, p.leader_id, p.replica_nodes, p.isr_nodes) for p in topic.partitions]
+    assert told == [(0, 1, [1], [1]), (1, 1, [1], [1])]
+    if version >= 2:
+        assert (answer.cluster_id, answer.controller_id) == ("c", 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "names", "told"),
+    [
+        (0, [], {"t": 2, "u": 1}),
+        (1, [], {}),
+        (9, [], {}),
+        (1, None, {"t": 2, "u": 1}),
+        (9, None, {"t": 2, "u": 1}),
+    ],
+)
+def test_an_empty_list_means_all_in_version_0_and_none_later(desk, version, names, told):
+    assert counts(metadata(desk, names, version)) == told
+
+
+def test_topics_are_told_in_the_order_of_the_question_each_once(desk):
+    assert [topic.name for topic in metadata(desk, ["u", "t", "u"]).topics] == ["u", "t"]
+
+
+def test_topics_that_there_are_not_have_an_error(desk):
+    answer = metadata(desk, ["t", "v", "no topic"])
+    assert [(t.name, Wire(t.error_code), len(t.partitions)) for t in answer.topics] == [
+        ("t", Wire.none, 2),
+        ("v", Wire.unknown_topic_or_partition, 0),
+        ("no topic", Wire.invalid_topic_exception, 0),
+    ]
+    assert desk.topics.partitions == {"t": 2, "u": 1}
+
+
+@pytest.mark.parametrize(
+    ("version", "allowed", "is_made"), [(3, None, True), (4, True, True), (4, False, False)]
+)
+def test_a_topic_is_made_when_it_is_asked_for_where_both_sides_want_that(version, allowed, is_made):
+    desk = Desk({"t": 1}, auto_create=3)
+    options = {} if allowed is None else {"allow_auto_topic_creation": allowed}
+    answer = metadata(desk, ["v", "no topic", "t"], version, **options)
+    assert counts(answer) == {"v": 3 if is_made else 0, "no topic": 0, "t": 1}
+    assert desk.topics.partitions == ({"t": 1, "v": 3} if is_made else {"t": 1})
+
+
+# --- Produce
+
+
+def produce(desk, wanted, *, version=9, acks=-1, **options):
+    parts = {
+        topic: [{"index": n, "records": data} for n, data in each.items()] for topic, each in wanted.items()
+    }
+    topic_data = rows(Api.PRODUCE, "TopicProduceData", "PartitionProduceData", parts)
+    return desk.ask(Api.PRODUCE, version, acks=acks, timeout_ms=1_000, topic_data=topic_data, **options)
+
+
+def written(answer):
+    return {
+        (topic.name, each.index): (Wire(each.error_code), each.base_offset)
+        for topic in answer.responses
+        for each in topic.partition_responses
+    }
+
+
+@versions(Api.PRODUCE)
+def test_records_are_written_and_their_offsets_told(desk, version):
+    desk.write("t", 1, numbered(2))
+    answer = produce(desk, {"t": {1: numbered(3), 5: numbered(1)}, "u": {0: numbered(1)}}, version=version)
+    assert written(answer) == {
+        ("t", 1): (Wire.none, 2),
+        ("t", 5): (Wire.unknown_topic_or_partition, -1),
+        ("u", 0): (Wire.none, 0),
+    }
+    assert [desk.topics.end(*place) for place in (("t", 1), ("u", 0))] == [5, 1]
+    part = answer.responses[0].partition_responses[0]
+    assert (part.log_append_time_ms, part.log_start_offset) == (-1, 0 if version >= 5 else -1)
+
+
+@pytest.mark.parametrize("acks", [-1, 1])
+def test_a_producer_that_wants_to_know_is_answered(desk, acks):
+    assert written(produce(desk, {"t": {0: numbered(1)}}, acks=acks)) == {("t", 0): (Wire.none, 0)}
+
+
+def test_a_producer_that_wants_no_answer_has_none(desk):
+    assert produce(desk, {"t": {0: numbered(1), 7: numbered(1)}}, acks=0) is None
+    assert desk.topics.end("t", 0) == 1
+
+
+@pytest.mark.parametrize("acks", [2, -2])
+def test_other_acks_write_nothing(desk, acks):
+    answer = produce(desk, {"t": {0: numbered(1)}}, acks=acks)
+    assert written(answer) == {("t", 0): (Wire.invalid_required_acks, -1)}
+    assert desk.topics.end("t", 0) == 0
+
+
+def test_there_are_no_transactions(desk):
+    answer = produce(desk, {"t": {0: numbered(1, producer=(1, 0, 0))}}, transactional_id="x")
+    assert written(answer) == {("t", 0): (Wire.transactional_id_authorization_failed, -1)}
+    assert desk.topics.end("t", 0) == 0
+
+
+def test_a_refusal_says_why(desk):
+    answer = produce(desk, {"t": {0: b"!" * 70}})
+    (part,) = answer.responses[0].partition_responses
+    assert (Wire(part.error_code), part.log_start_offset) == (Wire.corrupt_message, -1)
+    assert part.error_message == "record batch: format 33, expected 2"
+
+
+# --- Fetch
+
+
+def fetch_fields(wanted, *, most=PLENTY):
+    parts = {
+        topic: [{"partition": n, "fetch_offset": at, "partition_max_bytes": most} for n, at in each.items()]
+        for topic, each in wanted.items()
+    }
+    return rows(Api.FETCH, "FetchTopic", "FetchPartition", parts)
+
+
+def fetch(desk, wanted, *, version=12, max_bytes=PLENTY, most=PLENTY, min_bytes=1):
+    return desk.ask(
+        Api.FETCH,
+        version,
+        max_wait_ms=0,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        topics=fetch_fields(wanted, most=most),
+    )
+
+
+def fetched(answer):
+    return {
+        (topic.topic, each.partition_index): [r.offset for r in records_of(bytes(each.records or b""))[0]]
+        for topic in answer.responses
+        for each in topic.partitions
+    }
+
+
+@versions(Api.FETCH)
+def test_records_are_read_from_an_offset_on(desk, version):
+    desk.write("t", 0, numbered(2))
+    desk.write("t", 0, numbered(2))
+    desk.write("u", 0, numbered(1))
+    answer = fetch(desk, {"t": {0: 2, 1: 0}, "u": {0: 1}}, version=version)
+    assert fetched(answer) == {("t", 0): [2, 3], ("t", 1): [], ("u", 0): []}
+    part = answer.responses[0].partitions[0]
+    assert (part.error_code, part.high_watermark, part.last_stable_offset) == (0, 4, 4)
+    if version >= 7:
+        assert (answer.error_code, answer.session_id) == (0, 0)
+
+
+@pytest.mark.parametrize("offset", [-1, 3, 2**62])
+def test_an_offset_out_of_range_is_an_error_and_told_at_once(desk, offset):
+    desk.write("t", 0, numbered(2))
+    answer = fetch(desk, {"t": {0: offset}})
+    part = answer.responses[0].partitions[0]
+    assert (Wire(part.error_code), part.high_watermark) == (Wire.offset_out_of_range, 2)
+    assert fetched(answer) == {("t", 0): []}
+    assert desk.data.fetch(waiting_fetch({"t": {0: offset, 1: 0}}))[1]
+
+
+def test_an_unknown_partition_is_an_error(desk):
+    answer = fetch(desk, {"t": {2: 0}, "v": {0: 0}})
+    errors = [Wire(each.error_code) for topic in answer.responses for each in topic.partitions]
+    assert errors == [Wire.unknown_topic_or_partition] * 2
+
+
+SIZE = len(numbered(1))
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "most", "first", "second"),
+    [
+        (PLENTY, PLENTY, [0, 1, 2], [0, 1, 2]),
+        (PLENTY, 2 * SIZE, [0, 1], [0, 1]),
+        (PLENTY, 1, [0], []),
+        (4 * SIZE, PLENTY, [0, 1, 2], [0]),
+        (3 * SIZE, 2 * SIZE, [0, 1], [0]),
+        (1, PLENTY, [0], []),
+        (0, 0, [0], []),
+    ],
+)
+def test_limits_hold_but_there_is_one_batch_at_least(desk, max_bytes, most, first, second):
+    """KIP-74: so that a consumer gets past a batch that is larger than what it allows."""
+    for partition in (0, 1):
+        for _ in range(3):
+            desk.write("t", partition, numbered(1))
+    answer = fetch(desk, {"t": {0: 0, 1: 0}}, max_bytes=max_bytes, most=most)
+    assert fetched(answer) == {("t", 0): first, ("t", 1): second}
+
+
+def test_the_one_batch_may_be_of_a_later_partition(desk):
+    desk.write("t", 1, numbered(1))
+    assert fetched(fetch(desk, {"t": {0: 0, 1: 0}}, max_bytes=1)) == {("t", 0): [], ("t", 1): [0]}
+
+
+# --- Fetch that waits
+
+
+def waiting_fetch(wanted, *, min_bytes=1, max_wait_ms=3_600_000):
+    return their_request(
+        Api.FETCH,
+        12,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=PLENTY,
+        topics=fetch_fields(wanted),
+    )
+
+
+class Waiting:
+    """Fetches at a node, and what has been answered."""
+
+    def __init__(self, desk):
+        self.answers = asyncio.Queue()
+        recorder = Recorder(desk.topics)
+        config = CoordinatorConfig(offsets_topic_partitions=1)
+        loop = asyncio.get_running_loop()
+        self.node = Node(loop, desk.store, desk.data, config, recorder, None)
+
+    def fetch(self, request):
+        return self.node.receive(request, "/here", self.answers.put_nowait)
+
+    def offsets(self):
+        values = self.answers.get_nowait()
+        parts = [part for topic in values["responses"] for part in topic["partitions"]]
+        return [[each.offset for each in records_of(part["records"])[0]] for part in parts]
+
+
+def at_a_node(steps):
+    """Carry out steps that take a desk and fetches at its node."""
+
+    async def work():
+        desk = Desk({"t": 2, "u": 1})
+        waiting = Waiting(desk)
+        try:
+            async with asyncio.timeout(SECONDS):
+                await steps(desk, waiting)
+        finally:
+            waiting.node.stop()
+
+    asyncio.run(work())
+
+
+def test_what_a_fetch_says_of_itself():
+    request = waiting_fetch({"t": {0: 0, 1: 5}, "u": {0: 0}}, max_wait_ms=250)
+    assert (places_of(request), wait_ms(request)) == ([("t", 0), ("t", 1), ("u", 0)], 250)
+    assert wait_ms(waiting_fetch({}, max_wait_ms=-1)) == 0
+
+
+def test_a_fetch_is_answered_at_once_where_there_are_records():
+    async def steps(desk, waiting):
+        desk.write("t", 0, numbered(2))
+        assert waiting.fetch(waiting_fetch({"t": {0: 0}})) is None
+        assert waiting.offsets() == [[0, 1]]
+
+    at_a_node(steps)
+
+
+def test_a_fetch_that_has_no_time_or_wants_nothing_is_answered_at_once():
+    async def steps(desk, waiting):
+        assert waiting.fetch(waiting_fetch({"t": {0: 0}}, max_wait_ms=0)) is None
+        assert waiting.fetch(waiting_fetch({"t": {0: 0}}, min_bytes=0)) is None
+        assert waiting.fetch(waiting_fetch({})) is None
+        assert [waiting.offsets() for _ in range(3)] == [[[]], [[]], []]
+
+    at_a_node(steps)
+
+
+def test_a_write_wakes_a_waiting_fetch():
+    async def steps(desk, waiting):
+        assert waiting.fetch(waiting_fetch({"t": {0: 0}, "u": {0: 0}})) is not None
+        desk.write("t", 1, numbered(1))
+        assert waiting.answers.empty()
+        desk.write("u", 0, numbered(2))
+        assert waiting.offsets() == [[], [0, 1]]
+        assert waiting.answers.empty()
+        assert desk.topics._waiting == {}
+
+    at_a_node(steps)
+
+
+def test_a_fetch_waits_for_as_many_bytes_as_it_wants():
+    async def steps(desk, waiting):
+        waiting.fetch(waiting_fetch({"t": {0: 0, 1: 0}}, min_bytes=2 * SIZE))
+        desk.write("t", 0, numbered(1))
+        assert waiting.answers.empty()
+        desk.write("t", 1, numbered(1))
+        assert waiting.offsets() == [[0], [0]]
+
+    at_a_node(steps)
+
+
+def test_a_fetch_is_answered_with_what_there_is_when_its_time_is_over():
+    async def steps(desk, waiting):
+        waiting.fetch(waiting_fetch({"t": {0: 0}}, min_bytes=PLENTY, max_wait_ms=1))
+        desk.write("t", 0, numbered(1))
+        values = await waiting.answers.get()
+        assert values["responses"][0]["partitions"][0]["records"] == bytes(
+            desk.topics.read("t", 0, 0, PLENTY, at_least_one=True)
+        )
+        assert desk.topics._waiting == {}
+
+    at_a_node(steps)
+
+
+def test_a_fetch_that_is_given_up_is_not_answered():
+    async def steps(desk, waiting):
+        give_up = waiting.fetch(waiting_fetch({"t": {0: 0}}))
+        give_up()
+        desk.write("t", 0, numbered(1))
+        assert waiting.answers.empty()
+        assert desk.topics._waiting == {}
+
+    at_a_node(steps)
+
+
+# --- ListOffsets
+
+
+def list_offsets(desk, wanted, version=6):
+    parts = {
+        topic: [{"partition_index": n, "timestamp": at_ms} for n, at_ms in each]
+        for topic, each in wanted.items()
+    }
+    topics = rows(Api.LIST_OFFSETS, "ListOffsetsTopic", "ListOffsetsPartition", parts)
+    return [p for t in desk.ask(Api.LIST_OFFSETS, version, topics=topics).topics for p in t.partitions]
+
+
+@versions(Api.LIST_OFFSETS)
+def test_beginning_and_end_are_told(desk, version):
+    desk.write("t", 0, numbered(3))
+    found = list_offsets(desk, {"t": [(0, LATEST), (0, EARLIEST), (1, LATEST)]}, version)
+    assert [(each.error_code, each.offset, each.timestamp) for each in found] == [
+        (0, 3, -1),
+        (0, 0, -1),
+        (0, 0, -1),
+    ]
+
+
+def test_offsets_are_found_by_time(desk):
+    for at_ms in (10, 20):
+        desk.write("t", 0, batch(Sent(b"a", timestamp_ms=at_ms), Sent(b"b", timestamp_ms=at_ms + 5)))
+    found = list_offsets(desk, {"t": [(0, at_ms) for at_ms in (0, 15, 16, 25, 26)]})
+    assert [(each.offset, each.timestamp) for each in found] == [(0, 15), (0, 15), (2, 25), (2, 25), (-1, -1)]
+
+
+def test_unknown_partitions_have_no_offsets(desk):
+    found = list_offsets(desk, {"t": [(2, LATEST)], "v": [(0, EARLIEST)]})
+    assert [(Wire(each.error_code), each.offset) for each in found] == [
+        (Wire.unknown_topic_or_partition, -1)
+    ] * 2
+
+
+# --- producers and epochs
+
+
+@versions(Api.INIT_PRODUCER_ID)
+def test_every_producer_has_an_id_of_its_own(desk, version):
+    answers = [desk.ask(Api.INIT_PRODUCER_ID, version, transactional_id=None) for _ in range(3)]
+    assert {(each.error_code, each.producer_epoch) for each in answers} == {(0, 0)}
+    assert len({each.producer_id for each in answers}) == 3
+
+
+def test_a_transactional_producer_is_refused(desk):
+    answer = desk.ask(Api.INIT_PRODUCER_ID, transactional_id="x")
+    assert Wire(answer.error_code) is Wire.transactional_id_authorization_failed
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+@versions(Api.OFFSET_FOR_LEADER_EPOCH)
+def test_there_is_one_epoch_that_has_not_ended(desk, version):
+    desk.write("t", 0, numbered(3))
+    wanted = {
+        "t": [{"partition": 0, "leader_epoch": 0}, {"partition": 0, "leader_epoch": 1}, {"partition": 2}],
+        "v": [{"partition": 0, "leader_epoch": 0}],
+    }
+    topics = rows(Api.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderTopic", "OffsetForLeaderPartition", wanted)
+    answer = desk.ask(Api.OFFSET_FOR_LEADER_EPOCH, version, topics=topics)
+    told = [(Wire(p.error_code), p.leader_epoch, p.end_offset) for t in answer.topics for p in t.partitions]
+    unknown = (Wire.unknown_topic_or_partition, -1, -1)
+    assert told == [(Wire.none, 0, 3), (Wire.none, -1, -1), unknown, unknown]

@@ -1,0 +1,102 @@
+"""Topics that clients make and let grow, asked by kafka-python and read by it."""
+
+import pytest
+from kio.schema.errors import ErrorCode as Wire
+
+from rebalance_kafka.wire.apis import Api
+from tests.rebalance_kafka.frames import Desk, their_class, versions
+
+
+@pytest.fixture
+def desk():
+    return Desk({"t": 2, "u": 1})
+
+
+def create(desk, *topics, version=5, **options):
+    topic = their_class(Api.CREATE_TOPICS, "Request").CreatableTopic
+    asked = [topic(**{"num_partitions": 1, "replication_factor": 1} | each) for each in topics]
+    answer = desk.ask(Api.CREATE_TOPICS, version, topics=asked, timeout_ms=1_000, **options)
+    return {each.name: Wire(each.error_code) for each in answer.topics}
+
+
+@versions(Api.CREATE_TOPICS)
+def test_topics_are_made(desk, version):
+    assert create(desk, {"name": "v", "num_partitions": 4}, {"name": "w"}, version=version) == {
+        "v": Wire.none,
+        "w": Wire.none,
+    }
+    assert desk.topics.partitions == {"t": 2, "u": 1, "v": 4, "w": 1}
+
+
+@pytest.mark.parametrize(("auto_create", "count"), [(0, 1), (6, 6)])
+def test_a_topic_without_a_number_of_partitions_has_the_brokers(auto_create, count):
+    desk = Desk(auto_create=auto_create)
+    create(desk, {"name": "v", "num_partitions": -1, "replication_factor": -1})
+    assert desk.topics.partitions == {"v": count}
+
+
+def test_replicas_that_are_given_are_counted(desk):
+    assignment = their_class(Api.CREATE_TOPICS, "Request").CreatableTopic.CreatableReplicaAssignment
+    given = [assignment(partition_index=n, broker_ids=[1]) for n in range(3)]
+    create(desk, {"name": "v", "num_partitions": -1, "replication_factor": -1, "assignments": given})
+    assert desk.topics.partitions["v"] == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"name": "t"}, Wire.topic_already_exists),
+        ({"name": "no topic"}, Wire.invalid_topic_exception),
+        ({"name": "v", "num_partitions": 0}, Wire.invalid_partitions),
+        ({"name": "v", "num_partitions": 100_001}, Wire.invalid_partitions),
+        ({"name": "v", "replication_factor": 3}, Wire.invalid_replication_factor),
+    ],
+)
+def test_a_topic_that_cannot_be_made_leaves_the_others(desk, asked, error):
+    before = dict(desk.topics.partitions)
+    assert create(desk, asked, {"name": "other"}) == {asked["name"]: error, "other": Wire.none}
+    assert desk.topics.partitions == {**before, "other": 1}
+
+
+def test_a_topic_that_comes_twice_is_not_made_twice(desk):
+    answer = create(desk, {"name": "v", "num_partitions": 2}, {"name": "v", "num_partitions": 3})
+    assert answer["v"] is Wire.invalid_request
+    assert desk.topics.partitions["v"] == 2
+
+
+def test_what_is_only_tried_is_not_made(desk):
+    assert create(desk, {"name": "v"}, {"name": "t"}, validate_only=True) == {
+        "v": Wire.none,
+        "t": Wire.topic_already_exists,
+    }
+    assert desk.topics.partitions == {"t": 2, "u": 1}
+
+
+def grow(desk, *wanted, version=3, **options):
+    topic = their_class(Api.CREATE_PARTITIONS, "Request").CreatePartitionsTopic
+    asked = [topic(name=name, count=count, assignments=None) for name, count in wanted]
+    answer = desk.ask(Api.CREATE_PARTITIONS, version, topics=asked, timeout_ms=1_000, **options)
+    return [(each.name, Wire(each.error_code)) for each in answer.results]
+
+
+@versions(Api.CREATE_PARTITIONS)
+def test_topics_grow_where_they_can(desk, version):
+    assert grow(desk, ("t", 5), ("u", 1), ("v", 2), version=version) == [
+        ("t", Wire.none),
+        ("u", Wire.invalid_partitions),
+        ("v", Wire.unknown_topic_or_partition),
+    ]
+    assert desk.topics.partitions == {"t": 5, "u": 1}
+
+
+def test_a_topic_that_is_to_grow_twice_grows_once(desk):
+    assert grow(desk, ("t", 5), ("t", 3)) == [("t", Wire.none), ("t", Wire.invalid_request)]
+    assert desk.topics.partitions["t"] == 5
+
+
+def test_what_is_only_tried_does_not_grow(desk):
+    assert grow(desk, ("t", 5), ("u", 0), validate_only=True) == [
+        ("t", Wire.none),
+        ("u", Wire.invalid_partitions),
+    ]
+    assert desk.topics.partitions == {"t": 2, "u": 1}

@@ -1,0 +1,29 @@
+"""A broker with a folder outlives its process: longer with ``python -m tests.rebalance_kafka.killed 100``."""
+
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_kafka.broker.store import Store
+from tests.rebalance_kafka.killed import run
+
+pytest.importorskip("resource", reason="SIGKILL is for systems that have it")
+
+KILLS = 5
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_a_broker_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path, seed):
+    result = run(tmp_path, KILLS, seed)
+    assert result.kills == KILLS
+    assert result.records > 0
+    assert result.commits > 0
+    assert result.stable_after
+
+
+def test_what_a_killed_broker_leaves_behind_is_opened_by_the_next(tmp_path):
+    run(tmp_path, 1, 2)
+    store = Store(tmp_path)
+    with pytest.raises(InputError, match="no other process uses"):
+        Store(tmp_path)
+    assert store.topics() == {"orders": 4}
+    store.close()

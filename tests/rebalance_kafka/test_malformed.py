@@ -1,0 +1,472 @@
+"""What no client means to send: the broker answers or closes, serves the others, and does not grow.
+
+Longer runs: ``python -m tests.rebalance_kafka.malformed 10000``.
+"""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode as Wire
+
+from coordinator_core.protocol.error_codes import ErrorCode
+from rebalance_kafka.broker import recorder, topics
+from rebalance_kafka.wire import lengths
+from rebalance_kafka.wire.apis import Api, decode_response, from_ms
+from tests.rebalance_kafka.damage import EVERY_REQUEST, SUBSCRIPTION, TOPIC, corpus, damaged, request
+from tests.rebalance_kafka.records import batch
+from tests.rebalance_kafka.stand import LIMITS, Line, Stand, until, within
+
+FRAMES_AT_ONCE = 25
+EXAMPLES = 80
+PLENTY = 300
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """One broker for all of the frames, whatever they leave behind in it."""
+    with Stand(**LIMITS) as stand:
+        yield stand
+
+
+@pytest.fixture
+def stand():
+    with Stand(**LIMITS) as stand:
+        yield stand
+
+
+def connections(stand):
+    return list(stand.broker._connections)
+
+
+@pytest.mark.parametrize("name", corpus())
+def test_saved_frames_are_answered_or_closed(shared, name):
+    shared.throw([corpus()[name]] * 3)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(random=st.randoms(use_true_random=False))
+def test_damaged_frames_are_answered_or_closed(shared, random):
+    shared.throw(damaged(random) for _ in range(FRAMES_AT_ONCE))
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_REQUEST, ids=lambda each: getattr(each, "name", each))
+def test_a_request_that_is_cut_anywhere_is_answered_or_closed(shared, api, version):
+    frame = request(api, version)
+    whole_size = range(4, len(frame), 3)
+    cut = [frame[:at] for at in range(0, len(frame), 7)]
+    torn = [(at - 4).to_bytes(4, "big") + frame[4:at] for at in whole_size]
+    shared.throw(cut + torn)
+
+
+# --- what is too much
+
+
+def asked(stand, api, version, **other):
+    async def ask():
+        line = await stand.line()
+        answer = await line.ask(api, version, **other)
+        await line.close()
+        return answer
+
+    return stand.run(ask())
+
+
+def join(stand, group, *, version=5, **other):
+    return asked(stand, Api.JOIN_GROUP, version, group_id=group, **other)
+
+
+def commit(stand, group, *, topic=TOPIC, partition=0, metadata=""):
+    offset = {
+        "partition_index": partition,
+        "committed_offset": 5,
+        "committed_leader_epoch": -1,
+        "committed_metadata": metadata,
+    }
+    answer = asked(
+        stand, Api.OFFSET_COMMIT, 8, group_id=group, topics=({"name": topic, "partitions": (offset,)},)
+    )
+    return answer.topics[0].partitions[0].error_code
+
+
+def test_groups_are_made_until_they_take_too_much_memory():
+    with Stand(most_group_bytes=100_000) as stand:
+        errors = [join(stand, f"g{n}").error_code for n in range(PLENTY)]
+        assert errors[0] == ErrorCode.MEMBER_ID_REQUIRED
+        assert errors[-1] == ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert stand.figures()["group bytes"] <= 100_000
+        stand.run(stand.neighbour_works())
+
+
+def test_ids_of_members_that_never_come_back_count_as_well():
+    with Stand(most_group_bytes=100_000) as stand:
+        errors = [join(stand, "g").error_code for _ in range(PLENTY)]
+        assert errors[-1] == ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert stand.figures()["group bytes"] <= 100_000
+
+
+def test_groups_of_commits_count_as_well():
+    with Stand(most_group_bytes=100_000) as stand:
+        errors = [commit(stand, f"g{n}", metadata="m" * 1_000) for n in range(PLENTY)]
+        assert (errors[0], errors[-1]) == (ErrorCode.NONE, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        assert stand.figures()["group bytes"] <= 100_000
+
+
+def test_who_commits_the_same_again_takes_no_more_room():
+    with Stand(most_group_bytes=20_000) as stand:
+        assert {commit(stand, "g") for _ in range(100)} == {ErrorCode.NONE}
+        assert stand.figures()["group bytes"] <= 20_000
+
+
+def test_offsets_of_partitions_that_there_are_not_are_not_kept(stand):
+    assert commit(stand, "g", topic="nowhere") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert commit(stand, "g", partition=3) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "g" not in stand.broker.groups
+
+
+def test_groups_that_nobody_has_are_not_remembered(stand, monkeypatch):
+    monkeypatch.setattr("coordinator_core.coordinator.facade.HOMES_REMEMBERED", 10)
+    for n in range(30):
+        error = asked(stand, Api.HEARTBEAT, 4, group_id=f"g{n}").error_code
+        assert error == ErrorCode.UNKNOWN_MEMBER_ID
+    assert stand.figures()["homes"] <= 10
+    assert stand.broker.groups == ["neighbours"]
+
+
+def test_traces_are_kept_until_they_take_too_much_memory():
+    with Stand(most_trace_bytes=20_000) as stand:
+        for n in range(30):
+            join(stand, f"g{n}")
+        figures = stand.figures()
+        assert figures["trace bytes"] <= 20_000
+        assert figures["traces"] == len(stand.broker.traces()) < 30
+        assert stand.broker.trace("neighbours").events  # somebody is still in it
+
+
+def test_a_group_that_was_refused_leaves_no_trace(stand):
+    assert join(stand, "g", session_timeout=from_ms(1)).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
+    assert list(stand.broker.traces()) == ["neighbours"]
+
+
+def test_events_without_an_end_are_not_recorded():
+    with Stand(most_trace_bytes=recorder.GROUP_BYTES + 5_000, neighbour=False) as stand:
+        joined = join(stand, "g", version=3)
+        for n in range(50):
+            protocols = ({"name": "range", "metadata": SUBSCRIPTION + bytes(n)},)
+            join(stand, "g", version=3, member_id=joined.member_id, protocols=protocols)
+        assert stand.figures()["trace bytes"] <= recorder.GROUP_BYTES + 5_000
+
+
+def test_producers_are_forgotten_when_there_are_many(stand, monkeypatch):
+    monkeypatch.setattr(topics, "MOST_PRODUCERS", 10)
+    for producer in range(30):
+        records = batch(b"one", producer=(producer, 0, 0))
+        data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
+        (topic,) = asked(stand, Api.PRODUCE, 9, topic_data=data).responses
+        assert topic.partition_responses[0].error_code == 0
+    assert stand.figures()["producers"] == 10
+
+
+def create(stand, **partitions):
+    made = tuple(
+        {"name": name, "num_partitions": n, "replication_factor": 1, "assignments": (), "configs": ()}
+        for name, n in partitions.items()
+    )
+    return [each.error_code for each in asked(stand, Api.CREATE_TOPICS, 5, topics=made).topics]
+
+
+def test_partitions_are_made_until_there_are_too_many(stand):
+    assert create(stand, a=1_000, b=1_000, c=1) == [0, Wire.policy_violation, 0]
+    assert create(stand, million=1_000_000) == [Wire.invalid_partitions]
+    grown = ({"name": "a", "count": 1_998, "assignments": None},)
+    (answer,) = asked(stand, Api.CREATE_PARTITIONS, 3, topics=grown).results
+    assert answer.error_code == Wire.policy_violation
+    names = tuple({"name": f"auto{n}"} for n in range(1_500))
+    errors = [each.error_code for each in asked(stand, Api.METADATA, 9, topics=names).topics]
+    assert (errors[0], errors[-1]) == (0, Wire.policy_violation)
+    assert stand.figures()["partitions"] == LIMITS["most_partitions"]
+
+
+def test_a_member_may_list_only_so_many_assignors(stand):
+    protocols = tuple({"name": f"p{n}", "metadata": b""} for n in range(5_000))
+    assert join(stand, "g", protocols=protocols).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("longest", ["client", "instance"])
+def test_the_longest_names_do_not_keep_a_group_from_its_round(stand, longest):
+    """Ids of members are made of them, and the leader is told of all."""
+    if longest == "instance":
+        answer = join(stand, "g", group_instance_id="i" * 32_767)
+        assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+        return
+    frame = bytearray(request(Api.JOIN_GROUP, 3, group_id="g"))
+    named = frame[:12] + (32_767).to_bytes(2, "big") + b"c" * 32_767 + frame[18:]
+    named[:4] = (len(named) - 4).to_bytes(4, "big")
+
+    async def joined():
+        line = await stand.line()
+        line.writer.write(named)
+        assert b"range" in await within(line.frame())
+        await line.close()
+
+    stand.run(joined())
+
+
+def test_a_request_of_too_many_elements_is_closed(stand, monkeypatch):
+    def numbers(count):
+        return request(Api.OFFSET_FETCH, 5, topics=({"name": TOPIC, "partition_indexes": (0,) * count},))
+
+    async def answer_to(frame):
+        line = await stand.line()
+        line.writer.write(frame)
+        line.writer.write_eof()
+        answer = await line.rest()
+        await line.close()
+        return answer
+
+    assert stand.run(answer_to(numbers(lengths.MOST_ELEMENTS - 1)))
+    assert stand.run(answer_to(numbers(lengths.MOST_ELEMENTS))) == b""
+
+
+def test_who_asks_for_one_thing_a_thousand_times_is_answered_once(stand):
+    assert len(asked(stand, Api.DESCRIBE_GROUPS, 5, groups=("g",) * 1_000).groups) == 1
+    wanted = ({"name": TOPIC, "partition_indexes": (0,) * 1_000},)
+    (topic,) = asked(stand, Api.OFFSET_FETCH, 5, topics=wanted).topics
+    assert len(topic.partitions) == 1
+
+
+@pytest.mark.parametrize("api", [Api.JOIN_GROUP, Api.SYNC_GROUP], ids=lambda api: api.name)
+def test_who_asks_again_does_not_wait_twice(stand, api, monkeypatch):
+    """As a client whose first request took too long does, on another connection."""
+    monkeypatch.setattr("rebalance_kafka.broker.embedded.DRAIN_SECONDS", 0.1)
+    slow = {"group_id": "g", "rebalance_timeout": from_ms(60_000)}
+
+    async def one_who_waits():
+        """The leader does not come back, so whatever the other asks for has to wait."""
+        leader, other = await stand.line(), await stand.line()
+        leads = (await leader.ask(Api.JOIN_GROUP, 3, **slow)).member_id
+        other.writer.write(request(Api.JOIN_GROUP, 3, **slow))
+        await until(lambda: stand.figures()["parked"] == 1)
+        joined = await leader.ask(Api.JOIN_GROUP, 3, **slow, member_id=leads)
+        (follows,) = {each.member_id for each in joined.members} - {leads}
+        await within(other.frame())
+        protocols = ({"name": "range", "metadata": b"other than before"},)
+        who = {"member_id": follows, "generation_id": joined.generation_id, "protocols": protocols}
+        return [leader, other], {**slow, **who}
+
+    async def asks_again():
+        lines, asking = await one_who_waits()
+        first, second = await stand.line(), await stand.line()
+        for line in (first, second):
+            line.writer.write(request(api, 3, **asking))
+        _, answer = decode_response(api, 3, await within(first.frame()))
+        assert answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+        assert stand.figures()["parked"] == 1
+        for line in (*lines, first, second):
+            await line.close()
+
+    stand.run(asks_again())
+
+
+def test_a_neighbour_is_served_between_two_requests_of_one_who_never_stops(stand, monkeypatch):
+    monkeypatch.setattr("rebalance_kafka.broker.connections.TURN_SECONDS", 0.0)
+    order, receive = [], stand.broker.receive
+
+    def noted(request, host, reply):
+        order.append(request.client_id)
+        return receive(request, host, reply)
+
+    monkeypatch.setattr(stand.broker, "receive", noted)
+
+    async def greedy():
+        line = await stand.line()
+        line.writer.write(request(Api.API_VERSIONS, 0) * 1_000)
+        await until(lambda: order)
+        await stand.neighbour_works()
+        for _ in range(1_000):
+            await within(line.frame())
+        await line.close()
+
+    stand.run(greedy())
+    assert order.index("good") < 1_000
+    assert order.count("them") == 1_000
+
+
+# --- bytes that come slowly, or not at all
+
+
+def test_a_request_may_come_byte_by_byte(stand):
+    async def slowly():
+        line = await stand.line()
+        for byte in request(Api.METADATA, 9):
+            line.writer.write(bytes([byte]))
+            await line.writer.drain()
+        assert await within(line.frame())
+        await line.close()
+
+    stand.run(slowly())
+
+
+@pytest.mark.parametrize("said", [b"", b"\0", request(Api.METADATA, 9)[:-1], b"\x05\0\0\0" + bytes(100)])
+def test_who_says_no_more_is_closed(said):
+    with Stand(idle_seconds=0.2, neighbour=False) as stand:
+
+        async def silent():
+            line = await stand.line()
+            line.writer.write(said)
+            assert await line.rest() == b""
+            await line.close()
+
+        stand.run(silent())
+        stand.run(until(lambda: stand.broker.connections == 0))
+
+
+@pytest.mark.parametrize("api", [Api.METADATA, Api.FETCH])
+def test_what_was_asked_before_one_side_was_closed_is_answered(stand, api):
+    async def half_closed():
+        line = await stand.line()
+        line.writer.write(request(api, 9) * 5)
+        line.writer.write_eof()
+        answers = [await within(line.frame()) for _ in range(5)]
+        assert await line.rest() == b""
+        await line.close()
+        return answers
+
+    assert len(set(stand.run(half_closed()))) == 1
+
+
+def test_half_a_request_and_then_no_more_is_closed(stand):
+    async def half():
+        line = await stand.line()
+        line.writer.write(request(Api.METADATA, 9)[:-3])
+        line.writer.write_eof()
+        assert await line.rest() == b""
+        await line.close()
+
+    stand.run(half())
+
+
+RECORD_BYTES = 20_000
+REQUESTS_AHEAD = 6_000
+
+
+async def one_who_does_not_read(stand):
+    """Everything asked for is more than all buffers between here and there have room for."""
+    line = await stand.line()
+    records = batch(bytes(RECORD_BYTES))
+    data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
+    await line.ask(Api.PRODUCE, 9, topic_data=data)
+    parts = ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": RECORD_BYTES},)
+    fetch = request(Api.FETCH, 12, topics=({"topic": TOPIC, "partitions": parts},))
+    line.writer.write(fetch * REQUESTS_AHEAD)
+    await until(lambda: any(each._paused for each in connections(stand)))
+    (own,) = [each for each in connections(stand) if each._paused]
+    return line, own
+
+
+def test_the_broker_does_not_read_on_for_one_who_does_not_read(stand):
+    async def backed_up():
+        line, own = await one_who_does_not_read(stand)
+        for _ in range(20):
+            await stand.neighbour_works()
+            assert own.size < 700_000
+        for _ in range(REQUESTS_AHEAD):
+            assert len(await within(line.frame())) > RECORD_BYTES
+        await line.close()
+
+    stand.run(backed_up())
+
+
+def test_one_who_never_reads_is_closed(monkeypatch):
+    monkeypatch.setattr("rebalance_kafka.broker.connections.LINGER_SECONDS", 0.1)
+    with Stand(idle_seconds=0.5, neighbour=False) as stand:
+
+        async def never():
+            line, _ = await one_who_does_not_read(stand)
+            await until(lambda: stand.broker.connections == 0)
+            line.abort()
+
+        stand.run(never())
+
+
+def test_answers_that_nobody_reads_have_a_limit():
+    with Stand(most_waiting_bytes=500_000) as stand:
+
+        async def too_much():
+            lines = [await stand.line() for _ in range(2)]
+            records = batch(bytes(400_000))
+            data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
+            await lines[0].ask(Api.PRODUCE, 9, topic_data=data)
+            parts = ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 400_000},)
+            fetch = request(
+                Api.FETCH, 12, topics=({"topic": TOPIC, "partitions": parts},), max_bytes=2**31 - 1
+            )
+            for line in lines:
+                line.writer.write(fetch * 100)
+            await until(lambda: stand.broker.connections < 3)
+            await stand.neighbour_works()
+            for line in lines:
+                line.abort()
+
+        stand.run(too_much())
+
+
+def test_a_thousand_idle_connections_do_not_keep_anybody_from_working(stand, many_files):
+    async def crowd():
+        lines = [await stand.line() for _ in range(1_000)]
+        await until(lambda: stand.broker.connections == 1_001)
+        for _ in range(20):
+            await stand.neighbour_works()
+        for line in (lines[0], lines[-1]):
+            assert (await line.ask(Api.METADATA, 9)).topics
+        for line in lines:
+            line.abort()
+        await until(lambda: stand.broker.connections == 1)
+
+    stand.run(crowd())
+
+
+@pytest.fixture
+def many_files():
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 3_000
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        pytest.skip(f"this process may open {hard} files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_one_connection_too_many_is_closed_until_another_leaves():
+    with Stand(most_connections=4) as stand:
+
+        async def too_many():
+            lines = [await stand.line() for _ in range(3)]
+            for line in lines:
+                await line.ask(Api.METADATA, 9)
+            refused = await stand.line()
+            assert await refused.rest() == b""
+            await refused.close()
+            await stand.neighbour_works()
+            await lines.pop().close()
+            await until(lambda: stand.broker.connections == 3)
+            lines.append(await stand.line())
+            assert (await lines[-1].ask(Api.METADATA, 9)).topics
+            for line in lines:
+                await line.close()
+
+        stand.run(too_many())
+
+
+def test_a_request_that_is_all_but_complete_waits_for_the_rest(stand):
+    async def later():
+        line: Line = await stand.line()
+        frame = request(Api.METADATA, 9)
+        line.writer.write(frame + frame[:-1])
+        await within(line.frame())
+        await stand.neighbour_works()
+        line.writer.write(frame[-1:])
+        assert await within(line.frame())
+        await line.close()
+
+    stand.run(later())

@@ -1,0 +1,387 @@
+"""The trace of a live group is a trace: it can be written, told, measured, and says what the members say."""
+
+import msgspec
+import pytest
+
+from coordinator_core import events as ev
+from coordinator_core.errors import InputError
+from coordinator_core.events import TraceEvent
+from coordinator_core.model import TopicPartition
+from coordinator_core.registry import default_registry
+from coordinator_core.scoring.comparison import measure
+from coordinator_core.scoring.history import History
+from coordinator_core.scoring.rounds import Happened, Round, told
+from coordinator_core.simulation.trace import read_trace
+from rebalance_kafka.broker import recorder
+from rebalance_kafka.wire.apis import Api
+from tests.rebalance_kafka.frames import their_class
+from tests.rebalance_kafka.live import ask, broker, member, produce, run, settled, values
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+STRATEGIES = ("range", "cooperative-sticky")
+
+
+def named(kafka, name, **options):
+    settings = {"client.id": name} | options.pop("settings", {})
+    return member(kafka, settings=settings, **options)
+
+
+def events(trace, *kinds):
+    return [each.event for each in trace.events if isinstance(each.event, kinds)]
+
+
+def owners(trace):
+    """Consumer to partitions, by what was assigned, revoked and ended."""
+    owned = {}
+    for event in events(trace, ev.MemberStarted, ev.MemberStopped, ev.Assigned, ev.Revoked):
+        match event:
+            case ev.MemberStarted():
+                owned[event.client] = set()
+            case ev.MemberStopped():
+                del owned[event.client]
+            case ev.Assigned():
+                owned[event.client] = pairs(event.owned)
+            case ev.Revoked():
+                owned[event.client] -= pairs(event.partitions)
+    return owned
+
+
+def pairs(listed):
+    return {(topic, number) for topic, numbers in listed.items() for number in numbers}
+
+
+def by_the_members(*consumers):
+    return {each._config.client_id: set(each.assignment) for each in consumers}
+
+
+def check(trace, tmp_path):
+    """Whole, in order, the same after it was written and read, told and measured without complaint."""
+    times = [each.at_ms for each in trace.events]
+    assert times == sorted(times)
+    path = tmp_path / "trace.jsonl"
+    path.write_bytes(trace.encode())
+    assert read_trace(path) == trace
+    assert all(msgspec.json.decode(line, type=TraceEvent) for line in trace.encode().splitlines())
+    figures = measure(trace, default_registry())
+    assert figures["stopped_partition_seconds"] >= 0
+    assert told(trace)
+    return figures
+
+
+# --- rounds
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_trace_says_what_the_members_say(strategy, tmp_path):
+    async def work():
+        async with broker() as kafka, named(kafka, "a", strategy=strategy) as a:
+            await settled(a)
+            assert owners(kafka.trace("g")) == by_the_members(a)
+            async with (
+                named(kafka, "b", strategy=strategy) as b,
+                named(kafka, "c", strategy=strategy) as c,
+            ):
+                await settled(a, b, c)
+                trace = kafka.trace("g")
+                assert owners(trace) == by_the_members(a, b, c)
+                assert (trace.scenario, trace.strategy) == ("g", strategy)
+                assert (trace.ended.group_state, trace.ended.generation) == ("Stable", a.generation)
+                check(trace, tmp_path)
+            await settled(a)
+            trace = kafka.trace("g")
+            assert owners(trace) == by_the_members(a)
+            figures = check(trace, tmp_path)
+            assert figures["rounds"] == len([e for e in told(trace) if isinstance(e, Round) and e.stable_ms])
+            assert History(trace).topics == {"t": 4}
+
+    run(work())
+
+
+@pytest.mark.parametrize(("strategy", "given_up"), [("range", {0, 1, 2, 3}), ("cooperative-sticky", {2, 3})])
+def test_eager_members_give_up_everything_and_cooperative_ones_what_moves(strategy, given_up):
+    async def work():
+        ids = [{"group.instance.id": name} for name in "ab"]
+        async with broker() as kafka, named(kafka, "x", strategy=strategy, settings=ids[0]) as a:
+            await settled(a)
+            async with named(kafka, "y", strategy=strategy, settings=ids[1]) as b:
+                await settled(a, b)
+                revoked = [e for e in events(kafka.trace("g"), ev.Revoked) if e.client == "a"]
+                assert {number for e in revoked for number in e.partitions["t"]} == given_up
+                added = [e.added for e in events(kafka.trace("g"), ev.Assigned) if e.client == "b"]
+                assert {number for each in added for number in each.get("t", [])} == {2, 3}
+
+    run(work())
+
+
+def test_joins_and_leaves_are_told_by_the_names_of_the_clients():
+    async def work():
+        async with broker() as kafka:
+            async with named(kafka, "a") as a:
+                await settled(a)
+                async with named(kafka, "b") as b:
+                    await settled(a, b)
+                await settled(a)
+            trace = kafka.trace("g")
+            changes = [(e.kind, e.target) for e in events(trace, ev.Changed)]
+            assert changes == [("join", "a"), ("join", "b"), ("leave", "b"), ("leave", "a")]
+            assert [(e.client, e.how) for e in events(trace, ev.MemberStopped)] == [
+                ("b", "closed"),
+                ("a", "closed"),
+            ]
+            texts = [each.text for each in told(trace) if isinstance(each, Happened)]
+            assert texts == [
+                "join a",
+                "join b",
+                "leave b",
+                "leave a",
+                "the group is Empty: no member is left",
+            ]
+            assert (trace.ended.group_state, owners(trace)) == ("Empty", {})
+
+    run(work())
+
+
+def test_a_member_that_is_heard_of_no_more_has_crashed(tmp_path):
+    async def work():
+        async with broker() as kafka, named(kafka, "a") as a:
+            short = {"session.timeout.ms": 200}
+            b = named(kafka, "b", settings=short)
+            await b.start()
+            await settled(a, b)
+            await hang_up(b)
+            await settled(a)
+            trace = kafka.trace("g")
+            assert [(e.kind, e.target) for e in events(trace, ev.Changed)][-1] == ("crash", "b")
+            assert events(trace, ev.MemberStopped)[-1].how == "crashed"
+            assert owners(trace) == by_the_members(a)
+            check(trace, tmp_path)
+
+    run(work())
+
+
+async def hang_up(consumer):
+    """As a process that is killed: nothing is said any more."""
+    links = consumer._links
+    links.send = lambda *_: None
+    await links.close()
+
+
+def test_a_static_member_that_comes_back_has_restarted(tmp_path):
+    async def work():
+        static = {"group.instance.id": "ada", "session.timeout.ms": 600_000}
+        async with broker() as kafka, named(kafka, "a") as a:
+            for _ in range(2):
+                async with named(kafka, "b", settings=static) as b:
+                    await settled(a, b)
+                    had = b.assignment
+            trace = kafka.trace("g")
+            assert [(e.kind, e.target) for e in events(trace, ev.Changed)][-1] == ("restart", "ada")
+            assert [e.instance_id for e in events(trace, ev.MemberStarted)].count("ada") == 2
+            assert owners(trace)["ada"] == set(had)
+            check(trace, tmp_path)
+
+    run(work())
+
+
+def test_members_of_one_name_are_told_apart(tmp_path):
+    async def work():
+        async with broker() as kafka, named(kafka, "a") as one, named(kafka, "a", seed=2) as other:
+            await settled(one, other)
+            trace = kafka.trace("g")
+            names = [e.client for e in events(trace, ev.MemberStarted)]
+            assert len(set(names)) == 2
+            assert "a" in names
+            assert all(name.startswith("a") for name in names)
+            assert sorted(owners(trace).values(), key=sorted) == sorted(
+                (set(one.assignment), set(other.assignment)), key=sorted
+            )
+            check(trace, tmp_path)
+
+    run(work())
+
+
+def test_what_the_leader_computed_is_noted():
+    async def work():
+        async with broker() as kafka, named(kafka, "a", strategy="range") as a:
+            await settled(a)
+            (computed,) = events(kafka.trace("g"), ev.AssignmentComputed)
+            assert (computed.client, computed.assignor, computed.generation) == ("a", "range", 1)
+            assert computed.members == {a.member_id: ["t"]}
+            assert computed.payload_bytes > 0
+
+    run(work())
+
+
+def test_another_subscription_is_noted():
+    async def work():
+        async with broker({"t": 1, "u": 1}) as kafka, named(kafka, "a") as a:
+            await settled(a, partitions=1)
+            a.subscribe("t", "u")
+            await settled(a, partitions=2)
+            assert events(kafka.trace("g"), ev.SubscriptionChanged) == [
+                ev.SubscriptionChanged(client="a", topics=["t", "u"])
+            ]
+
+    run(work())
+
+
+def test_requests_are_counted_by_api():
+    async def work():
+        async with broker() as kafka, named(kafka, "a") as a:
+            await settled(a)
+            await a.commit({T0: 0})
+            messages = kafka.trace("g").ended.messages
+            assert list(messages) == sorted(messages)
+            # the first JoinGroup is told its member id (KIP-394)
+            assert (messages["JoinGroup"], messages["SyncGroup"], messages["OffsetCommit"]) == (2, 1, 1)
+
+    run(work())
+
+
+# --- topics that come and grow
+
+
+def grow(topic, count):
+    asked = their_class(Api.CREATE_PARTITIONS, "Request").CreatePartitionsTopic
+    return {"topics": [asked(name=topic, count=count, assignments=None)], "timeout_ms": 1_000}
+
+
+@pytest.mark.parametrize("by_a_client", [False, True])
+def test_partitions_that_are_added_are_noted(by_a_client, tmp_path):
+    async def work():
+        quick = {"metadata.max.age.ms": 50}
+        async with broker() as kafka, named(kafka, "a", settings=quick) as a:
+            await settled(a)
+            if by_a_client:
+                await ask(kafka.address, Api.CREATE_PARTITIONS, **grow("t", 6))
+            else:
+                kafka.create_topics({"t": 6})
+            await settled(a, partitions=6)
+            trace = kafka.trace("g")
+            assert events(trace, ev.PartitionsAdded) == [ev.PartitionsAdded(topic="t", partitions=6)]
+            assert History(trace).topics == {"t": 6}
+            check(trace, tmp_path)
+
+    run(work())
+
+
+def test_a_topic_that_is_made_when_it_is_asked_for_is_noted():
+    async def work():
+        async with broker({"t": 1}, auto_create=3) as kafka, named(kafka, "a") as a:
+            await settled(a, partitions=1)
+            topic = their_class(Api.METADATA, "Request").MetadataRequestTopic
+            await ask(kafka.address, Api.METADATA, topics=[topic(name="new")], allow_auto_topic_creation=True)
+            added = events(kafka.trace("g"), ev.PartitionsAdded)
+            assert added == [ev.PartitionsAdded(topic="new", partitions=3)]
+
+    run(work())
+
+
+# --- lag
+
+
+def test_lag_is_measured_at_commits(monkeypatch):
+    monkeypatch.setattr(recorder, "MEASURE_EVERY_MS", 0)
+
+    async def work():
+        async with broker({"t": 2}) as kafka, named(kafka, "a") as a:
+            await produce(kafka.address, 0, *(b"%d" % n for n in range(5)))
+            await values(a, 5)
+            await a.commit({T0: 2})
+            await a.commit({T0: 4, T1: 0})
+            lags = events(kafka.trace("g"), ev.LagMeasured)
+            assert [(each.lag, each.max_lag, each.by_client) for each in lags] == [
+                (3.0, 3.0, {"a": 3.0}),
+                (1.0, 3.0, {"a": 1.0}),
+            ]
+            assert lags[0].lag_record_seconds == 0
+
+    run(work())
+
+
+# --- what there is no trace of
+
+
+def join(group_id, protocol_type, member_id=""):
+    cls = their_class(Api.JOIN_GROUP, "Request")
+    return {
+        "group_id": group_id,
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "member_id": member_id,
+        "protocol_type": protocol_type,
+        "protocols": [cls.JoinGroupRequestProtocol(name="p", metadata=b"not ours")],
+    }
+
+
+def test_a_group_of_another_type_is_not_recorded():
+    async def work():
+        async with broker() as kafka:
+            answer = await ask(kafka.address, Api.JOIN_GROUP, 3, **join("g", "connect"))
+            assert answer.error_code == 0
+            assert kafka.traces() == {}
+            with pytest.raises(InputError, match=r"a group that somebody joined \(none yet\)"):
+                kafka.trace("g")
+
+    run(work())
+
+
+def test_a_member_that_says_nothing_readable_is_recorded_without_topics():
+    async def work():
+        async with broker() as kafka:
+            answer = await ask(kafka.address, Api.JOIN_GROUP, 3, **join("g", "consumer"))
+            (started,) = events(kafka.trace("g"), ev.MemberStarted)
+            assert (started.client, started.topics) == ("them", [])
+            assert events(kafka.trace("g"), ev.Joined)[0].member_id == answer.member_id
+
+    run(work())
+
+
+def test_groups_are_recorded_apart():
+    async def work():
+        async with broker() as kafka, named(kafka, "a") as a, named(kafka, "b", group_id="h") as b:
+            await settled(a)
+            await settled(b)
+            assert list(kafka.traces()) == ["g", "h"]
+            assert {group: set(owners(trace)) for group, trace in kafka.traces().items()} == {
+                "g": {"a"},
+                "h": {"b"},
+            }
+
+    run(work())
+
+
+def test_after_so_many_events_no_more_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(recorder, "MOST_EVENTS", 5)
+
+    async def work():
+        async with broker() as kafka, named(kafka, "a") as a:
+            await settled(a)
+            trace = kafka.trace("g")
+            assert len(trace.events) == 7
+            check(trace, tmp_path)
+
+    run(work())
+
+
+# --- brokers that were there before
+
+
+def test_members_of_before_a_restart_keep_their_names(tmp_path):
+    async def work():
+        options = {"data_dir": tmp_path / "data"}
+        async with broker(**options) as kafka:
+            port = int(kafka.address.split(":")[1])
+            a, b = named(kafka, "a"), named(kafka, "b", seed=2)
+            await a.start()
+            await b.start()
+            await settled(a, b)
+        async with broker(port=port, **options) as kafka, named(kafka, "c", seed=3) as c:
+            await settled(a, b, c)
+            trace = kafka.trace("g")
+            assert owners(trace) == by_the_members(a, b, c)
+            check(trace, tmp_path)
+            await a.close()
+            await b.close()
+
+    run(work())

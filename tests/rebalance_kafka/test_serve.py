@@ -1,0 +1,190 @@
+"""``rebalance-lab serve`` as a process: what it prints, how it ends, and what it cannot do."""
+
+import asyncio
+import json
+import socket
+
+import pytest
+
+from coordinator_core.protocol.error_codes import ErrorCode
+from rebalance_kafka.wire.apis import Api, decode_response, from_ms
+from tests.coordinator_core.cli.commands import in_a_process
+from tests.rebalance_kafka.damage import request
+from tests.rebalance_kafka.served import Served
+from tests.rebalance_kafka.stand import Line, within
+
+pytest.importorskip("resource", reason="SIGTERM is for systems that have it")
+
+QUICK = ("--set", "group.initial.rebalance.delay.ms=0")
+
+
+def talking(served, talk):
+    """What a client gets from a process."""
+
+    async def talked():
+        line = await Line.to(served.address())
+        answer = await talk(line)
+        await line.close()
+        return answer
+
+    return asyncio.run(talked())
+
+
+async def join(line, group="g"):
+    return await line.ask(Api.JOIN_GROUP, 3, group_id=group)
+
+
+def the_error(answer):
+    """One line, nothing on stdout, status 2."""
+    assert (answer.returncode, answer.stdout) == (2, b"")
+    (line,) = answer.stderr.decode().splitlines()
+    assert line.startswith("error: ")
+    return line
+
+
+@pytest.mark.parametrize("stop", ["terminate", "interrupt"])
+def test_the_address_is_all_that_is_on_stdout_and_the_status_is_0(stop):
+    with Served("--topic", "orders=3") as served:
+        metadata = talking(served, lambda line: line.ask(Api.METADATA, 9, topics=None))
+        assert [(topic.name, len(topic.partitions)) for topic in metadata.topics] == [("orders", 3)]
+        getattr(served, stop)()
+        assert served.ended() == (0, "", "stopping ...\n")
+
+
+def test_port_0_picks_one_on_the_host_that_was_given():
+    with Served(listen="127.0.0.1:0") as served:
+        host, port = served.address().split(":")
+        assert host == "127.0.0.1"
+        assert int(port) > 0
+
+
+def test_what_is_under_way_is_answered_before_the_end():
+    """A Fetch that waits for records, on a connection that has another request behind it."""
+
+    async def asked(line):
+        line.writer.write(request(Api.FETCH, 9, topics=(), min_bytes=1, max_wait=from_ms(1)))
+        await within(line.frame())
+        waits = {"topic": "orders", "partitions": ({"partition": 0, "fetch_offset": 0},)}
+        waits["partitions"][0]["partition_max_bytes"] = 1_000
+        line.writer.write(request(Api.FETCH, 9, topics=(waits,), max_wait=from_ms(1_000)))
+        beside = await Line.to("{}:{}".format(*line.writer.get_extra_info("peername")))
+        await beside.ask(Api.METADATA, 9)  # the Fetch has come by now, most likely
+        served.terminate()
+        correlation, answer = decode_response(Api.FETCH, 9, await within(line.frame()))
+        assert correlation == 7
+        assert answer.responses[0].partitions[0].error_code == 0
+        assert await line.rest() == b""
+        assert await beside.rest() == b""
+        await beside.close()
+
+    with Served("--topic", "orders=1") as served:
+        talking(served, asked)
+        assert served.ended()[0] == 0
+
+
+def test_a_client_that_waits_for_ever_does_not_keep_it_from_ending():
+    async def parked(line):
+        joined = await join(line)
+        other = await Line.to("{}:{}".format(*line.writer.get_extra_info("peername")))
+        other.writer.write(request(Api.JOIN_GROUP, 3, group_id="g", rebalance_timeout=from_ms(600_000)))
+        again = {"group_id": "g", "member_id": joined.member_id, "generation_id": 1}
+
+        async def in_a_round():
+            return (await line.ask(Api.HEARTBEAT, 3, **again)).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+        while not await in_a_round():
+            pass
+        served.terminate()
+        assert await other.rest() == b""
+        await other.close()
+
+    with Served(*QUICK) as served:
+        talking(served, parked)
+        assert served.ended()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("groups", "names"),
+    [
+        (("g",), ["trace.json"]),
+        (("a/b", "a_b", ".."), ["trace.json...", "trace.json.a%2Fb", "trace.json.a_b"]),
+        (("x" * 300, "y"), ["trace.json." + "x" * 100 + "-{}", "trace.json.y"]),
+    ],
+)
+def test_the_trace_is_written_at_the_end(tmp_path, groups, names):
+    async def joined(line):
+        for group in groups:
+            await join(line, group)
+
+    with Served(*QUICK, "--assignor-trace", tmp_path / "trace.json") as served:
+        talking(served, joined)
+        served.terminate()
+        assert served.ended()[0] == 0
+    written = sorted(tmp_path.iterdir())
+    assert len(written) == len(names)
+    for path, name in zip(written, names, strict=True):
+        before, _, _ = name.partition("{}")
+        assert path.name.startswith(before)
+        first, *_ = path.read_bytes().splitlines()
+        assert json.loads(first)
+
+
+def test_what_clients_did_wrong_is_told_on_stderr():
+    async def wrong(line):
+        line.writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        return await line.rest()
+
+    with Served() as served:
+        assert talking(served, wrong) == b""
+        served.terminate()
+        status, out, err = served.ended()
+    assert (status, out) == (0, "")
+    assert err.splitlines() == [
+        "a connection is closed: a frame of 1,195,725,856 bytes, expected 104,857,600 at most",
+        "stopping ...",
+    ]
+
+
+# --- what cannot be
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--listen", "nowhere"), "--listen"),
+        (("--listen", "127.0.0.1:70000"), "HOST:PORT"),
+        (("--listen", "127.0.0.1:0", "--topic", "orders=none"), "NAME=PARTITIONS"),
+        (("--listen", "127.0.0.1:0", "--topic", "or ders=1"), "or ders"),
+        (("--listen", "127.0.0.1:0", "--topic", "orders=1000000"), "1000000 partitions"),
+        (("--listen", "127.0.0.1:0", "--set", "group.max.size"), "NAME=NUMBER"),
+        (("--listen", "127.0.0.1:0", "--set", "group.max.sise=5"), "group.max.sise"),
+        (("--listen", "127.0.0.1:0", "--assignor-trace", "/nowhere/at/all/trace"), "cannot be written"),
+        (("--listen", "127.0.0.1:0", "--data-dir", "/dev/null/data"), "a folder to write to"),
+        (("--listen", "192.0.2.1:9092"), "an address to listen on"),
+    ],
+)
+def test_wrong_options_are_one_error(options, said):
+    assert said in the_error(in_a_process("serve", *options))
+
+
+def test_a_second_process_on_the_same_folder_is_one_error(tmp_path):
+    with Served("--data-dir", tmp_path) as first:
+        first.address()
+        second = in_a_process("serve", "--listen", "127.0.0.1:0", "--data-dir", tmp_path)
+        assert "a broker's data that no other process uses" in the_error(second)
+        first.terminate()
+        assert first.ended()[0] == 0
+    with Served("--data-dir", tmp_path) as next_one:
+        next_one.address()
+
+
+def test_an_address_in_use_is_one_error():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        host, port = taken.getsockname()
+        assert f"{host}:{port}" in the_error(in_a_process("serve", "--listen", f"{host}:{port}"))
+
+
+def test_a_file_that_is_no_store_is_one_error(tmp_path):
+    (tmp_path / "broker.sqlite").write_bytes(b"something else entirely, and longer than nothing" * 100)
+    second = in_a_process("serve", "--listen", "127.0.0.1:0", "--data-dir", tmp_path)
+    assert "broker.sqlite" in the_error(second)

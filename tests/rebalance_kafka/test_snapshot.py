@@ -1,0 +1,364 @@
+"""Snapshots of live groups of our consumers: what they say, and that the scenario in them loads and runs."""
+
+import asyncio
+import json
+
+import pytest
+import yaml
+
+from coordinator_core import events as ev
+from coordinator_core.errors import InputError
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.registry import default_registry
+from coordinator_core.simulation.run import simulate
+from coordinator_core.simulation.scenario import parse_scenario
+from coordinator_core.simulation.scenario_files import load_scenario_text
+from rebalance_kafka import snapshot as snapshots
+from rebalance_kafka.addresses import places_of
+from rebalance_kafka.commands.snapshot import _row, _yaml
+from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.snapshot import snapshot
+from rebalance_spark.sources import workload_row
+from tests.rebalance_kafka.frames import their_class
+from tests.rebalance_kafka.live import Api, ask, broker, member, polled, produce, run, settled, values
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def named(kafka, name, *topics, **options):
+    settings = {"client.id": name} | options.pop("settings", {})
+    return member(kafka, *topics, settings=settings, **options)
+
+
+async def taken(kafka, group="g", **options):
+    async with Asking(places_of(kafka.address, "here")) as asking:
+        return await snapshot(asking, group, **options)
+
+
+def owned(scenario):
+    return {
+        each["id"]: {(topic, n) for topic, numbers in each["owned"].items() for n in numbers}
+        for each in scenario["members"]
+    }
+
+
+def check(shot):
+    """Its scenario loads, as it is and written down, and runs with the owners of the group."""
+    scenario = load_scenario_text(_yaml(shot), "snapshot.yaml")
+    assert parse_scenario(json.loads(json.dumps(shot.scenario)), where="snapshot") == scenario
+    row = workload_row("line", json.dumps(_row(shot)))
+    assert row["scenario_id"] == shot.group_id
+    assert load_scenario_text(row["scenario"], "row.json") == scenario
+    trace = simulate(scenario, shot.strategy, default_registry())
+    begun = {}
+    for each in trace.events:
+        if isinstance(each.event, ev.Assigned) and each.at_ms == 0:
+            begun[each.event.client] = {(t, n) for t, ns in each.event.owned.items() for n in ns}
+    assert begun == owned(shot.scenario)
+    return scenario
+
+
+# --- what it says
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_members_and_what_they_own_are_told_as_the_members_say(strategy):
+    async def work():
+        async with (
+            broker({"t": 4, "u": 2}) as kafka,
+            named(kafka, "a", "t", "u", strategy=strategy) as a,
+            named(kafka, "b", "t", strategy=strategy) as b,
+        ):
+            await settled(a, b, partitions=6)
+            shot = await taken(kafka)
+            assert (shot.group_id, shot.strategy) == ("g", strategy)
+            assert shot.scenario["name"] == "g"
+            assert shot.scenario["topics"] == {"t": {"partitions": 4}, "u": {"partitions": 2}}
+            assert {each["id"]: each["topics"] for each in shot.scenario["members"]} == {
+                "a": ["t", "u"],
+                "b": ["t"],
+            }
+            assert owned(shot.scenario) == {"a": set(a.assignment), "b": set(b.assignment)}
+            check(shot)
+
+    run(work())
+
+
+def test_one_leaves_and_another_joins_in_what_follows():
+    async def work():
+        async with broker() as kafka, named(kafka, "new") as a:
+            await settled(a)
+            assert (await taken(kafka)).scenario["events"] == [
+                {"at": "3m", "join": {"id": "new1", "topics": ["t"]}}
+            ]
+            async with named(kafka, "b") as b:
+                await settled(a, b)
+                shot = await taken(kafka)
+                leave, join = shot.scenario["events"]
+                assert leave == {"at": "1m", "leave": shot.scenario["members"][-1]["id"]}
+                assert join["at"] == "3m"
+                check(shot)
+
+    run(work())
+
+
+def test_racks_and_instance_ids_are_told():
+    async def work():
+        settings = {"group.instance.id": "ada", "client.rack": "east"}
+        async with broker() as kafka, named(kafka, "a", settings=settings) as a:
+            await settled(a)
+            shot = await taken(kafka)
+            (told,) = shot.scenario["members"]
+            assert (told["id"], told["instance_id"], told["rack"]) == ("ada", "ada", "east")
+            check(shot)
+
+    run(work())
+
+
+def test_client_ids_that_several_have_are_numbered():
+    async def work():
+        async with (
+            broker() as kafka,
+            named(kafka, "a", seed=1) as one,
+            named(kafka, "a", seed=2) as two,
+            named(kafka, "a-0", seed=3) as three,
+        ):
+            await settled(one, two, three)
+            shot = await taken(kafka)
+            assert {each["id"] for each in shot.scenario["members"]} == {"a-0", "a-1", "a-2"}
+            by_id = owned(shot.scenario)
+            assert by_id["a-0"] == set(three.assignment)
+            assert sorted((by_id["a-1"], by_id["a-2"]), key=sorted) == sorted(
+                (set(one.assignment), set(two.assignment)), key=sorted
+            )
+            check(shot)
+
+    run(work())
+
+
+def test_an_instance_id_may_be_anothers_client_id():
+    async def work():
+        async with (
+            broker() as kafka,
+            named(kafka, "a") as one,
+            named(kafka, "x", settings={"group.instance.id": "a"}) as other,
+        ):
+            await settled(one, other)
+            shot = await taken(kafka)
+            assert {each["id"] for each in shot.scenario["members"]} == {"a-0", "a-1"}
+            check(shot)
+
+    run(work())
+
+
+# --- lag and rates
+
+
+def test_what_waits_is_what_was_not_committed():
+    async def work():
+        async with broker({"t": 2, "u": 1}) as kafka, named(kafka, "a", "t", "u") as a:
+            await produce(kafka.address, 0, *(b"%d" % n for n in range(5)))
+            await produce(kafka.address, 1, b"0", b"1")
+            await values(a, 7)
+            await a.commit({T0: 3})
+            shot = await taken(kafka)
+            assert shot.scenario["topics"] == {
+                "t": {"partitions": 2, "backlog": [2, 2]},
+                "u": {"partitions": 1},
+            }
+            scenario = check(shot)
+            assert scenario.topics["t"].backlog == (2, 2)
+
+    run(work())
+
+
+@pytest.fixture
+def window(monkeypatch):
+    """The snapshot's window is whatever a test puts there."""
+
+    class Window:
+        happens = None
+
+        async def sleep(self, seconds):
+            assert seconds == 10.0
+            await self.happens()
+
+    window = Window()
+    doubled = type("asyncio", (), {"sleep": window.sleep, "get_running_loop": asyncio.get_running_loop})
+    monkeypatch.setattr(snapshots, "asyncio", doubled)
+    return window
+
+
+def test_rates_are_what_came_in_the_window(window):
+    async def work():
+        async with broker({"t": 2}) as kafka, named(kafka, "a") as a:
+            await settled(a, partitions=2)
+
+            async def happens():
+                await produce(kafka.address, 0, *(b"x" for _ in range(25)))
+
+            window.happens = happens
+            shot = await taken(kafka, window_seconds=10.0)
+            assert shot.scenario["topics"]["t"]["rates"] == [2.5, 0.0]
+            assert shot.scenario["topics"]["t"]["backlog"] == [25, 0]
+            assert "process_rate" not in shot.scenario["members"][0]
+            check(shot)
+
+    run(work())
+
+
+def test_a_member_that_was_busy_all_the_time_has_a_process_rate(window):
+    async def work():
+        async with broker({"t": 2}) as kafka, named(kafka, "a") as a:
+            await produce(kafka.address, 0, *(b"x" for _ in range(20)))
+            await produce(kafka.address, 1, *(b"x" for _ in range(20)))
+            await values(a, 40)
+            await a.commit({T0: 1, T1: 1})
+
+            async def happens():
+                await a.commit({T0: 9, T1: 13})
+
+            window.happens = happens
+            shot = await taken(kafka, window_seconds=10.0)
+            (told,) = shot.scenario["members"]
+            assert told["process_rate"] == 2.0
+            assert shot.scenario["events"][-1]["join"]["process_rate"] == 2.0
+            check(shot)
+
+    run(work())
+
+
+def test_a_member_that_waited_for_records_has_none(window):
+    async def work():
+        async with broker({"t": 1}) as kafka, named(kafka, "a") as a:
+            await produce(kafka.address, 0, b"x")
+            await values(a, 1)
+            await a.commit({T0: 0})
+
+            async def happens():
+                await produce(kafka.address, 0, b"y", b"z")
+                await a.commit({T0: 3})
+
+            window.happens = happens
+            shot = await taken(kafka, window_seconds=10.0)
+            assert "process_rate" not in shot.scenario["members"][0]
+
+    run(work())
+
+
+# --- groups that cannot be taken
+
+
+@pytest.mark.parametrize(("group", "state"), [("nobody", "Dead"), ("g", "Empty")])
+def test_a_group_without_members_is_refused(group, state):
+    async def work():
+        async with broker() as kafka:
+            async with member(kafka) as a:
+                await settled(a)
+            with pytest.raises(
+                InputError, match=f"group {group}: found state {state}, expected a group with"
+            ):
+                await taken(kafka, group)
+
+    run(work())
+
+
+def join(group_id, protocol_type, timeout_ms=10_000):
+    cls = their_class(Api.JOIN_GROUP, "Request")
+    return {
+        "group_id": group_id,
+        "session_timeout_ms": timeout_ms,
+        "rebalance_timeout_ms": timeout_ms,
+        "member_id": "",
+        "protocol_type": protocol_type,
+        "protocols": [cls.JoinGroupRequestProtocol(name="range", metadata=b"")],
+    }
+
+
+def test_a_group_of_another_type_is_refused():
+    async def work():
+        async with broker() as kafka:
+            await ask(kafka.address, Api.JOIN_GROUP, 3, **join("connectors", "connect"))
+            with pytest.raises(InputError, match="found one of type 'connect', expected a consumer group"):
+                await taken(kafka, "connectors")
+
+    run(work())
+
+
+def test_a_group_whose_members_say_nothing_readable_is_refused(monkeypatch):
+    described = m.DescribedMember("x-1", None, "x", "/here", b"!", b"")
+    group = m.DescribedGroup(
+        error=ErrorCode.NONE,
+        group_id="g",
+        state="Stable",
+        protocol_type="consumer",
+        protocol_name="range",
+        members=(described,),
+    )
+
+    class Answering:
+        async def describe(self, group_id):
+            return group
+
+    with pytest.raises(Exception, match="member x-1"):
+        asyncio.run(snapshot(Answering(), "g"))
+
+
+def test_a_group_in_a_rebalance_is_waited_for(monkeypatch):
+    monkeypatch.setattr(snapshots, "LOOK_AGAIN_SECONDS", 0.01)
+
+    async def work():
+        async with broker() as kafka, named(kafka, "a") as a, named(kafka, "b") as b:
+            await settled(a)
+            async with Asking(places_of(kafka.address, "here")) as asking:
+                while (await asking.describe("g")).state != "PreparingRebalance":
+                    await b.poll(0.02)  # and a does not, without which nothing goes on
+                seen = asyncio.create_task(snapshot(asking, "g"))
+                assert (await asking.describe("g")).state == "PreparingRebalance"
+                assert not seen.done()
+                await polled(a, b, until=lambda _: seen.done())
+            assert {each["id"] for each in seen.result().scenario["members"]} == {"a", "b"}
+
+    run(work())
+
+
+def test_a_rebalance_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(snapshots, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(snapshots, "SETTLE_SECONDS", 0.05)
+
+    async def work():
+        async with broker() as kafka:
+            await ask(kafka.address, Api.JOIN_GROUP, 3, **join("g", "consumer", timeout_ms=100_000))
+            with pytest.raises(InputError, match="state CompletingRebalance"):
+                await taken(kafka)
+
+    run(work())
+
+
+def test_subscriptions_to_topics_that_there_are_not_are_left_out():
+    async def work():
+        async with broker({"t": 2}) as kafka, named(kafka, "a", "t", "missing") as a:
+            async with named(kafka, "b", "missing") as b:
+                await polled(a, b, until=lambda _: len(a.assignment) == 2 and b.generation == a.generation)
+                shot = await taken(kafka)
+                assert owned(shot.scenario) == {"a": {("t", 0), ("t", 1)}}
+                assert shot.scenario["members"][0]["topics"] == ["t"]
+                check(shot)
+            a.subscribe("missing")
+            await polled(a, until=lambda _: not a.assignment and a.state.value == "stable")
+            with pytest.raises(InputError, match="a topic that exists"):
+                await taken(kafka)
+
+    run(work())
+
+
+# --- the command
+
+
+def test_the_head_names_the_group_and_its_strategy():
+    shot = snapshots.Snapshot("g", "range", {"name": "g"})
+    assert _yaml(shot) == "# Group g, which runs range.\n{name: g}\n"
+    assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
+    assert _row(shot) == {"scenario_id": "g", "strategy": "range", "scenario": '{"name": "g"}'}

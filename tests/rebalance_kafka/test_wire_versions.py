@@ -1,0 +1,135 @@
+"""What every frame begins with, which versions both sides speak, and how a client learns of them."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode as Wire
+
+from coordinator_core.errors import ProtocolError
+from rebalance_kafka.broker.data import api_versions
+from rebalance_kafka.wire.apis import (
+    VERSIONS,
+    Api,
+    Head,
+    common_version,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    from_ms,
+    head_of,
+    in_ms,
+    is_served,
+)
+from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_frame
+from tests.rebalance_kafka.live import broker, run, said
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+TIMES = st.integers(0, 2**31 - 1)
+
+# --- ApiVersions (KIP-511)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_what_is_served_is_told_under_a_header_of_version_0(version):
+    assert load_response_schema(Api.API_VERSIONS, version).__header_schema__.__version__ == 0
+    frame = encode_response(Api.API_VERSIONS, version, 7, api_versions())
+    assert frame[4:10] == b"\0\0\0\7\0\0"
+    theirs = read_by_them(Api.API_VERSIONS, version, "Response", frame)
+    told = {each.api_key: (each.min_version, each.max_version) for each in theirs.api_keys}
+    assert told == {int(api): versions for api, versions in VERSIONS.items()}
+
+
+def test_every_other_flexible_answer_has_tags_in_its_header():
+    for api, version in EVERY_VERSION:
+        schema = load_response_schema(api, version)
+        flexible = schema.__flexible__ and api is not Api.API_VERSIONS
+        assert schema.__header_schema__.__version__ == (1 if flexible else 0), (api, version)
+
+
+@pytest.mark.parametrize("version", [4, 99, -1])
+def test_a_version_of_it_that_is_not_served_is_answered_in_version_0(version):
+    """KIP-511: the client knows nothing yet, so the answer is in words that every client knows."""
+    packed = Api.API_VERSIONS.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True)
+    frame = packed + b"\0\0\0\7" + b"\0\4them" + b"whatever that version has"
+
+    async def work():
+        async with broker() as kafka:
+            host, port = kafka.address.split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            told = await said(reader, writer, Api.API_VERSIONS, 0, frame)
+            assert (told.header.correlation_id, Wire(told.error_code)) == (7, Wire.unsupported_version)
+            assert {each.api_key for each in told.api_keys} == set(VERSIONS)
+            asked = their_frame(Api.API_VERSIONS, 3, client_software_name="x", client_software_version="1")
+            assert (await said(reader, writer, Api.API_VERSIONS, 3, asked)).error_code == 0
+            writer.close()
+
+    run(work())
+
+
+# --- heads
+
+
+@given(key=st.integers(-(2**15), 2**15 - 1), version=st.integers(-(2**15), 2**15 - 1), number=INT32)
+def test_the_first_eight_bytes_are_always_the_head(key, version, number):
+    packed = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
+    head = head_of(packed + number.to_bytes(4, "big", signed=True) + b"whatever follows")
+    assert head == Head(key, version, number)
+    lowest, highest = VERSIONS.get(key, (0, -1))
+    assert is_served(head) == (lowest <= version <= highest)
+
+
+def test_a_request_that_is_too_short_for_a_head_is_none():
+    with pytest.raises(ProtocolError, match="7 bytes, expected 8 or more"):
+        head_of(b"\0" * 7)
+
+
+@pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
+def test_a_request_that_is_cut_off_is_none(api, version):
+    frame = their_frame(api, version)
+    with pytest.raises(ProtocolError, match=f"{api.name} v{version}"):
+        decode_request(frame[:-1], head_of(frame))
+
+
+def test_an_answer_that_is_cut_off_is_none():
+    frame = encode_response(Api.HEARTBEAT, 4, 7, {"error_code": Wire.none})[4:]
+    with pytest.raises(ProtocolError, match="answer to HEARTBEAT v4"):
+        decode_response(Api.HEARTBEAT, 4, frame[:-1])
+
+
+def test_a_client_without_an_id_has_an_empty_one():
+    frame = encode_request(Api.LIST_GROUPS, 4, 7, None, {"states_filter": ()})
+    assert decode_request(frame[4:], head_of(frame[4:])).client_id == ""
+
+
+def test_what_a_version_needs_must_be_said():
+    with pytest.raises(TypeError, match="HeartbeatRequest v0 without group_id"):
+        encode_request(Api.HEARTBEAT, 0, 7, "us", {"generation_id": 1, "member_id": "a"})
+
+
+# --- versions that both sides speak
+
+
+@given(least=st.integers(0, 15), more=st.integers(0, 15), api=st.sampled_from(Api))
+def test_the_common_version_is_the_newest_that_both_speak(least, more, api):
+    ours = set(range(VERSIONS[api][0], VERSIONS[api][1] + 1))
+    theirs = set(range(least, least + more + 1))
+    offered = {int(api): (least, least + more)}
+    if ours & theirs:
+        assert common_version(api, offered) == max(ours & theirs)
+    else:
+        with pytest.raises(ProtocolError, match=f"offers {api.name} in versions {least} to"):
+            common_version(api, offered)
+
+
+def test_an_api_that_they_do_not_offer_has_no_common_version():
+    with pytest.raises(ProtocolError, match="does not offer FETCH"):
+        common_version(Api.FETCH, {0: (0, 9)})
+
+
+@given(TIMES)
+def test_times_are_the_same_in_milliseconds(time_ms):
+    assert in_ms(from_ms(time_ms)) == time_ms
