@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from traceback import format_exception
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -111,7 +112,7 @@ class Stand:
     def __init__(self, *, neighbour: bool = True, **options: Any) -> None:
         self.loop = asyncio.new_event_loop()
         self.wrong: list[str] = []
-        self.loop.set_exception_handler(lambda _, context: self.wrong.append(str(context)))
+        self.loop.set_exception_handler(lambda _, context: self.wrong.append(_told(context)))
         self.broker = EmbeddedBroker({TOPIC: 3}, settings=SETTINGS, **{"seed": 1, **options})
         self._has_neighbour = neighbour
         self._neighbour: Neighbour | None = None
@@ -137,7 +138,7 @@ class Stand:
             logging.getLogger().removeHandler(self._complaints)
             self.loop.close()
         if kind is None:
-            assert self.wrong == [], self.wrong
+            assert self.wrong == [], "\n".join(self.wrong)
             assert self.broker.connections == 0
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -151,7 +152,7 @@ class Stand:
         for first in range(0, len(frames), AT_ONCE):
             await asyncio.gather(*(self._sent(frame) for frame in frames[first : first + AT_ONCE]))
             await self.neighbour_works()
-            assert self.wrong == [], self.wrong
+            assert self.wrong == [], "\n".join(self.wrong)
 
     async def _sent(self, frame: bytes) -> None:
         line = await Line.to(self.broker.address)
@@ -209,6 +210,12 @@ class _Errors(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._wrong.append(record.getMessage())
+
+
+def _told(context: Mapping[str, Any]) -> str:
+    """What the loop complains of, with its traceback."""
+    wrong = context.get("exception")
+    return context["message"] + ("" if wrong is None else "\n" + "".join(format_exception(wrong)))
 
 
 async def within(work: Awaitable[T]) -> T:

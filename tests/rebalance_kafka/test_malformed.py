@@ -139,6 +139,8 @@ def test_traces_are_kept_until_they_take_too_much_memory():
         figures = stand.figures()
         assert figures["trace bytes"] <= 20_000
         assert figures["traces"] == len(stand.broker.traces()) < 30
+        create(stand, made=1)  # which every group is told of
+        assert stand.figures()["trace bytes"] <= 20_000
         assert stand.broker.trace("neighbours").events  # somebody is still in it
 
 

@@ -164,7 +164,10 @@ class Recorder:
 
     def grown(self, topics: Mapping[str, int], now_ms: int) -> None:
         """Topics were made, or have more partitions than before."""
-        for group in self._groups.values():
+        for group_id in list(self._groups):
+            group = self._groups.get(group_id)
+            if group is None:
+                continue  # forgotten, to have room for what the others are told
             for topic, count in topics.items():
                 self._add(group, ev.PartitionsAdded(topic=topic, partitions=count), now_ms)
 
