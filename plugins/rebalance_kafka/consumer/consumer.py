@@ -290,7 +290,8 @@ class Consumer:
 async def _signalled(event: asyncio.Event, until: float) -> None:
     """Wait for an event, at most until a time, and take it back."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), max(0.0, until - monotonic()))
+        async with asyncio.timeout(max(0.0, until - monotonic())):
+            await event.wait()
     event.clear()
 
 
