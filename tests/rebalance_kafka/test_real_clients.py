@@ -1,4 +1,4 @@
-"""Groups of real clients on the embedded broker, each client in a process of its own.
+"""Groups of real clients, and of our own, on the embedded broker, each client in a process of its own.
 
 What they own is what each of them says; what they should own is worked out by the strategies of the registry
 from the ids of the members.
@@ -16,9 +16,9 @@ from tests.rebalance_kafka.peers.process import partitions
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
 
 TOPICS = {"invoices": 5, "orders": 7}
-KINDS = ("kafka-python", "aiokafka", "confluent", "kafkajs")
-COOPERATIVE = ("kafka-python", "confluent")
-STATIC = ("kafka-python", "aiokafka", "confluent")
+KINDS = ("kafka-python", "aiokafka", "confluent", "kafkajs", "rebalance-lab")
+COOPERATIVE = ("kafka-python", "confluent", "rebalance-lab")
+STATIC = ("kafka-python", "aiokafka", "confluent", "rebalance-lab")
 EAGER_STRATEGIES = ("range", "roundrobin")
 RECORDS = 60
 GONE = ("revoked", "lost")
@@ -133,6 +133,7 @@ def is_balanced(owners):
     [
         *(where_there_is(kind, kind, kind, name=kind) for kind in COOPERATIVE),
         where_there_is("kafka-python", "confluent", "kafka-python", "confluent"),
+        where_there_is("kafka-python", "rebalance-lab", "kafka-python", "rebalance-lab"),
     ],
 )
 def test_a_cooperative_group_takes_away_only_what_moves(stage, kinds):

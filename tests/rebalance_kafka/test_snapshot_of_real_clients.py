@@ -53,6 +53,6 @@ def test_a_snapshot_of_a_group_of_all_kinds_is_compared(tmp_path, kinds):
         "compare", tmp_path / "shop.yaml", "-s", "range", "-s", "cooperative-sticky", "--format", "json"
     )
     assert status == 0
-    figures = json.loads(table)["strategies"]
+    figures = {each["strategy"]: each["metrics"] for each in json.loads(table)["strategies"]}
     assert figures["cooperative-sticky"]["avoidable_moves"] == 0
     assert figures["range"]["moved_partitions"] > figures["cooperative-sticky"]["moved_partitions"]

@@ -28,6 +28,7 @@ PYTHON_MODULES = {
     "kafka-python": "kafka",
     "aiokafka": "aiokafka",
     "confluent": "confluent_kafka",
+    "rebalance-lab": "rebalance_kafka",
     "kafka-python-tool": "kafka",
     "confluent-tool": "confluent_kafka",
 }

@@ -1,0 +1,22 @@
+"""Event loops of their own for these tests, whatever else runs in the same process."""
+
+from asyncio import events
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Here without the mark that a browser of other tests leaves: Playwright's loop counts as running in
+    this thread, while it sleeps in a greenlet until the browser is used again."""
+    if not item.path.is_relative_to(HERE):
+        return (yield)
+    kept = events._get_running_loop()
+    events._set_running_loop(None)
+    try:
+        return (yield)
+    finally:
+        events._set_running_loop(kept)
