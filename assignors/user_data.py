@@ -43,7 +43,8 @@ def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
             if length < 0 or count < 0:
                 return None
             at += length + _NUMBER.size
-            owned[topic] = np.frombuffer(data, dtype=">i4", count=count, offset=at).astype(np.int32)
+            numbers = np.frombuffer(data, dtype=">i4", count=count, offset=at).astype(np.int32)
+            owned[topic] = np.concatenate((owned[topic], numbers)) if topic in owned else numbers
             at += 4 * count
         (generation,) = _NUMBER.unpack_from(data, at)
     except (struct.error, ValueError):

@@ -165,7 +165,12 @@ class _Reader:
         return None if size < 0 else self._take(size)
 
     def topic_partitions(self) -> dict[str, Int32Array]:
-        return {self.string(): self._numbers() for _ in range(self.count())}
+        """A topic may come more than once, as from librdkafka's sticky leader."""
+        found: dict[str, Int32Array] = {}
+        for _ in range(self.count()):
+            topic, numbers = self.string(), self._numbers()
+            found[topic] = np.concatenate((found[topic], numbers)) if topic in found else numbers
+        return found
 
     def _numbers(self) -> Int32Array:
         return np.frombuffer(self._take(4 * self.count()), dtype=">i4").astype(np.int32)

@@ -52,6 +52,12 @@ def test_anything_shorter_is_something_else():
     assert decode_ownership(BYTES[:-4]) is None  # version 0, which has no generation
 
 
+def test_a_topic_may_come_more_than_once():
+    """As lists that are not sorted by topic are written."""
+    data = bytes.fromhex("00000002 000161 00000001 00000004 000161 00000001 00000000 00000007")
+    assert decode_ownership(data) == (partitions("a:4,0"), 7)
+
+
 @given(st.binary(max_size=40))
 def test_what_comes_after_is_not_looked_at(tail):
     assert decode_ownership(BYTES + tail) == (partitions("a:1,3 ü:0"), 7)

@@ -133,7 +133,7 @@ def is_balanced(owners):
     [
         *(where_there_is(kind, kind, kind, name=kind) for kind in COOPERATIVE),
         where_there_is("kafka-python", "confluent", "kafka-python", "confluent"),
-        where_there_is("kafka-python", "rebalance-lab", "kafka-python", "rebalance-lab"),
+        where_there_is("kafka-python", "confluent", "rebalance-lab", "kafka-python", "confluent"),
     ],
 )
 def test_a_cooperative_group_takes_away_only_what_moves(stage, kinds):

@@ -59,6 +59,21 @@ def test_a_subscription_comes_back_as_far_as_its_version_goes(subscription, vers
     )
 
 
+def test_a_topic_may_come_more_than_once():
+    """A librdkafka leader writes what a member keeps and what it is given anew under the same topic twice."""
+    data = bytes.fromhex(
+        "0000 00000003"
+        "0001 74 00000001 00000004"
+        "0001 75 00000001 00000000"
+        "0001 74 00000002 00000000 00000002"
+        "00000000"
+    )
+    owned_, _ = decode_assignment(data)
+    assert list(owned_) == [("t", 4), ("t", 0), ("t", 2), ("u", 0)]
+    kafka = ConsumerProtocolAssignment.decode(data)
+    assert sorted((t, p) for t, ps in kafka.assigned_partitions for p in ps) == sorted(owned_)
+
+
 @given(owned, user_data, versions)
 def test_an_assignment_comes_back(partitions, data, version):
     """PROTOCOL 9.6."""
