@@ -154,7 +154,6 @@ def test_a_request_of_the_core_means_the_same_to_the_broker(api, version, data):
     request = data.draw(REQUESTS[api])
     came = taken_in(frame_of(request, version))
     assert came[:4] == (api, version, 7, "us")
-    assert served.is_group_api(came.api)
     assert served.core_request(came) == request_as_of(request, version)
 
 

@@ -88,7 +88,6 @@ class EmbeddedBroker:
         self._store: Store | None = None
         self._node: Node | None = None
         self._recorder: Recorder | None = None
-        self._topics: Topics | None = None
         self._emptied = asyncio.Event()
 
     # --- its life
@@ -99,9 +98,7 @@ class EmbeddedBroker:
         store = self._store = Store(self._folder)
         try:
             store.compact()
-            topics = self._topics = Topics(
-                store, most_bytes=self._most_record_bytes, most_partitions=self._most_partitions
-            )
+            topics = Topics(store, most_bytes=self._most_record_bytes, most_partitions=self._most_partitions)
             recorder = self._recorder = Recorder(topics, most_bytes=self._most_trace_bytes)
             data = Data(topics, store, node=NODE, cluster_id="rebalance-lab", partitions=self._auto_create)
             self._make_wanted(topics)

@@ -16,7 +16,6 @@ MOST_PROTOCOLS = 100
 GROUP_BYTES, MEMBER_BYTES, OFFSET_BYTES = 2_000, 2_000, 500
 """About what each takes beside the texts in it."""
 
-
 COUNTING = 0.1
 """The share of the time that may be spent on it."""
 

@@ -29,11 +29,6 @@ def answer_values(request: Request, response: m.Response) -> Values:
     return values
 
 
-def is_group_api(api: Api) -> bool:
-    """Whether the coordinator answers it, in a request of one group or several."""
-    return api in _REQUESTS
-
-
 # --- requests
 
 
