@@ -180,10 +180,10 @@ class Stand:
     def figures(self) -> dict[str, int]:
         """How much there is of everything that requests leave behind."""
         broker = self.broker
-        node, topics, recorder = broker._node, broker._topics, broker._recorder
+        node, recorder = broker._node, broker._recorder
         assert node is not None
-        assert topics is not None
         assert recorder is not None
+        topics = recorder._topics
         gc.collect()
         return {
             "connections": broker.connections,
