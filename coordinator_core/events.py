@@ -18,14 +18,15 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="typ
 # --- emitted by the simulation: what was done to the group from outside
 
 
-class RunStarted(_Event, frozen=True):
-    """The first event of every trace."""
+class RunStarted(_Event, frozen=True, omit_defaults=True):
+    """The first event of every trace. ``racks``: per partition, where its replicas are, if that is known."""
 
     scenario: str
     strategy: str
     seed: int
     duration_ms: int
     topics: dict[str, int]
+    racks: dict[str, tuple[tuple[str, ...], ...]] = {}
 
 
 class RunEnded(_Event, frozen=True):

@@ -103,7 +103,7 @@ def print_comparison(comparison: Comparison) -> None:
     console = stdout()
     console.print(Text.assemble((comparison.scenario, "bold"), f", seed {comparison.seed}"))
     names = list(comparison.figures)
-    room = console.width - max(len(metric.name) for metric in comparison.metrics)
+    room = console.width - max((len(metric.name) for metric in comparison.shown), default=0)
     while names:
         shown, width = [names.pop(0)], 0
         width = _column_width(comparison, shown[0])
@@ -125,7 +125,7 @@ def _table(comparison: Comparison, strategies: list[str]) -> Table:
     table.add_column("", no_wrap=True)
     for name in strategies:
         table.add_column(name, justify="right", no_wrap=True)
-    for metric in comparison.metrics:
+    for metric in comparison.shown:
         best = comparison.best(metric)
         cells = []
         for name in strategies:

@@ -201,13 +201,20 @@ class Client:
         *,
         metadata: str = "",
         callback: CommitCallback | None = None,
+        retry_until_ms: int | None = None,
         now_ms: int,
     ) -> ClientOutcome:
-        """Commit these offsets, or what was consumed; ``callback`` hears in a later poll how it went."""
+        """Commit these offsets, or what was consumed; ``callback`` hears in a later poll how it went.
+
+        Until ``retry_until_ms`` a commit that failed is sent again where that may help: while the
+        coordinator is unknown, not there, or loads its log.
+        """
         if offsets is None:
             offsets = self._offsets.all_consumed(now_ms=now_ms)
         self._coordinator.find(now_ms=now_ms)
-        self._offsets.commit_for_user(offsets, callback, now_ms=now_ms, metadata=metadata)
+        self._offsets.commit_for_user(
+            offsets, callback, now_ms=now_ms, metadata=metadata, retry_until_ms=retry_until_ms
+        )
         return self._finish(now_ms)
 
     def finish_commits(self, *, now_ms: int) -> ClientOutcome:
@@ -263,6 +270,7 @@ class Client:
             self._metadata.refresh(now_ms=now_ms)
             if self._subscriptions.mode.uses_coordinator:
                 self._coordinator.find(now_ms=now_ms)
+            self._offsets.send_again(now_ms=now_ms)
             if not self._closing.has_begun:
                 self._heartbeat.on_time(now_ms=now_ms)
         self._closing.go_on(now_ms=now_ms)
@@ -272,7 +280,7 @@ class Client:
         """When `on_deadline` wants to be called next, or None."""
         deadlines = [self._requests.next_deadline_ms(), self._closing.next_deadline_ms()]
         if self._core.failure is None and not self.closed:
-            deadlines.append(self._metadata.next_deadline_ms())
+            deadlines += [self._metadata.next_deadline_ms(), self._offsets.next_retry_ms()]
             if self._subscriptions.mode.uses_coordinator:
                 deadlines.append(self._coordinator.next_deadline_ms())
             if not self._closing.has_begun:

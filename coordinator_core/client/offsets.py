@@ -46,6 +46,7 @@ class Offsets:
         self._auto_due_ms: int | None = None
         self._auto_in_flight = False
         self._finished: list[tuple[CommitCallback, str]] = []
+        self._again: list[tuple[int, Callable[[int], None]]] = []
 
     def consumed(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> dict[TopicPartition, int]:
         """The offsets that may be committed now; partitions without a position are left out."""
@@ -117,15 +118,39 @@ class Offsets:
         *,
         now_ms: int,
         metadata: str,
+        retry_until_ms: int | None = None,
     ) -> None:
-        """A commit the application asked for; its callback runs in a later poll (PROTOCOL 9.3)."""
+        """A commit the application asked for; its callback runs in a later poll (PROTOCOL 9.3).
 
-        def done(result: CommitResult, at_ms: int) -> None:  # noqa: ARG001 - the interface's
+        Until ``retry_until_ms`` it is sent again where that may help.
+        """
+
+        def done(result: CommitResult, at_ms: int) -> None:
+            due_ms = at_ms + self._core.config.retry_backoff_ms
+            if result.retriable and retry_until_ms is not None and due_ms < retry_until_ms:
+                self._again.append((due_ms, send))
+                return
             self.say(len(offsets), result)
             if callback is not None:
                 self._finished.append((callback, result.error))
 
-        self.commit(offsets, done, now_ms=now_ms, metadata=metadata)
+        def send(at_ms: int) -> None:
+            self.commit(offsets, done, now_ms=at_ms, metadata=metadata)
+
+        send(now_ms)
+
+    def send_again(self, *, now_ms: int) -> None:
+        """Send the commits anew whose time has come."""
+        waiting, self._again = self._again, []
+        for due_ms, send in waiting:
+            if due_ms > now_ms:
+                self._again.append((due_ms, send))
+            else:
+                send(now_ms)
+
+    def next_retry_ms(self) -> int | None:
+        """When `send_again` has something to do."""
+        return min((due_ms for due_ms, _ in self._again), default=None)
 
     def run_callbacks(self) -> None:
         """Tell the application of the commits that are done."""

@@ -26,6 +26,11 @@ class Comparison:
     metrics: Sequence[MetricSpec]
     figures: Mapping[str, Mapping[str, float]]
 
+    @property
+    def shown(self) -> list[MetricSpec]:
+        """For tables: the metrics that some strategy has a figure of. Most scenarios know of no racks."""
+        return [m for m in self.metrics if not all(isnan(row[m.name]) for row in self.figures.values())]
+
     def best(self, metric: MetricSpec) -> float | None:
         """The best figure of a metric; None where all strategies are alike or none has one."""
         found = [row[metric.name] for row in self.figures.values() if not isnan(row[metric.name])]
@@ -94,7 +99,7 @@ def as_csv(comparison: Comparison) -> str:
 def as_html(comparison: Comparison) -> str:
     """A page with one table; the best figure of each row is bold."""
     head = "".join(f"<th scope=col>{escape(s)}</th>" for s in comparison.figures)
-    rows = "\n".join(_html_row(comparison, metric) for metric in comparison.metrics)
+    rows = "\n".join(_html_row(comparison, metric) for metric in comparison.shown)
     title = escape(comparison.scenario)
     style = (
         "body{font:15px system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"

@@ -46,7 +46,8 @@ class History:
     ``stable_ms``: each time the group became Stable; ``change_ms``: each change from outside;
     ``moved``: partitions assigned to another consumer than their last owner; ``stopped_partition_ms``:
     time in which a partition of a subscribed topic had no working owner, summed over partitions;
-    ``settled``: the assignments the group came to rest in; ``lags``: measures of the load, with times.
+    ``settled``: the assignments the group came to rest in; ``lags``: measures of the load, with times;
+    ``racks``: of every consumer that has one.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -60,6 +61,7 @@ class History:
         self.stopped_partition_ms = 0
         self.settled: list[Settled] = []
         self.lags: list[ev.LagMeasured] = []
+        self.racks: dict[str, str] = {}
         self.marks: list[Mark] = []
         self.spans: dict[TopicPartition, list[Span]] = {}
         self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
@@ -152,6 +154,8 @@ class History:
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_gone(event)
         self._consumers[event.client] = _Consumer(tuple(event.topics))
+        if event.rack:
+            self.racks[event.client] = event.rack
         self._wanted_topics = None
 
     def _member_gone(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:

@@ -196,6 +196,25 @@ def optimality_gap(history: History) -> float:
     return _gap(settled)
 
 
+def cross_rack_partitions(history: History) -> float:
+    """Partitions at the end whose owner has a rack, where they have no replica.
+
+    Those whose replicas' racks are unknown do not count; NaN where no owner or no partition has a rack.
+    """
+    settled = history.last_settled
+    replicas = history.started.racks
+    if settled is None or not replicas or not history.racks.keys() & settled.members.keys():
+        return nan
+    return sum(_is_elsewhere(tp, history.racks.get(owner), replicas) for tp, owner in settled.owners.items())
+
+
+def _is_elsewhere(
+    tp: TopicPartition, rack: str | None, replicas: Mapping[str, tuple[tuple[str, ...], ...]]
+) -> bool:
+    there = replicas.get(tp.topic, ())[tp.partition : tp.partition + 1]
+    return rack is not None and bool(there and there[0]) and rack not in there[0]
+
+
 @hookimpl
 def metrics() -> Iterable[MetricSpec]:
     """Metrics of this package."""
@@ -238,6 +257,13 @@ def metrics() -> Iterable[MetricSpec]:
             "",
             weighted_optimality_gap,
             doc="Heaviest member at the end, by records/s, against a lower bound.",
+            planned=True,
+        ),
+        MetricSpec(
+            "cross_rack_partitions",
+            "",
+            cross_rack_partitions,
+            doc="Owned at the end by a member in whose rack they have no replica.",
             planned=True,
         ),
     ]

@@ -6,7 +6,7 @@ their logs; the failed broker comes back at that moment, without memory and lead
 Data partitions are not simulated: any live broker leads them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from coordinator_core import events as ev
@@ -34,6 +34,7 @@ from coordinator_core.protocol.messages import (
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network, Way
+from coordinator_core.simulation.replicas import Racks, racks_of
 
 LOAD_MS = 100
 """How long a new leader replays the log of its partitions (COORDINATOR_LOAD_IN_PROGRESS meanwhile)."""
@@ -68,6 +69,7 @@ class Brokers:
         count: int,
         config: CoordinatorConfig,
         topics: dict[str, int],
+        racks: Mapping[str, Racks],
         clock: VirtualClock,
         network: Network,
         load: Load,
@@ -76,6 +78,7 @@ class Brokers:
         stored: Sequence[Record] = (),
     ) -> None:
         self.topics = topics
+        self._racks = racks
         self.log = MemoryLog()
         self.disconnect: list[Callable[[int], None]] = []
         """Called with a broker's number when its connections are reset."""
@@ -249,11 +252,17 @@ class Brokers:
             alive = tuple(node for node in range(len(self._brokers)) if self.is_alive(node))
             leader = alive[0] if alive else -1
             topics = tuple(
-                TopicMetadata(name=name, partitions=(PartitionMetadata(leader),) * count)
+                TopicMetadata(name=name, partitions=self._partitions(name, count, leader))
                 for name, count in self.topics.items()
             )
             self._metadata = MetadataResponse(topics=topics, nodes=alive)
         return self._metadata
+
+    def _partitions(self, topic: str, count: int, leader: int) -> tuple[PartitionMetadata, ...]:
+        racks = self._racks.get(topic)
+        if racks is None:
+            return (PartitionMetadata(leader),) * count
+        return tuple(PartitionMetadata(leader, racks=each) for each in racks_of(racks, count))
 
     def _offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         return ListOffsetsResponse(

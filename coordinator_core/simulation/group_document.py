@@ -19,6 +19,7 @@ from coordinator_core.model import (
 from coordinator_core.problem import build_problem
 from coordinator_core.simulation import document as doc
 from coordinator_core.simulation.document import inside, wrong
+from coordinator_core.simulation.replicas import parse_racks, per_partition
 
 SCENARIO_DURATION = "10m"
 MOST_PARTITIONS = 2**31 - 1
@@ -84,6 +85,8 @@ def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
         topics[topic] = {"partitions": info.partitions}
         if info.weights is not None:
             topics[topic]["rates"] = list(info.weights)
+        if info.racks is not None and any(info.racks):
+            topics[topic]["racks"] = [list(racks) for racks in info.racks]
     owned = _running(parsed)
     members = [
         _scenario_member(member, subscription, [t for t in subscription.topics if t in topics], owned)
@@ -139,34 +142,18 @@ def _topic(value: Any, where: str) -> TopicInfo:
     partitions = doc.whole(count, inside(where, "partitions"), low=0, high=MOST_PARTITIONS)
     return TopicInfo(
         partitions,
-        _racks(fields.get("racks"), inside(where, "racks"), partitions),
+        None
+        if fields.get("racks") is None
+        else parse_racks(fields["racks"], inside(where, "racks"), partitions),
         _weights(fields.get("weights"), inside(where, "weights"), partitions),
     )
-
-
-def _racks(value: Any, where: str, partitions: int) -> tuple[tuple[str, ...], ...] | None:
-    if value is None:
-        return None
-    listed = _per_partition(value, where, partitions, "lists of racks")
-    racks = []
-    for i, each in enumerate(listed):
-        names = doc.sequence([] if each is None else each, inside(where, i), "racks")
-        racks.append(tuple(doc.text(n, inside(inside(where, i), j), "a rack") for j, n in enumerate(names)))
-    return tuple(racks)
 
 
 def _weights(value: Any, where: str, partitions: int) -> tuple[float, ...] | None:
     if value is None:
         return None
-    listed = _per_partition(value, where, partitions, "weights")
+    listed = per_partition(value, where, partitions, "weights")
     return tuple(doc.number(weight, inside(where, i)) for i, weight in enumerate(listed))
-
-
-def _per_partition(value: Any, where: str, partitions: int, of: str) -> Sequence[Any]:
-    listed = doc.sequence(value, where, of)
-    if len(listed) != partitions:
-        raise wrong(where, listed, f"a list of {partitions}, one per partition")
-    return listed
 
 
 def _member(value: Any, where: str) -> tuple[str, Subscription]:

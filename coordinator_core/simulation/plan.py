@@ -39,6 +39,7 @@ from coordinator_core.model import (
 from coordinator_core.registry import Registry
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.load import Load
+from coordinator_core.simulation.replicas import topic_infos
 from coordinator_core.simulation.scenario import Member, Scenario
 from coordinator_core.simulation.settings import configured
 from coordinator_core.simulation.trace import Trace
@@ -89,6 +90,7 @@ class PlannedRun:
         self._client = configured(ClientConfig, scenario.config, group_id=scenario.name)
         self._broker = configured(CoordinatorConfig, scenario.config)
         self._partitions = {name: topic.partitions for name, topic in scenario.topics.items()}
+        self._racks = scenario.racks
         self._rates: dict[str, tuple[float, ...]] = {}
         self._load = Load() if self.strategy.provider else None
         self._consumers: dict[str, _Consumer] = {}
@@ -104,6 +106,7 @@ class PlannedRun:
                 seed=scenario.seed,
                 duration_ms=scenario.duration_ms,
                 topics=dict(self._partitions),
+                racks=scenario.racks,
             )
         )
         for name, topic in scenario.topics.items():
@@ -424,7 +427,8 @@ class PlannedRun:
             }
         )
         try:
-            return compute_assignment(leader.assignor, Cluster(self._wanted(members)), group)
+            cluster = Cluster(topic_infos(self._wanted(members), self._racks))
+            return compute_assignment(leader.assignor, cluster, group)
         except AssignmentError as problem:
             where = f"group {self.scenario.name!r} ({len(members)} members)"
             raise problem.of(where) from None

@@ -27,6 +27,7 @@ from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.process import Process, World
+from coordinator_core.simulation.replicas import topic_infos
 from coordinator_core.simulation.running_group import RunningGroup, running_group
 from coordinator_core.simulation.scenario import Member, Scenario, ScenarioEvent
 from coordinator_core.simulation.settings import configured
@@ -98,7 +99,8 @@ class Run:
                 strategy=self.strategy.name,
                 seed=scenario.seed,
                 duration_ms=scenario.duration_ms,
-                topics={name: topic.partitions for name, topic in scenario.topics.items()},
+                topics=self._partitions_at_start(),
+                racks=scenario.racks,
             )
         )
         for name, topic in scenario.topics.items():
@@ -117,6 +119,9 @@ class Run:
             self.clock.at(topic.rates.steps[0][0], lambda n=name: self._next_rates(n, 0))  # type: ignore[misc]
         self._measure_regularly()
 
+    def _partitions_at_start(self) -> dict[str, int]:
+        return {name: topic.partitions for name, topic in self.scenario.topics.items()}
+
     def _running_group(self) -> RunningGroup | None:
         """The group that is there before anything happens."""
         members = self.scenario.running
@@ -125,7 +130,7 @@ class Run:
         return running_group(
             [(m, tuple(self._topics_of(m.topics, m.pattern)), self._config_of(m)) for m in members],
             protocol=self._assignor_of(members[0]).name,
-            partitions={name: topic.partitions for name, topic in self.scenario.topics.items()},
+            infos=topic_infos(self._partitions_at_start(), self.scenario.racks),
             random=self._stream("running group"),
         )
 
@@ -135,7 +140,8 @@ class Run:
             group=scenario.name,
             count=scenario.brokers,
             config=configured(CoordinatorConfig, scenario.config),
-            topics={name: topic.partitions for name, topic in scenario.topics.items()},
+            topics=self._partitions_at_start(),
+            racks=scenario.racks,
             clock=self.clock,
             network=self.network,
             load=self.load,

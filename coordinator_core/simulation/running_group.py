@@ -30,6 +30,7 @@ from coordinator_core.model import (
     Partitions,
     RebalanceProtocol,
     Subscription,
+    TopicInfo,
     java_order,
 )
 from coordinator_core.protocol.consumer_protocol import encode_assignment, encode_subscription
@@ -123,7 +124,7 @@ def running_group(
     members: Iterable[tuple[Member, tuple[str, ...], ClientConfig]],
     *,
     protocol: str,
-    partitions: Mapping[str, int],
+    infos: Mapping[str, TopicInfo],
     random: Random,
 ) -> RunningGroup:
     """The group of at least one member, each with its topics; ids are drawn as a coordinator draws them."""
@@ -133,4 +134,4 @@ def running_group(
         member_id = f"{prefix}-{UUID(int=random.getrandbits(128), version=4)}"
         named[member.id] = RunningMember(member, member_id, tuple(java_order(topics)), config)
     wanted = java_order(dict.fromkeys(topic for each in named.values() for topic in each.topics))
-    return RunningGroup(protocol, named, Cluster({topic: partitions[topic] for topic in wanted}))
+    return RunningGroup(protocol, named, Cluster({topic: infos[topic] for topic in wanted}))

@@ -20,6 +20,7 @@ from coordinator_core.simulation.ownership import (
     parse_ownership,
 )
 from coordinator_core.simulation.rates import Rates, read_rates
+from coordinator_core.simulation.replicas import Racks, parse_racks
 from coordinator_core.simulation.roster import Roster
 from coordinator_core.simulation.settings import parse_config
 
@@ -40,7 +41,7 @@ _FIELDS = (
     "config",
     "network",
 )
-_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval", "backlog")
+_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval", "backlog", "racks")
 _IN_INTERVALS = ("rates_csv", "rates_rows")
 _MEMBER_FIELDS = ("id", "count", "topics", "topics_pattern", "process_rate", "instance_id", "rack")
 
@@ -49,12 +50,13 @@ _MEMBER_FIELDS = ("id", "count", "topics", "topics_pattern", "process_rate", "in
 class Topic:
     """A topic: partitions at the start, what is produced to them, and what waits in each at time 0.
 
-    ``backlog`` is empty where nothing waits.
+    ``backlog`` is empty where nothing waits, ``racks`` where nobody said where the replicas are.
     """
 
     partitions: int
     rates: Rates
     backlog: tuple[int, ...] = ()
+    racks: Racks = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,11 @@ class Scenario:
     def running(self) -> tuple[Member, ...]:
         """The members of the group that runs already at time 0, the leader first; empty where none does."""
         return tuple(member for member in self.members if member.owned is not None)
+
+    @property
+    def racks(self) -> dict[str, Racks]:
+        """Where the replicas are of the topics of which that is known."""
+        return {name: topic.racks for name, topic in self.topics.items() if any(topic.racks)}
 
     @property
     def joining(self) -> tuple[Member, ...]:
@@ -186,7 +193,10 @@ def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> T
     count = doc.required(fields, "partitions", where, "the number of partitions")
     partitions = doc.whole(count, inside(where, "partitions"), low=1, high=MOST_PARTITIONS)
     rates = _rates(fields, where, partitions, duration_ms, base_dir)
-    return Topic(partitions, rates, _backlog(fields, inside(where, "backlog"), partitions))
+    backlog = _backlog(fields, inside(where, "backlog"), partitions)
+    if "racks" not in fields:
+        return Topic(partitions, rates, backlog)
+    return Topic(partitions, rates, backlog, parse_racks(fields["racks"], inside(where, "racks"), partitions))
 
 
 def _rates(

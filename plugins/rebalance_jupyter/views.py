@@ -156,11 +156,10 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
     """The metrics of traces as cells: text, whether it is the best, and the difference to the best."""
     names = _different([trace.strategy for trace in traces])
     measured = {name: measure(trace, registry) for name, trace in zip(names, traces, strict=True)}
-    metrics = list(registry.metrics().values())
     scenario, seed = (traces[0].scenario, traces[0].started.seed) if traces else ("", 0)
-    comparison = Comparison(scenario, seed, metrics, measured)
+    comparison = Comparison(scenario, seed, list(registry.metrics().values()), measured)
     rows = []
-    for metric in metrics:
+    for metric in comparison.shown:
         best = comparison.best(metric)
         values = [measured[name][metric.name] for name in names]
         rows.append({"name": metric.name, "cells": [_cell(value, best) for value in values]})

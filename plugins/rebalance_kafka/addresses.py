@@ -12,6 +12,9 @@ class Place(NamedTuple):
     host: str
     port: int
 
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 def place_of(text: str, where: str) -> Place:
     """HOST:PORT; an IPv6 address stands in brackets. Raises InputError."""

@@ -163,6 +163,8 @@ def _topic(topic: m.TopicMetadata, before: _Offsets, after: _Offsets, seconds: f
     if seconds > 0:
         grown = [max(0, after.ends.get(tp, 0) - before.ends.get(tp, 0)) for tp in partitions]
         described["rates"] = [round(each / seconds, 3) for each in grown]
+    if any(each.racks for each in topic.partitions):
+        described["racks"] = [list(each.racks) for each in topic.partitions]
     waiting = [after.waiting(tp) for tp in partitions]
     if any(waiting):
         described["backlog"] = waiting

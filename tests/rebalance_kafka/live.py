@@ -37,7 +37,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
         gc.collect()
 
     asyncio.run(in_time())
-    assert unseen == []
+    assert unseen == [], [str(each) for each in unseen]
 
 
 def broker(topics: Mapping[str, int] | None = None, **options: Any) -> EmbeddedBroker:

@@ -9,8 +9,11 @@ import pytest
 from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.model import TopicPartition
 from coordinator_core.registry import installed_registry
 from rebalance_kafka import Consumer
+from rebalance_kafka.addresses import places_of
+from rebalance_kafka.consumer.asking import Asking
 from tests.rebalance_kafka.live import Told, broker, member, polled, produce, run, settled, values
 
 # --- what others' code does
@@ -26,6 +29,22 @@ def test_what_the_listener_raises_is_raised_by_poll_and_the_consumer_goes_on(wha
                 await alone_and_then_with_another(first, kafka)
             told.raising = ()
             await settled(first)
+
+    run(work())
+
+
+def test_what_the_listener_raises_at_the_end_is_raised_by_close():
+    async def work():
+        told = Told()
+        async with broker() as kafka, member(kafka, "t") as other:
+            consumer = member(kafka, listener=told)
+            await consumer.start()
+            await settled(consumer, other)
+            told.raising = ("revoked",)
+            with pytest.raises(ValueError, match="does not like what is revoked"):
+                await consumer.close()
+            await settled(other)
+            await consumer.close()
 
     run(work())
 
@@ -140,6 +159,40 @@ def test_it_goes_on_when_the_broker_comes_back(tmp_path):
             assert await values(consumer, 1) == [b"1"]
             assert (consumer.member_id, len(consumer.assignment)) == (was, 2)
             await consumer.close()
+
+    run(work())
+
+
+def test_a_commit_is_done_when_the_broker_comes_back(tmp_path):
+    async def work():
+        async with broker({"t": 1}, data_dir=tmp_path) as kafka:
+            port = int(kafka.address.split(":")[1])
+            await produce(kafka.address, 0, b"0")
+            consumer = member(kafka)
+            await consumer.start()
+            assert await values(consumer, 1) == [b"0"]
+        committing = asyncio.create_task(consumer.commit())
+        await asyncio.sleep(0.1)
+        assert not committing.done()
+        async with broker(data_dir=tmp_path, topics={}, port=port) as kafka:
+            await committing
+            async with Asking(places_of(kafka.address, "here")) as asking:
+                assert await asking.committed("g") == {TopicPartition("t", 0): 1}
+            await consumer.close()
+
+    run(work())
+
+
+def test_a_commit_without_a_broker_ends_after_its_time(tmp_path):
+    async def work():
+        settings = {"default.api.timeout.ms": 200}
+        async with broker({"t": 1}, data_dir=tmp_path) as kafka:
+            consumer = member(kafka, settings=settings)
+            await consumer.start()
+            await settled(consumer, partitions=1)
+        with pytest.raises(InputError, match="commit: found"):
+            await consumer.commit({TopicPartition("t", 0): 1})
+        await consumer.close()
 
     run(work())
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 import yaml
+from msgspec import structs
 
 from coordinator_core import events as ev
 from coordinator_core.errors import InputError
@@ -113,6 +114,37 @@ def test_racks_and_instance_ids_are_told():
             (told,) = shot.scenario["members"]
             assert (told["id"], told["instance_id"], told["rack"]) == ("ada", "ada", "east")
             check(shot)
+
+    run(work())
+
+
+def test_racks_of_replicas_are_told(monkeypatch):
+    """As a cluster of brokers in racks describes its topics; here one broker has them all, in none."""
+    described = Asking.metadata
+
+    async def in_racks(asking, topics=None):
+        answer = await described(asking, topics)
+        placed = {"t": [("east", "west"), ("west",)], "u": [(), ()]}
+        told = [
+            m.TopicMetadata(
+                each.name,
+                tuple(
+                    structs.replace(partition, racks=racks)
+                    for partition, racks in zip(each.partitions, placed[each.name], strict=True)
+                ),
+            )
+            for each in answer.topics
+        ]
+        return structs.replace(answer, topics=tuple(told))
+
+    async def work():
+        async with broker({"t": 2, "u": 2}) as kafka, named(kafka, "a", "t", "u") as a:
+            await settled(a, partitions=4)
+            monkeypatch.setattr(Asking, "metadata", in_racks)
+            shot = await taken(kafka)
+            assert shot.scenario["topics"]["t"]["racks"] == [["east", "west"], ["west"]]
+            assert "racks" not in shot.scenario["topics"]["u"]
+            assert check(shot).racks == {"t": (("east", "west"), ("west",))}
 
     run(work())
 

@@ -3,6 +3,7 @@
 from contextlib import closing
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as Wire
@@ -10,7 +11,7 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import LONGEST_NAME, MOST_PARTITIONS, REMEMBERED, Appended, Topics
 from rebalance_kafka.wire.batches import batches_of, records_of
-from tests.rebalance_kafka.records import Sent, batch, numbered
+from tests.rebalance_kafka.records import GZIP, Sent, batch, numbered
 
 PLENTY = 1_000_000
 
@@ -160,11 +161,24 @@ def test_as_many_whole_batches_are_read_as_there_is_room_for(topics):
     assert [lengths[most, True] for most in (0, size - 1, size, 2 * size, 10 * size)] == [1, 1, 1, 2, 3]
 
 
-def test_a_time_leads_to_the_first_batch_that_has_it(topics):
-    write(topics, batch(Sent(b"a", timestamp_ms=10), Sent(b"b", timestamp_ms=20)))
-    write(topics, batch(Sent(b"c", timestamp_ms=30)))
-    found = [topics.offset_since("t", 0, at_ms) for at_ms in (0, 20, 21, 31)]
-    assert found == [(0, 20), (0, 20), (2, 30), (-1, -1)]
+def test_a_time_leads_to_the_first_record_that_has_it(topics):
+    write(topics, batch(Sent(b"a", timestamp_ms=10), Sent(b"b", timestamp_ms=20), Sent(b"c", timestamp_ms=5)))
+    write(topics, batch(Sent(b"d", timestamp_ms=30)))
+    found = [topics.offset_since("t", 0, at_ms) for at_ms in (0, 10, 11, 20, 21, 31)]
+    assert found == [(0, 10), (0, 10), (1, 20), (1, 20), (3, 30), (-1, -1)]
+
+
+def test_a_time_in_a_compressed_batch_leads_to_its_first_record(topics):
+    times = (Sent(b"a", timestamp_ms=10), Sent(b"b", timestamp_ms=20))
+    write(topics, batch(*times, compression=GZIP))
+    assert topics.offset_since("t", 0, 20) == (0, 20)
+
+
+def test_a_time_in_a_batch_that_cannot_be_read_leads_to_its_first_record(topics):
+    """Its checksum is right: so it was written."""
+    damaged = batch(Sent(b"a", timestamp_ms=10))[:-2] + b"\xff\xff"
+    write(topics, damaged[:17] + crc32c(damaged[21:]).to_bytes(4, "big") + damaged[21:])
+    assert topics.offset_since("t", 0, 10) == (0, 10)
 
 
 # --- the limit

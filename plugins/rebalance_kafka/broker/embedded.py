@@ -11,7 +11,7 @@ from typing import Self
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.simulation.trace import Trace
-from rebalance_kafka.addresses import Place
+from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.connections import Connection
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, Node
@@ -42,7 +42,8 @@ class EmbeddedBroker:
     ``topics``: name to partitions; those that are there already may grow. ``settings``: the coordinator's, by
     Kafka's names (``group.initial.rebalance.delay.ms``). ``data_dir``: a folder in which groups, offsets and
     records outlive the process, even one that is killed. ``auto_create``: partitions of a topic that is made
-    when a client first asks for it, 0 for an error. ``seed``: of member ids.
+    when a client first asks for it, 0 for an error. ``seed``: of member ids. ``advertise``: host:port that
+    clients are told to connect to, where that is another than it listens on: in a container, behind a proxy.
 
     Limits, beyond which a connection is closed: ``most_frame_bytes`` of a request; ``most_connections`` at
     once; ``most_waiting_bytes`` of large requests that are not all there yet and of answers that are not read
@@ -60,6 +61,7 @@ class EmbeddedBroker:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
+        advertise: str | None = None,
         settings: Mapping[str, int | bool] | None = None,
         data_dir: Path | str | None = None,
         auto_create: int = 0,
@@ -79,6 +81,8 @@ class EmbeddedBroker:
         self._most_group_bytes, self._most_trace_bytes = most_group_bytes, most_trace_bytes
         self._auto_create = auto_create
         self._host, self._port = host, port
+        self._advertised = None if advertise is None else place_of(advertise, "advertise")
+        self._at = Place(host, port)
         self._wanted = dict(topics or {})
         self._config = configured(CoordinatorConfig, settings or {})
         self._folder = None if data_dir is None else Path(data_dir)
@@ -108,7 +112,8 @@ class EmbeddedBroker:
             store.close()
             raise
         host, port = self._server.sockets[0].getsockname()[:2]
-        data.address = Place("127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
+        self._at = Place("127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
+        data.address = self._advertised or self._at
 
     async def stop(self) -> None:
         """Take no more connections, answer what is under way, close."""
@@ -142,9 +147,9 @@ class EmbeddedBroker:
 
     @property
     def address(self) -> str:
-        """host:port, for ``bootstrap.servers``."""
-        host, port = self._running().data.address
-        return f"{host}:{port}"
+        """Where it listens: host:port, for ``bootstrap.servers``."""
+        self._running()
+        return str(self._at)
 
     @property
     def topics(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.store import NewBatch, Store
-from rebalance_kafka.wire.batches import Batch, at_offset, batches_of
+from rebalance_kafka.wire.batches import Batch, at_offset, batches_of, record_since
 
 REMEMBERED = 5
 """Batches of an idempotent producer that are known when they come again: as many as may be in flight."""
@@ -229,9 +229,14 @@ class Topics:
         return b"".join(pieces)
 
     def offset_since(self, topic: str, partition: int, timestamp_ms: int) -> tuple[int, int]:
-        """Offset and time of the first batch that has a record of this time or later; -1, -1 for none."""
+        """Offset and time of the first record of this time or later; -1, -1 for none.
+
+        Of a compressed batch, which is not opened here, the offset of its first and the time of its newest.
+        """
         batch = self._store.batch_since(topic, partition, timestamp_ms)
-        return (-1, -1) if batch is None else (batch.first, batch.max_timestamp_ms)
+        if batch is None:
+            return -1, -1
+        return record_since(batch.data, timestamp_ms) or (batch.first, batch.max_timestamp_ms)
 
     def wait(self, places: Iterable[Place], wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` at every write to one of these; what comes back ends that."""

@@ -2,14 +2,15 @@
 
 import asyncio
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coordinator_core.cli.output import stderr, stdout
+from coordinator_core.cli.output import stderr
 from coordinator_core.model import TopicPartition
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.commands.options import BOOTSTRAP_HELP, settings_of
+from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings, settings_of
 
 if TYPE_CHECKING:
     from rebalance_kafka.consumer.consumer import Consumer
@@ -31,6 +32,7 @@ def consume(
         bool, typer.Option("--from-beginning", help="Where nothing is committed.")
     ] = False,
     most: Annotated[int, typer.Option("--max-records", min=0, help="Stop after so many; 0: never.")] = 0,
+    command_config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG_HELP)] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of the consumer, by Kafka's name."),
@@ -43,7 +45,8 @@ def consume(
     from rebalance_kafka.consumer.consumer import Consumer
 
     places_of(bootstrap_server, "--bootstrap-server")
-    settings: dict[str, Any] = {"client.id": client_id, **settings_of(setting or (), "--set")}
+    settings: dict[str, Any] = {"client.id": client_id, **security_settings(command_config)}
+    settings |= settings_of(setting or (), "--set")
     if instance_id is not None:
         settings["group.instance.id"] = instance_id
     if from_beginning:
@@ -63,12 +66,12 @@ async def _read(consumer: "Consumer", most: int) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    out, read, problem = stdout(), 0, ""
+    read, problem = 0, ""
     async with consumer:
         while not stop.is_set() and not (most and read >= most):
             for record in await consumer.poll(POLL_SECONDS):
                 value = (record.value or b"").decode(errors="replace")
-                out.print(f"{record.topic}\t{record.partition}\t{record.offset}\t{value}", markup=False)
+                typer.echo(f"{record.topic}\t{record.partition}\t{record.offset}\t{value}")
                 read += 1
             if consumer.problem != problem:
                 problem = consumer.problem

@@ -22,6 +22,12 @@ LONGEST_NAME = 100
 
 def serve(
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0 picks one.")] = "127.0.0.1:9092",
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="What clients are told to connect to; where it listens, if not said."
+        ),
+    ] = None,
     topic: Annotated[
         list[str] | None, typer.Option(metavar="NAME=PARTITIONS", help="A topic to have. Can be repeated.")
     ] = None,
@@ -63,6 +69,7 @@ def serve(
         topics_of(topic or (), "--topic"),
         host=host,
         port=port,
+        advertise=advertise,
         settings=settings_of(setting or (), "--set"),
         data_dir=data_dir,
         auto_create=auto_create,

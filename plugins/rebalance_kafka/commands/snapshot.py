@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator_core.cli.output import ExitStatus, check_path, complain, stderr, stdout
+from coordinator_core.cli.output import ExitStatus, check_path, complain, stderr, stdout, write_whole
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.simulation.durations import parse_duration
 from rebalance_kafka.addresses import Place, places_of
-from rebalance_kafka.commands.options import BOOTSTRAP_HELP
+from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings
 
 if TYPE_CHECKING:
     from rebalance_kafka.snapshot import Snapshot
@@ -27,6 +27,7 @@ def snapshot(
     rates: Annotated[
         str, typer.Option(metavar="DURATION", help="Watch end offsets this long for rates; 0s: no rates.")
     ] = "0s",
+    command_config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG_HELP)] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
     ] = None,
@@ -42,29 +43,31 @@ def snapshot(
     check_path(output)
     places = places_of(bootstrap_server, "--bootstrap-server")
     seconds = parse_duration(rates, "--rates") / 1_000
+    settings = security_settings(command_config)
     with stderr().status("looking at the groups ..."):
-        taken, failed = asyncio.run(_taken(places, None if group is None else [group], seconds))
+        taken, failed = asyncio.run(_taken(places, settings, None if group is None else [group], seconds))
     lines = (
         [json.dumps(_row(each)) + "\n" for each in taken] if all_groups else [_yaml(each) for each in taken]
     )
     if output is None:
-        stdout().print("".join(lines), end="", markup=False)
+        typer.echo("".join(lines), nl=False)
     elif taken:
-        output.write_text("".join(lines), encoding="utf-8")
+        write_whole(output, "".join(lines).encode())
         stdout().print(f"{len(taken)} groups in {output}" if all_groups else str(output))
     if failed:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
 async def _taken(
-    places: Sequence[Place], groups: Sequence[str] | None, seconds: float
+    places: Sequence[Place], settings: Mapping[str, str], groups: Sequence[str] | None, seconds: float
 ) -> tuple[list["Snapshot"], int]:
     """Snapshots, and how many could not be taken; each of those is said."""
     from rebalance_kafka.consumer.asking import Asking
+    from rebalance_kafka.consumer.security import security_of
     from rebalance_kafka.snapshot import CONSUMER
     from rebalance_kafka.snapshot import snapshot as take
 
-    async with Asking(places) as asking:
+    async with Asking(places, security=security_of(settings, "--command-config")) as asking:
         if groups is None:
             listed = await asking.groups()
             groups = [each.group_id for each in listed if each.protocol_type == CONSUMER]

@@ -1,7 +1,6 @@
 """Questions to a cluster from outside any group: one request, one answer."""
 
 import asyncio
-import ssl
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
@@ -12,6 +11,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.consumer.links import Links
+from rebalance_kafka.consumer.security import OPEN, Security
 
 ANSWER_SECONDS = 30.0
 LATEST = -1
@@ -37,9 +37,9 @@ class Asking:
         bootstrap: Sequence[Place],
         *,
         client_id: str = "rebalance-lab",
-        tls: ssl.SSLContext | None = None,
+        security: Security = OPEN,
     ) -> None:
-        self._links = Links(bootstrap, client_id, answered=self._answered, lost=self._lost, tls=tls)
+        self._links = Links(bootstrap, client_id, answered=self._answered, lost=self._lost, security=security)
         self._bootstrap = list(self._links.bootstrap)
         self._nodes: tuple[int, ...] = ()
         self._waiting: dict[int, tuple[int, asyncio.Future[m.Response]]] = {}

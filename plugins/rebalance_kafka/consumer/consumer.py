@@ -1,7 +1,6 @@
 """A consumer on asyncio: the client core against any broker, with any assignor."""
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.registry import Registry, default_registry
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.links import Links
+from rebalance_kafka.consumer.security import is_security, security_of
 from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.apis import VERSIONS, Api
 
@@ -36,8 +36,11 @@ class Consumer:
                 ...
 
     ``strategy``: any assignor of the registry, as in the simulator; several in a list, the preferred first.
-    ``settings``: by Kafka's names (``session.timeout.ms``, ``enable.auto.commit``). Everything about the
-    group happens in `poll`, which must be called within max.poll.interval.ms. Heartbeats are sent meanwhile.
+    ``settings``: by Kafka's names (``session.timeout.ms``, ``enable.auto.commit``), those of TLS and SASL
+    included (``security.protocol``, ``sasl.mechanism``; see `rebalance_kafka.consumer.security`).
+
+    Everything about the group happens in `poll`, which must be called within max.poll.interval.ms.
+    Heartbeats are sent meanwhile.
 
     ``api_versions``: the highest version to use of an API (``{"JoinGroup": 5}``), for brokers that offer what
     they do not understand.
@@ -53,7 +56,6 @@ class Consumer:
         strategy: str | Strategy | Sequence[str | Strategy] = "cooperative-sticky",
         settings: Mapping[str, Any] | None = None,
         listener: Listener | None = None,
-        tls: ssl.SSLContext | None = None,
         api_versions: Mapping[str, int] | None = None,
         registry: Registry | None = None,
         seed: int | None = None,
@@ -61,8 +63,11 @@ class Consumer:
         registry = registry or default_registry()
         several = [strategy] if isinstance(strategy, (str, Strategy)) else list(strategy)
         strategies = [registry.strategy(each) if isinstance(each, str) else each for each in several]
-        config = _configured(group_id, settings or {}, strategies)
-        self._topics, self._config, self._tls = topics, config, tls
+        secured = {name: value for name, value in (settings or {}).items() if is_security(name)}
+        other = {name: value for name, value in (settings or {}).items() if name not in secured}
+        config = _configured(group_id, other, strategies)
+        self._topics, self._config = topics, config
+        self._security = security_of(secured, "settings")
         self._most = _highest(api_versions or {})
         self._places = places_of(bootstrap_servers, "bootstrap_servers")
         self._random = Random(seed)
@@ -94,14 +99,17 @@ class Consumer:
             self._config.client_id,
             answered=self._answered,
             lost=self._lost,
-            tls=self._tls,
+            security=self._security,
             most=self._most,
         )
         if self._topics:
             self.subscribe(*self._topics)
 
     async def close(self) -> None:
-        """Commit (with auto-commit), leave the group, disconnect."""
+        """Commit (with auto-commit), leave the group, disconnect.
+
+        Raises what no `poll` could: the errors of the listener.
+        """
         if self._links is None:
             return
         self._carry_out(self._client.close(now_ms=_now_ms()))
@@ -112,6 +120,9 @@ class Consumer:
             self._timer.cancel()
         links, self._links = self._links, None
         await links.close()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -181,7 +192,7 @@ class Consumer:
         """Records, at most max.poll.records, waiting for them no longer than ``timeout`` seconds.
 
         Joins, revocations and the listener's calls happen here. Raises what the listener raises, and
-        RebalanceLabError for what ends the consumer: fenced, not allowed, an assignor that fails.
+        RebalanceLabError for what ends the consumer: fenced, not let in, an assignor that fails.
         """
         until = monotonic() + timeout
         await asyncio.sleep(0)  # answers come in, even where nobody waits for them
@@ -196,12 +207,17 @@ class Consumer:
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit these offsets, or those of all records handed out; done when this returns.
 
-        Raises InputError with the broker's error where it refuses.
+        Tries for default.api.timeout.ms while the coordinator cannot be reached. Raises InputError with
+        the broker's error where it refuses.
         """
         heard: list[str] = []
-        self._carry_out(self._client.commit(offsets, callback=heard.append, now_ms=_now_ms()))
-        until = monotonic() + self._config.default_api_timeout_ms / 1_000
-        while not heard and monotonic() < until and self._client.failure is None:
+        now_ms = _now_ms()
+        until_ms = now_ms + self._config.default_api_timeout_ms
+        self._carry_out(
+            self._client.commit(offsets, callback=heard.append, retry_until_ms=until_ms, now_ms=now_ms)
+        )
+        until = until_ms / 1_000
+        while not heard and monotonic() < until and not self._has_ended:
             await _signalled(self._stirred, until)
             self._carry_out(self._client.finish_commits(now_ms=_now_ms()))
         self._raise()
@@ -245,10 +261,17 @@ class Consumer:
         if self._client.wants_poll or outcome.error is not None or self._client.closed:
             self._woken.set()
 
+    @property
+    def _has_ended(self) -> bool:
+        refused = self._links is not None and self._links.refused is not None
+        return refused or self._client.failure is not None
+
     def _raise(self) -> None:
         error, self._error = self._error, None
         if error is not None:
             raise error
+        if self._links is not None and self._links.refused is not None:
+            raise self._links.refused
         if self._client.failure is not None:
             raise InputError("consumer", self._client.failure, "a member of its group")
 

@@ -1,7 +1,6 @@
 """Connections to brokers: requests of the core's go out, its answers come back."""
 
 import asyncio
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 
 from kio.schema.errors import ErrorCode as Wire
@@ -9,9 +8,14 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
 from rebalance_kafka.addresses import Place
+from rebalance_kafka.consumer.sasl import Login
+from rebalance_kafka.consumer.security import OPEN, Security
 from rebalance_kafka.wire.apis import (
     ALL,
+    AnyApi,
     Api,
+    LoginApi,
+    Values,
     common_version,
     decode_response,
     encode_request,
@@ -23,10 +27,15 @@ CONNECT_SECONDS = 10.0
 SOFTWARE = {"client_software_name": "rebalance-lab", "client_software_version": "0.1.0"}
 
 
+class RefusedError(ProtocolError):
+    """The broker does not let this client in, and will not another time."""
+
+
 class Link:
     """One connection to one broker. Requests wait until the broker has said what it speaks.
 
-    ``answered`` takes request id and answer, ``lost`` the reason why the connection is gone, once.
+    ``answered`` takes request id and answer, ``lost`` the reason why the connection is gone, once;
+    ``refused``, before that, why the broker did not let it in.
     """
 
     def __init__(
@@ -36,11 +45,12 @@ class Link:
         *,
         answered: Callable[[int, Answer], None],
         lost: Callable[[str], None],
-        tls: ssl.SSLContext | None = None,
+        refused: Callable[[RefusedError], None],
+        security: Security = OPEN,
         most: Mapping[Api, int] = ALL,
     ) -> None:
-        self._place, self._client_id, self._tls, self._most = place, client_id, tls, most
-        self._answered, self._lost = answered, lost
+        self._place, self._client_id, self._security, self._most = place, client_id, security, most
+        self._answered, self._lost, self._refused = answered, lost, refused
         self._waiting: list[tuple[int, m.Request]] = []
         self._asked: dict[int, tuple[int, m.Request, int]] = {}
         self._versions: dict[int, tuple[int, int]] | None = None
@@ -76,7 +86,10 @@ class Link:
     async def _run(self) -> None:
         try:
             reader = await self._connected()
-            await self._learn_versions(reader)
+            versions = await self._their_versions(reader)
+            if self._security.login is not None:
+                await self._log_in(reader, self._security.login, versions)
+            self._versions = versions
             waiting, self._waiting = self._waiting, []
             for request_id, request in waiting:
                 self.send(request_id, request)
@@ -84,6 +97,9 @@ class Link:
                 self._take(await _frame(reader))
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as problem:
             self._end(str(problem) or type(problem).__name__)
+        except RefusedError as problem:
+            self._refused(problem)
+            self._end(str(problem))
         except ProtocolError as problem:
             self._end(str(problem))
         except Exception as wrong:
@@ -91,22 +107,52 @@ class Link:
             raise
 
     async def _connected(self) -> asyncio.StreamReader:
-        opening = asyncio.open_connection(*self._place, ssl=self._tls)
+        opening = asyncio.open_connection(*self._place, ssl=self._security.tls)
         reader, self._writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
         return reader
 
-    async def _learn_versions(self, reader: asyncio.StreamReader) -> None:
+    async def _their_versions(self, reader: asyncio.StreamReader) -> dict[int, tuple[int, int]]:
         """ApiVersions in our newest version; a broker that does not know it answers in 0 (KIP-511)."""
+        version = 3
+        frame = await self._exchanged(reader, Api.API_VERSIONS, version, SOFTWARE)
+        if int.from_bytes(frame[4:6], "big") == Wire.unsupported_version:
+            version = 0
+            frame = await self._exchanged(reader, Api.API_VERSIONS, version, SOFTWARE)
+        _, body = decode_response(Api.API_VERSIONS, version, frame)
+        return {each.api_key: (each.min_version, each.max_version) for each in body.api_keys}
+
+    async def _log_in(
+        self, reader: asyncio.StreamReader, login: Login, versions: Mapping[int, tuple[int, int]]
+    ) -> None:
+        """SASL in frames of the protocol (KIP-152). Raises RefusedError."""
+        api, version = LoginApi.SASL_HANDSHAKE, common_version(LoginApi.SASL_HANDSHAKE, versions)
+        frame = await self._exchanged(reader, api, version, {"mechanism": login.mechanism})
+        _, body = decode_response(api, version, frame)
+        if body.error_code is not Wire.none:
+            takes = ", ".join(body.mechanisms) or "none"
+            raise RefusedError("broker", f"it does not take {login.mechanism}, but {takes}")
+        api, version = LoginApi.SASL_AUTHENTICATE, common_version(LoginApi.SASL_AUTHENTICATE, versions)
+        steps = login.steps()
+        said = next(steps)
+        while True:
+            frame = await self._exchanged(reader, api, version, {"auth_bytes": said})
+            _, body = decode_response(api, version, frame)
+            if body.error_code is not Wire.none:
+                raise RefusedError("broker", body.error_message or body.error_code.name)
+            try:
+                said = steps.send(body.auth_bytes)
+            except StopIteration:
+                return
+            except ProtocolError as wrong:
+                raise RefusedError(wrong.peer, wrong.problem) from None
+
+    async def _exchanged(
+        self, reader: asyncio.StreamReader, api: AnyApi, version: int, values: Values
+    ) -> bytes:
+        """An answer, before there are requests of the core's."""
         assert self._writer is not None
-        for version in (3, 0):
-            self._writer.write(encode_request(Api.API_VERSIONS, version, 0, self._client_id, SOFTWARE))
-            frame = await asyncio.wait_for(_frame(reader), CONNECT_SECONDS)
-            refused = int.from_bytes(frame[4:6], "big") == Wire.unsupported_version
-            if version and refused:
-                continue
-            _, body = decode_response(Api.API_VERSIONS, version, frame)
-            self._versions = {each.api_key: (each.min_version, each.max_version) for each in body.api_keys}
-            return
+        self._writer.write(encode_request(api, version, 0, self._client_id, values))
+        return await asyncio.wait_for(_frame(reader), CONNECT_SECONDS)
 
     def _take(self, frame: bytes) -> None:
         correlation = int.from_bytes(frame[:4], "big", signed=True)
@@ -148,13 +194,15 @@ class Links:
         *,
         answered: Callable[[int, m.Response], None],
         lost: Callable[[int, str], None],
-        tls: ssl.SSLContext | None = None,
+        security: Security = OPEN,
         most: Mapping[Api, int] = ALL,
     ) -> None:
         self._places = {-1 - i: place for i, place in enumerate(bootstrap)}
-        self._client_id, self._tls, self._most = client_id, tls, most
+        self._client_id, self._security, self._most = client_id, security, most
         self._answered, self._lost = answered, lost
         self._links: dict[int, Link] = {}
+        self.refused: RefusedError | None = None
+        """Why a broker did not let this client in."""
 
     @property
     def bootstrap(self) -> list[int]:
@@ -164,7 +212,7 @@ class Links:
     def name_of(self, node: int) -> str:
         """A broker's address, for messages."""
         place = self._places.get(node)
-        return f"broker {node}" if place is None else f"{place.host}:{place.port}"
+        return f"broker {node}" if place is None else str(place)
 
     def send(self, node: int, request_id: int, request: m.Request) -> None:
         """Send a request to a broker; one that nobody has told of is as one that is gone."""
@@ -179,7 +227,8 @@ class Links:
                 self._client_id,
                 answered=self._take,
                 lost=lambda problem: self._gone(node, problem),
-                tls=self._tls,
+                refused=self._refuse,
+                security=self._security,
                 most=self._most,
             )
         link.send(request_id, request)
@@ -198,6 +247,9 @@ class Links:
     def _learn(self, node: Node) -> None:
         if node.node >= 0 and node.host:
             self._places[node.node] = Place(node.host, node.port)
+
+    def _refuse(self, problem: RefusedError) -> None:
+        self.refused = problem
 
     def _gone(self, node: int, problem: str) -> None:
         self._links.pop(node, None)

@@ -49,6 +49,13 @@ class Api(IntEnum):
     OFFSET_DELETE = 47
 
 
+class LoginApi(IntEnum):
+    """APIs that we ask of brokers and do not serve: those of SASL (KIP-152)."""
+
+    SASL_HANDSHAKE = 17
+    SASL_AUTHENTICATE = 36
+
+
 VERSIONS: Mapping[Api, tuple[int, int]] = {
     Api.PRODUCE: (3, 9),
     Api.FETCH: (4, 12),  # from 13 on topics have ids
@@ -72,6 +79,13 @@ VERSIONS: Mapping[Api, tuple[int, int]] = {
     Api.OFFSET_DELETE: (0, 0),
 }
 """Lowest and highest version of each API."""
+
+LOGIN_VERSIONS: Mapping[LoginApi, tuple[int, int]] = {
+    LoginApi.SASL_HANDSHAKE: (1, 1),
+    LoginApi.SASL_AUTHENTICATE: (0, 2),
+}
+
+AnyApi: TypeAlias = Api | LoginApi
 
 ALL: Mapping[Api, int] = {}
 """No version is left out."""
@@ -131,7 +145,7 @@ def decode_request(frame: bytes, head: Head) -> Request:
 
 
 def encode_request(
-    api: Api, version: int, correlation_id: int, client_id: str | None, values: Values
+    api: AnyApi, version: int, correlation_id: int, client_id: str | None, values: Values
 ) -> bytes:
     """A request as a frame, its length first."""
     header = {
@@ -143,7 +157,7 @@ def encode_request(
     return _framed(_request_writers(api, version), header, values)
 
 
-def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
+def decode_response(api: AnyApi, version: int, frame: bytes) -> tuple[int, Any]:
     """Correlation id and kio's entity. Raises ProtocolError."""
     read_header, read_body = _response_readers(api, version)
     try:
@@ -154,15 +168,18 @@ def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
     return header.correlation_id, body
 
 
-def encode_response(api: Api, version: int, correlation_id: int, values: Values) -> bytes:
+def encode_response(api: AnyApi, version: int, correlation_id: int, values: Values) -> bytes:
     """A response as a frame, its length first."""
     return _framed(_response_writers(api, version), {"correlation_id": correlation_id}, values)
 
 
-def common_version(api: Api, theirs: Mapping[int, tuple[int, int]], most: Mapping[Api, int] = ALL) -> int:
+def common_version(api: AnyApi, theirs: Mapping[int, tuple[int, int]], most: Mapping[Api, int] = ALL) -> int:
     """The newest version that both sides speak, and that ``most`` allows. Raises ProtocolError."""
-    lowest, highest = VERSIONS[api]
-    highest = min(highest, most.get(api, highest))
+    if isinstance(api, LoginApi):
+        lowest, highest = LOGIN_VERSIONS[api]
+    else:
+        lowest, highest = VERSIONS[api]
+        highest = min(highest, most.get(api, highest))
     if int(api) not in theirs:
         raise ProtocolError("broker", f"does not offer {api.name}")
     their_lowest, their_highest = theirs[int(api)]
@@ -230,22 +247,22 @@ def _nested(schema: Any, name: str) -> Any:
 
 
 @cache
-def _request_readers(api: Api, version: int) -> tuple[Any, Any]:
+def _request_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
     return _readers(load_request_schema(api, version), MOST_ELEMENTS)
 
 
 @cache
-def _response_readers(api: Api, version: int) -> tuple[Any, Any]:
+def _response_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
     return _readers(load_response_schema(api, version), None)
 
 
 @cache
-def _request_writers(api: Api, version: int) -> tuple[_Write, _Write]:
+def _request_writers(api: AnyApi, version: int) -> tuple[_Write, _Write]:
     return _writers(load_request_schema(api, version))
 
 
 @cache
-def _response_writers(api: Api, version: int) -> tuple[_Write, _Write]:
+def _response_writers(api: AnyApi, version: int) -> tuple[_Write, _Write]:
     return _writers(load_response_schema(api, version))
 
 
@@ -271,5 +288,5 @@ def _writer(schema: Any) -> _Write:
     return lambda buffer, values: write(buffer, make(values))
 
 
-def _named(api: Api, version: int) -> str:
+def _named(api: AnyApi, version: int) -> str:
     return f"{api.name} v{version}"

@@ -129,6 +129,22 @@ def records_of(data: bytes) -> tuple[list[FetchedRecord], int]:
     return records, next_offset
 
 
+def record_since(data: bytes, timestamp_ms: int) -> tuple[int, int] | None:
+    """Offset and time of the first record of a batch that has this time or a later one.
+
+    None where there is none, and for what is compressed or cannot be read: a few bytes may open into
+    gigabytes.
+    """
+    batch = _batch_at(data, 0, whole=False)
+    if _attributes(batch) & _COMPRESSION:
+        return None
+    try:
+        since = (each for each in _records(batch) if each.timestamp_ms >= timestamp_ms)
+        return next(((each.offset, each.timestamp_ms) for each in since), None)
+    except ProtocolError:
+        return None
+
+
 def _attributes(batch: Batch) -> int:
     return int.from_bytes(batch.data[_CHECKED_FROM : _CHECKED_FROM + 2], "big")
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.requests import Failure
 from coordinator_core.client.states import MemberState
 from coordinator_core.protocol import messages as m
@@ -245,3 +246,49 @@ def test_a_commit_without_an_answer_makes_the_coordinator_unknown(bench):
     bench.sleep(30_000, polling=True)
     assert heard == [Failure.TIMED_OUT.value]
     assert len(bench.requests(m.FindCoordinatorRequest)) == 2
+
+
+# --- commits that are sent again
+
+BACKOFF_MS = ClientConfig(group_id="g", client_id="c").retry_backoff_ms
+
+
+def test_a_commit_is_sent_again_until_it_is_done(bench):
+    """Given a coordinator that goes away and another that is found, then that one is asked."""
+    bench.stable(T0)
+    heard = commit(bench, {T0: 5}, retry_until_ms=bench.now_ms + 60_000)
+    bench.disconnect()
+    bench.sleep(BACKOFF_MS)
+    bench.poll()
+    assert heard == []
+    bench.agree(m.OffsetCommitRequest)
+    bench.poll()
+    assert heard == [""]
+    assert commits(bench) == [{T0: 5}, {T0: 5}]
+
+
+def test_a_commit_that_is_refused_for_good_is_not_sent_again(bench):
+    bench.stable(T0)
+    heard = commit(bench, {T0: 5}, retry_until_ms=bench.now_ms + 60_000)
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.poll()
+    assert heard == ["REBALANCE_IN_PROGRESS"]
+
+
+def test_a_commit_is_not_sent_again_after_its_time(bench):
+    bench.stable(T0)
+    heard = commit(bench, {T0: 5}, retry_until_ms=bench.now_ms + BACKOFF_MS + 1)
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.sleep(BACKOFF_MS)
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.poll()
+    assert heard == ["COORDINATOR_LOAD_IN_PROGRESS"]
+    assert len(commits(bench)) == 2
+
+
+def test_without_a_time_a_commit_is_sent_once(bench):
+    bench.stable(T0)
+    heard = commit(bench, {T0: 5})
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.poll()
+    assert heard == ["COORDINATOR_LOAD_IN_PROGRESS"]

@@ -1,0 +1,148 @@
+"""TLS and SASL as settings by their Kafka names: how a client shows a broker who it is.
+
+``security.protocol``: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; ``sasl.mechanism``: PLAIN, SCRAM-SHA-256 or
+SCRAM-SHA-512, with ``sasl.username`` and ``sasl.password``, or both in a ``sasl.jaas.config``.
+``ssl.ca.location``, ``ssl.certificate.location`` and ``ssl.key.location`` are PEM files, as librdkafka has
+them; ``ssl.endpoint.identification.algorithm`` is https, or none for brokers that have another name.
+"""
+
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from coordinator_core.errors import InputError
+from rebalance_kafka.consumer.sasl import MECHANISMS, Login
+
+PREFIXES = ("security.", "sasl.", "ssl.")
+PROTOCOLS = {
+    "PLAINTEXT": (False, False),
+    "SSL": (True, False),
+    "SASL_PLAINTEXT": (False, True),
+    "SASL_SSL": (True, True),
+}
+"""Whether each has TLS, and whether it has a login."""
+
+_TLS_NAMES = (
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.endpoint.identification.algorithm",
+)
+_LOGIN_NAMES = ("sasl.mechanism", "sasl.username", "sasl.password", "sasl.jaas.config")
+NAMES = ("security.protocol", *_LOGIN_NAMES, *_TLS_NAMES)
+_OTHER_NAMES = {"sasl.mechanisms": "sasl.mechanism"}
+"""librdkafka's."""
+
+_IN_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True)
+class Security:
+    """How connections are made. ``tls`` None: without; ``login`` None: as nobody."""
+
+    tls: ssl.SSLContext | None = None
+    login: Login | None = field(default=None, repr=False)
+
+
+OPEN = Security()
+"""Neither TLS nor a login."""
+
+
+def is_security(name: str) -> bool:
+    """Whether a setting of that name is for here."""
+    return name.startswith(PREFIXES)
+
+
+def security_of(settings: Mapping[str, Any], where: str) -> Security:
+    """From settings by Kafka's names. Raises InputError, which tells no passwords."""
+    given = {_OTHER_NAMES.get(name, name): str(value) for name, value in settings.items()}
+    for name in given:
+        if name not in NAMES:
+            close = get_close_matches(name, NAMES, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else f": {', '.join(NAMES)}"
+            raise InputError(where, repr(name), f"a setting of TLS or SASL that is known here{hint}")
+    protocol = given.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in PROTOCOLS:
+        raise InputError(f"{where}: security.protocol", repr(protocol), f"one of {', '.join(PROTOCOLS)}")
+    has_tls, has_login = PROTOCOLS[protocol]
+    unused = [] if has_tls else [name for name in _TLS_NAMES if name in given]
+    unused += [] if has_login else [name for name in _LOGIN_NAMES if name in given]
+    if unused:
+        found = f"{unused[0]} with security.protocol {protocol}"
+        raise InputError(where, found, "a security.protocol that has a place for it, such as SASL_SSL")
+    return Security(
+        _context(given, where) if has_tls else None,
+        _login(given, where) if has_login else None,
+    )
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """NAME=VALUE a line, as in Java's properties; # and ! begin comments, a \\ at the end goes on below.
+
+    Raises InputError.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        said = getattr(problem, "strerror", None) or problem
+        raise InputError(str(path), f"a file that cannot be read ({said})", "lines NAME=VALUE") from None
+    properties: dict[str, str] = {}
+    for number, line in enumerate(re.sub(r"\\\n\s*", "", text).splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped or stripped[0] in "#!":
+            continue
+        name, equals, value = stripped.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"{path}: line {number}", "no NAME=VALUE", "such as security.protocol=SASL_SSL")
+        properties[name.strip()] = value.strip()
+    return properties
+
+
+def _login(given: Mapping[str, str], where: str) -> Login:
+    mechanism = given.get("sasl.mechanism", "").upper()
+    if mechanism not in MECHANISMS:
+        found = repr(mechanism) if mechanism else "none"
+        raise InputError(f"{where}: sasl.mechanism", found, f"one of {', '.join(MECHANISMS)}")
+    in_jaas = {
+        name: re.sub(r"\\(.)", r"\1", value)
+        for name, value in _IN_JAAS.findall(given.get("sasl.jaas.config", ""))
+    }
+    said = {}
+    for name in ("username", "password"):
+        value = given.get(f"sasl.{name}", in_jaas.get(name, ""))
+        if not value:
+            expected = f"sasl.{name}, or {name}=... in sasl.jaas.config"
+            raise InputError(where, f"no {name}", expected)
+        said[name] = value
+    return Login(mechanism, **said)
+
+
+def _context(given: Mapping[str, str], where: str) -> ssl.SSLContext:
+    algorithm = given.get("ssl.endpoint.identification.algorithm", "https").lower()
+    if algorithm not in ("https", "none", ""):
+        at = f"{where}: ssl.endpoint.identification.algorithm"
+        raise InputError(at, repr(algorithm), "https or none")
+    authority = given.get("ssl.ca.location")
+    try:
+        context = ssl.create_default_context(cafile=authority)
+    except OSError as problem:  # ssl's errors too
+        raise _unreadable(where, "ssl.ca.location", authority or "", problem) from None
+    context.check_hostname = algorithm == "https"
+    certificate, key = given.get("ssl.certificate.location"), given.get("ssl.key.location")
+    if certificate is not None:
+        try:
+            context.load_cert_chain(certificate, key, given.get("ssl.key.password", ""))
+        except OSError as problem:
+            raise _unreadable(where, "ssl.certificate.location", certificate, problem) from None
+    elif key is not None:
+        raise InputError(where, "ssl.key.location alone", "ssl.certificate.location with it")
+    return context
+
+
+def _unreadable(where: str, name: str, path: str, problem: OSError) -> InputError:
+    return InputError(f"{where}: {name}", f"{path} ({problem.strerror or problem})", "a readable PEM file")

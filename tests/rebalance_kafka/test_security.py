@@ -1,0 +1,317 @@
+"""TLS and SASL: what settings mean, what is said, and consumers and snapshots through a gate that asks."""
+
+import asyncio
+import ssl
+
+import pytest
+import trustme
+
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.errors import InputError, ProtocolError, RebalanceLabError
+from rebalance_kafka.addresses import places_of
+from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.sasl import Login
+from rebalance_kafka.consumer.security import NAMES, is_security, read_properties, security_of
+from rebalance_kafka.snapshot import snapshot
+from tests.coordinator_core.cli.commands import in_a_process
+from tests.rebalance_kafka.gate import PASSWORD, USER, Gate, guarded
+from tests.rebalance_kafka.live import member, polled, produce, run, settled, values
+
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def login(mechanism, protocol="SASL_PLAINTEXT", **other):
+    settings = {"sasl.username": USER, "sasl.password": PASSWORD} | other
+    return {"security.protocol": protocol, "sasl.mechanism": mechanism, **settings}
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def ca_file(authority, tmp_path_factory):
+    file = tmp_path_factory.mktemp("tls") / "ca.pem"
+    authority.cert_pem.write_to_path(file)
+    return str(file)
+
+
+def certified(authority, name="127.0.0.1", *, clients=False):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    if clients:
+        authority.configure_trust(context)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+# --- SCRAM, against the example of its RFC
+
+
+def test_scram_says_what_rfc_7677_says():
+    steps = Login("SCRAM-SHA-256", "user", "pencil").steps(lambda: "rOprNGfwEbeRWgbNEkqO")
+    assert next(steps) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+    said = steps.send(f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode())
+    assert said == f"c=biws,r={nonce},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=".encode()
+    with pytest.raises(StopIteration):
+        steps.send(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+
+
+CHALLENGE = {"r": "mine+yours", "s": "c2FsdA==", "i": "4096"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"r": "yours"},
+        {"s": ""},
+        {"s": "not base64!"},
+        {"i": "4095"},
+        {"i": "many"},
+        {"i": "100000000"},
+    ],
+)
+def test_a_challenge_that_is_none_is_refused(wrong):
+    steps = Login("SCRAM-SHA-512", "u", "p").steps(lambda: "mine")
+    next(steps)
+    with pytest.raises(ProtocolError, match="SCRAM challenge"):
+        steps.send(",".join(f"{k}={v}" for k, v in {**CHALLENGE, **wrong}.items()).encode())
+
+
+@pytest.mark.parametrize("last", [b"v=AAAA", b"v=?", b"e=other-error", b"", b"\xff"])
+def test_a_broker_that_does_not_know_the_password_is_not_believed(last):
+    steps = Login("SCRAM-SHA-256", "u", "p").steps(lambda: "mine")
+    next(steps)
+    steps.send(",".join(f"{k}={v}" for k, v in CHALLENGE.items()).encode())
+    with pytest.raises(ProtocolError):
+        steps.send(last)
+
+
+# --- through a gate
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["bare", "tls"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_consumer_that_shows_who_it_is_reads_and_commits(mechanism, tls, authority, ca_file):
+    async def work():
+        async with guarded(mechanism, tls=certified(authority) if tls else None) as (gate, kafka):
+            await produce(kafka.address, 0, b"0")
+            more = {"protocol": "SASL_SSL", "ssl.ca.location": ca_file} if tls else {}
+            settings = login(mechanism, **more)
+            async with member(gate.address, settings=settings) as consumer:
+                assert await values(consumer, 1) == [b"0"]
+                await consumer.commit()
+                places = places_of(gate.address, "gate")
+                async with Asking(places, security=security_of(settings, "here")) as asking:
+                    assert (await snapshot(asking, "g")).strategy == "cooperative-sticky"
+            assert gate.let_in >= 2
+
+    run(work())
+
+
+def test_a_consumer_with_a_certificate_is_let_in_and_one_without_is_not(authority, ca_file, tmp_path):
+    file = tmp_path / "client.pem"
+    authority.issue_cert("ada@example.org").private_key_and_cert_chain_pem.write_to_path(file)
+
+    async def work():
+        async with guarded(tls=certified(authority, clients=True)) as (gate, _):
+            settings = {"security.protocol": "SSL", "ssl.ca.location": ca_file}
+            async with member(gate.address, settings=settings) as nobody:
+                await polled(nobody, until=lambda _: nobody.problem)
+                assert nobody.assignment == ()
+            shown = settings | {"ssl.certificate.location": str(file)}
+            async with member(gate.address, settings=shown) as consumer:
+                await settled(consumer, partitions=1)
+
+    run(work())
+
+
+@pytest.mark.parametrize(("algorithm", "let_in"), [("https", False), ("none", True)])
+def test_a_broker_of_another_name_is_spoken_to_only_if_told(algorithm, let_in, authority, ca_file):
+    async def work():
+        async with guarded(tls=certified(authority, "elsewhere.example.org")) as (gate, _):
+            settings = {
+                "security.protocol": "SSL",
+                "ssl.ca.location": ca_file,
+                "ssl.endpoint.identification.algorithm": algorithm,
+            }
+            async with member(gate.address, settings=settings) as consumer:
+                await polled(consumer, until=lambda _: consumer.problem or consumer.assignment)
+                assert bool(consumer.assignment) == let_in
+                assert let_in or "certificate" in consumer.problem
+
+    run(work())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("wrong", ["sasl.username", "sasl.password"])
+def test_who_is_not_let_in_hears_it_once_and_does_not_try_on(mechanism, wrong):
+    async def work():
+        async with Gate(mechanism) as gate:
+            async with member(gate.address, settings=login(mechanism, **{wrong: "x"})) as consumer:
+                with pytest.raises(RebalanceLabError, match="nobody of that name and password"):
+                    await polled(consumer, until=lambda _: False)
+                with pytest.raises(RebalanceLabError, match="nobody of that name and password"):
+                    await consumer.poll(0)
+            assert gate.let_in == 0
+
+    run(work())
+
+
+def test_a_mechanism_that_the_broker_does_not_take_is_said_with_those_it_takes():
+    async def work():
+        async with Gate("SCRAM-SHA-256", "SCRAM-SHA-512") as gate:
+            async with member(gate.address, settings=login("PLAIN")) as consumer:
+                with pytest.raises(
+                    RebalanceLabError, match="does not take PLAIN, but SCRAM-SHA-256, SCRAM-SHA-512"
+                ):
+                    await polled(consumer, until=lambda _: False)
+            assert not any(PASSWORD.encode() in frame for frame in gate.seen)
+
+    run(work())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS[1:])
+def test_a_broker_that_only_pretends_to_know_the_password_is_not_spoken_to(mechanism):
+    async def work():
+        async with (
+            Gate(mechanism, forged=True) as gate,
+            Asking(places_of(gate.address, "gate"), security=security_of(login(mechanism), "here")) as asking,
+        ):
+            with pytest.raises(ProtocolError, match="does not know the password"):
+                await asking.metadata()
+
+    run(work())
+
+
+# --- settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"security.protocol": "TLS"},
+            "found 'TLS', expected one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL",
+        ),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism with security.protocol PLAINTEXT"),
+        ({"ssl.ca.location": "x", "security.protocol": "SASL_PLAINTEXT"}, "ssl.ca.location with"),
+        (login("GSSAPI"), "found 'GSSAPI', expected one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: found none"),
+        (login("PLAIN", **{"sasl.username": ""}), "no username"),
+        (login("PLAIN", **{"sasl.password": ""}), "no password"),
+        ({"security.protcol": "SSL"}, "did you mean 'security.protocol'?"),
+        ({"ssl.truststore.location": "x.jks"}, "'ssl.truststore.location'"),
+        ({"security.protocol": "SSL", "ssl.ca.location": "no.pem"}, "ssl.ca.location: found no.pem"),
+        ({"security.protocol": "SSL", "ssl.key.location": "x"}, "ssl.key.location alone"),
+        (
+            {"security.protocol": "SSL", "ssl.certificate.location": "no.pem"},
+            "ssl.certificate.location: found no.pem",
+        ),
+        (
+            {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "some"},
+            "found 'some', expected https or none",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings, said):
+    with pytest.raises(InputError) as refused:
+        security_of(settings, "here")
+    assert said in str(refused.value)
+    assert PASSWORD not in str(refused.value)
+
+
+def test_a_ca_file_that_is_none_is_refused(tmp_path):
+    file = tmp_path / "ca.pem"
+    file.write_text("not a certificate")
+    with pytest.raises(InputError, match="readable PEM file"):
+        security_of({"security.protocol": "SSL", "ssl.ca.location": str(file)}, "here")
+
+
+def test_nothing_said_is_no_security():
+    found = security_of({}, "here")
+    assert (found.tls, found.login) == (None, None)
+
+
+def test_librdkafkas_name_and_javas_jaas_mean_the_same():
+    jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ada" password="a\\"b";'
+    settings = {"security.protocol": "sasl_plaintext", "sasl.mechanisms": "plain", "sasl.jaas.config": jaas}
+    assert security_of(settings, "here").login == Login("PLAIN", "ada", 'a"b')
+
+
+def test_a_password_is_not_shown():
+    assert PASSWORD not in repr(security_of(login("PLAIN"), "here"))
+
+
+def test_properties_are_read_as_java_reads_them(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "# ours\n\n! and this\nsecurity.protocol = SASL_SSL\nsasl.jaas.config=a \\\n   b=c;\nacks=all\n"
+    )
+    assert read_properties(file) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.jaas.config": "a b=c;",
+        "acks": "all",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("security.protocol\n", "line 1: found no NAME=VALUE"),
+        ("a=1\n=2\n", "line 2"),
+        (None, "cannot be read"),
+    ],
+)
+def test_properties_that_are_none_are_refused(tmp_path, text, said):
+    file = tmp_path / "client.properties"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(InputError) as refused:
+        read_properties(file)
+    assert said in str(refused.value)
+
+
+def test_no_other_setting_is_taken_for_one_of_security():
+    assert all(map(is_security, NAMES))
+    assert not any(map(is_security, ClientConfig.__struct_encode_fields__))
+
+
+# --- the commands
+
+
+def test_the_commands_take_a_file_of_properties(tmp_path):
+    file = tmp_path / "client.properties"
+    lines = [f"{name}={value}" for name, value in login("PLAIN").items()]
+    file.write_text("\n".join([*lines, "acks=all"]), encoding="utf-8")
+
+    async def work():
+        async with guarded("PLAIN") as (gate, kafka):
+            await produce(kafka.address, 0, b"first")
+            common = ("--bootstrap-server", gate.address, "--group", "g", "--command-config", file)
+            read = await asyncio.to_thread(
+                in_a_process, "consume", *common, "--topic", "t", "--from-beginning", "--max-records", "1"
+            )
+            assert (read.returncode, read.stdout) == (0, b"t\t0\t0\tfirst\n")
+            assert b"left out, as not about TLS or SASL: acks" in read.stderr
+            async with member(kafka) as consumer:
+                await settled(consumer, partitions=1)
+                taken = await asyncio.to_thread(in_a_process, "snapshot", *common)
+            assert taken.returncode == 0
+            assert b"# Group g, which runs cooperative-sticky." in taken.stdout
+
+    run(work())
+
+
+@pytest.mark.parametrize("command", ["consume", "snapshot"])
+def test_the_commands_say_what_is_wrong_with_the_file(command, tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_SSL\n")
+    options = ["--bootstrap-server", "127.0.0.1:1", "--group", "g", "--command-config", file]
+    answer = in_a_process(command, *options, *(["--topic", "t"] if command == "consume" else []))
+    assert (answer.returncode, answer.stdout) == (2, b"")
+    assert answer.stderr.decode().startswith(
+        f"error: {file}: sasl.mechanism: found none, expected one of PLAIN"
+    )
