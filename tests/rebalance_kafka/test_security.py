@@ -296,7 +296,7 @@ def test_the_commands_take_a_file_of_properties(tmp_path):
             )
             assert (read.returncode, read.stdout) == (0, b"t\t0\t0\tfirst\n")
             assert b"left out, as not about TLS or SASL: acks" in read.stderr
-            async with member(kafka) as consumer:
+            async with member(gate.address, settings=login("PLAIN")) as consumer:
                 await settled(consumer, partitions=1)
                 taken = await asyncio.to_thread(in_a_process, "snapshot", *common)
             assert taken.returncode == 0
