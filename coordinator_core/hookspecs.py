@@ -98,7 +98,8 @@ class ProviderSpec:
 class MetricSpec:
     """One figure of a run. ``compute`` takes a `scoring.history.History`; ``better``: 'lower' or 'higher'.
 
-    ``planned``: it can also be told from a trace without messages (`simulation.plan`).
+    ``planned``: it can also be told from a trace without messages (`simulation.plan`); ``optional``: many
+    scenarios have no such figure, and tables leave it out where no run has.
     """
 
     name: str
@@ -106,6 +107,7 @@ class MetricSpec:
     compute: Callable[[Any], float]
     better: str = "lower"
     planned: bool = field(default=False, kw_only=True)
+    optional: bool = field(default=False, kw_only=True)
     doc: str = ""
 
 

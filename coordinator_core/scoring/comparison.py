@@ -28,8 +28,9 @@ class Comparison:
 
     @property
     def shown(self) -> list[MetricSpec]:
-        """For tables: the metrics that some strategy has a figure of. Most scenarios know of no racks."""
-        return [m for m in self.metrics if not all(isnan(row[m.name]) for row in self.figures.values())]
+        """For tables: all metrics but the optional ones that no strategy has a figure of."""
+        rows = self.figures.values()
+        return [m for m in self.metrics if not m.optional or any(not isnan(row[m.name]) for row in rows)]
 
     def best(self, metric: MetricSpec) -> float | None:
         """The best figure of a metric; None where all strategies are alike or none has one."""

@@ -265,5 +265,6 @@ def metrics() -> Iterable[MetricSpec]:
             cross_rack_partitions,
             doc="Owned at the end by a member in whose rack they have no replica.",
             planned=True,
+            optional=True,
         ),
     ]

@@ -62,6 +62,7 @@ members:
 events:
   - {at: 30s, leave: consumer-of-a-service-with-a-long-name-3}
 """
+MULTITUDE = CROWD.replace("count: 14", "count: 30")
 
 
 @cache

@@ -205,16 +205,22 @@ def play_scrub_and_click_show_in_the_page_and_in_the_kernel(lab, view):
     stopped = view.locator(".rbl-time").inner_text()
     view.locator(".rbl-slider").fill("60000")
     assert view.locator(".rbl-time").inner_text() == clock(60_000) != stopped
-    assert said_by_the_kernel(lab) == "the cursor is at 60000 in round 2 on clicks-0"
+    the_kernel_comes_to_say(lab, "clicks-0", 60_000, 60_000)
     click_lane(view, 4, 0.5)
     spans = [f"{clock(since)} to {clock(until)}: {o}" for p, o, since, until in spans_of(ran()) if p == 4]
     assert view.locator(".rbl-past li").all_inner_texts() == spans
-    until, there = time.monotonic() + 60, False
-    while not there:  # the kernel hears of the partition and of the time one after the other
+    the_kernel_comes_to_say(lab, "clicks-4", 89_000, 91_000)
+
+
+def the_kernel_comes_to_say(lab, partition, earliest_ms, latest_ms):
+    """In the second round; it hears of the partition, the round and the time one after the other."""
+    until = time.monotonic() + 60
+    while True:
         said = said_by_the_kernel(lab)
-        told = re.fullmatch(r"the cursor is at (\d+) in round 2 on clicks-4", said)
-        there = told is not None and 89_000 < int(told[1]) < 91_000
-        assert there or time.monotonic() < until, said
+        told = re.fullmatch(rf"the cursor is at (\d+) in round 2 on {partition}", said)
+        if told is not None and earliest_ms <= int(told[1]) <= latest_ms:
+            return
+        assert time.monotonic() < until, said
 
 
 def wait_for_document(lab, part):

@@ -26,6 +26,7 @@ from tests.rebalance_jupyter.browser import (
 from tests.rebalance_jupyter.samples import (
     ALONE,
     CROWD,
+    MULTITUDE,
     NOBODY,
     TOO_SHORT,
     ran,
@@ -90,8 +91,22 @@ def test_names_are_text_wherever_they_come(opened):
     assert "<i>t-0" in page.inner_text(".rbl-past")
 
 
-def test_more_members_than_colours_show_what_is_new_and_letters(opened):
+def test_members_that_share_a_colour_are_told_apart_by_letters(opened):
     trace = ran(CROWD)
+    page = opened(show(trace))
+    names = [member["name"] for member in view_model(trace).document["members"]]
+    assert len(all_texts(page, ".rbl-legend >> nth=0 >> span")) == len(names) + 1
+    for partition, owner, since, until in spans_of(trace):
+        if until - since > 2_000:
+            colour = rgb(PALETTE[names.index(owner) % len(PALETTE)])
+            (found,) = pixels(page, partition, [since + 1_500], lane=15, duration=60_000)
+            assert found == colour
+    letters = [text for text in svg_texts(page, ".rbl-stack >> nth=0 >> text") if len(text) == 1]
+    assert set("ABCDEFGHIJKLMN") == set(letters)
+
+
+def test_of_too_many_members_what_is_new_is_shown_and_letters(opened):
+    trace = ran(MULTITUDE)
     page = opened(show(trace))
     assert all_texts(page, ".rbl-legend >> nth=0 >> span") == ["new owner", "kept", "nobody"]
     rounds = view_model(trace).document["rounds"]
@@ -111,11 +126,11 @@ def test_more_members_than_colours_show_what_is_new_and_letters(opened):
         elif expected:
             assert pixels(page, partition, [middle], lane=15, duration=60_000) == [expected]
     letters = [text for text in svg_texts(page, ".rbl-stack >> nth=0 >> text") if len(text) == 1]
-    assert set("ABCDEFGHIJKLMN") == set(letters)
+    assert set("ABCDEFGHIJKLMNOPQRSTUVWXYZ") == set(letters)
 
 
 def test_ten_thousand_partitions_are_mixed_into_the_height_of_a_screen(opened):
-    trace = large(10_000, "cooperative-sticky", members=20, rounds=5)
+    trace = large(10_000, "cooperative-sticky", members=30, rounds=5)
     page = opened(show(trace))
     box = page.locator("canvas").first.bounding_box()
     assert box["height"] == 600

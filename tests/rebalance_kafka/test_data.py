@@ -399,7 +399,7 @@ def test_offsets_are_found_by_time(desk):
     for at_ms in (10, 20):
         desk.write("t", 0, batch(Sent(b"a", timestamp_ms=at_ms), Sent(b"b", timestamp_ms=at_ms + 5)))
     found = list_offsets(desk, {"t": [(0, at_ms) for at_ms in (0, 15, 16, 25, 26)]})
-    assert [(each.offset, each.timestamp) for each in found] == [(0, 15), (0, 15), (2, 25), (2, 25), (-1, -1)]
+    assert [(each.offset, each.timestamp) for each in found] == [(0, 10), (1, 15), (2, 20), (3, 25), (-1, -1)]
 
 
 def test_unknown_partitions_have_no_offsets(desk):

@@ -3,6 +3,7 @@
 
 const NS = "http://www.w3.org/2000/svg";
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"];
+const MOST_COLOURED = 24; // three members to a colour, told apart by their letters; of more one sees confetti
 const DARK = new Set(["#0072B2"]); // white is read better on it; black on all others
 const BY_CHANGE = { kept: "#56B4E9", fresh: "#E69F00" };
 const MEMBER_COLOURS = {
@@ -99,6 +100,10 @@ function valueAt(series, at) {
   return low ? series[low - 1][1] : undefined;
 }
 
+function colourOf(member) {
+  return PALETTE[member % PALETTE.length];
+}
+
 function channels(colour) {
   const n = parseInt(colour.slice(1), 16);
   return [n >> 16, (n >> 8) & 255, n & 255];
@@ -149,9 +154,9 @@ class Trace {
     return String(partition);
   }
 
-  // With more members than colours, colours say what happened instead.
+  // With too many members colours say what happened instead.
   get coloursAreMembers() {
-    return this.members.length <= PALETTE.length;
+    return this.members.length <= MOST_COLOURED;
   }
 
   history(partition) {
@@ -469,7 +474,7 @@ class View {
         const from = Math.min(width - 1, column(trace.spans[4 * i + 2]));
         const to = Math.min(width, Math.max(from + 1, column(trace.spans[4 * i + 3])));
         if (until >= 0) brush.hatch(row, until, from);
-        if (trace.coloursAreMembers) brush.fill(row, from, to, PALETTE[owner]);
+        if (trace.coloursAreMembers) brush.fill(row, from, to, colourOf(owner));
         else {
           const next = news.find((began) => began > from) ?? width; // what is new is so up to the next round
           const settled = owner === last ? from : Math.min(to, next);
@@ -498,7 +503,7 @@ class View {
         const [partition, owner, from, to] = trace.spans.subarray(4 * i, 4 * i + 4);
         const [left, right] = [this.x(from), this.x(to)];
         if (right - left < 14) continue;
-        const dark = trace.coloursAreMembers && DARK.has(PALETTE[owner]);
+        const dark = trace.coloursAreMembers && DARK.has(colourOf(owner));
         pieces.push(worded(letter(owner), {
           x: (left + right) / 2, y: this.row[partition] * lane + 12, "text-anchor": "middle",
           style: `fill: ${dark ? "#fff" : "#000"}`,
@@ -517,7 +522,7 @@ class View {
 
   drawLegend() {
     const owners = this.trace.coloursAreMembers
-      ? this.trace.members.map((member, i) => [PALETTE[i], `${letter(i)} ${short(member.name)}`])
+      ? this.trace.members.map((member, i) => [colourOf(i), `${letter(i)} ${short(member.name)}`])
       : [[BY_CHANGE.fresh, "new owner"], [BY_CHANGE.kept, "kept"]];
     this.ownerLegend.replaceChildren(...[...owners, [null, "nobody"]].map(([colour, label]) => entry(colour, label)));
   }
@@ -739,7 +744,7 @@ class View {
     this.flowNodes = trace.members.map((member, i) => {
       const own = round?.members[i];
       const [x, y] = place[i];
-      const colour = trace.coloursAreMembers ? PALETTE[i] : GREY;
+      const colour = trace.coloursAreMembers ? colourOf(i) : GREY;
       const node = svg("g", { class: own ? "rbl-node" : "rbl-node rbl-absent" });
       node.append(svg("circle", { cx: x, cy: y, r: radius, fill: colour }));
       const ink = dense ? "" : `fill: ${DARK.has(colour) ? "#fff" : "#000"}`;

@@ -8,6 +8,7 @@ import pty
 import subprocess
 
 import pytest
+import yaml
 from rich.console import Console
 
 from coordinator_core.cli import compare as compare_module
@@ -18,6 +19,7 @@ from coordinator_core.simulation.trace import read_trace
 from tests.coordinator_core.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
 
 METRICS = list(default_registry().metrics())
+SHOWN = [metric.name for metric in default_registry().metrics().values() if not metric.optional]
 NAMES = "average, average-by-circle, cooperative-sticky, lag-aware, optimal, range, rendezvous, "
 NAMES += "roundrobin, sticky"
 
@@ -31,7 +33,7 @@ def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
     title, heading, *rows = answer.out.splitlines()
     assert title == "small, seed 4"
     assert heading.split() == ["sticky", "range"]
-    assert [row.split()[0] for row in rows] == METRICS
+    assert [row.split()[0] for row in rows] == SHOWN
     assert all(len(row.split()) == 3 for row in rows)
     assert rows[0].split() == ["rounds", "2", "2"]
 
@@ -59,7 +61,21 @@ def test_json_csv_and_html_say_the_same(lab, small):
     html = lab(*options, "html").out
     assert html.startswith("<!doctype html>")
     assert "<th scope=col>sticky+static</th>" in html
-    assert all(f">{name}</th>" in html for name in METRICS)
+    assert all(f">{name}</th>" in html for name in SHOWN)
+
+
+def test_racks_have_a_row_where_a_scenario_says_them(lab, small):
+    assert "cross_rack_partitions" not in lab("compare", small, "-j", "1", "-s", "range").out
+    document = yaml.safe_load(small.read_text())
+    for topic in document["topics"].values():
+        topic["racks"] = [["east"]] * topic["partitions"]
+    for member in document["members"]:
+        member["rack"] = "west"
+    small.write_text(yaml.safe_dump(document))
+    answer = lab("compare", small, "-j", "1", "-s", "range")
+    (row,) = [row for row in answer.out.splitlines() if row.startswith("cross_rack_partitions")]
+    figures = figures_of(lab("compare", small, "-j", "1", "-s", "range", "--format", "json"))
+    assert int(row.split()[1]) == figures["range"]["cross_rack_partitions"] > 0
 
 
 def test_a_scenario_in_which_nothing_happens_has_figures(lab, small):

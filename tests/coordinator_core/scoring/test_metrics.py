@@ -33,6 +33,7 @@ CONTRACT = [
     "messages",
     "optimality_gap",
     "weighted_optimality_gap",
+    "cross_rack_partitions",
 ]
 
 

@@ -83,13 +83,13 @@ WRONG = {
         changed(topics={"t": None}),
         "topics.t",
         "nothing",
-        "a mapping with partitions, rate, rates, rates_csv, rates_rows, interval, backlog",
+        "a mapping with partitions, rate, rates, rates_csv, rates_rows, interval, backlog, racks",
     ),
     "a topic with an unknown field": (
         topic(partitions=12, partition=12),
         "topics.orders.partition",
         "the unknown field 'partition'",
-        "one of partitions, rate, rates, rates_csv, rates_rows, interval, backlog"
+        "one of partitions, rate, rates, rates_csv, rates_rows, interval, backlog, racks"
         " (did you mean 'partitions'?)",
     ),
     "a topic without partitions": (

@@ -17,7 +17,7 @@ ASSIGNORS = {
     "cooperative-sticky": CooperativeStickyAssignor,
 }
 EAGER = ("range", "roundrobin")
-JOIN_SECONDS = 0.5
+JOIN_SECONDS = 1.0
 
 
 def pairs(partitions: Iterable[TopicPartition] | None) -> list[Partition]:
