@@ -141,6 +141,8 @@ class Offsets:
 
     def send_again(self, *, now_ms: int) -> None:
         """Send the commits anew whose time has come."""
+        if not self._again:
+            return
         waiting, self._again = self._again, []
         for due_ms, send in waiting:
             if due_ms > now_ms:
@@ -150,7 +152,7 @@ class Offsets:
 
     def next_retry_ms(self) -> int | None:
         """When `send_again` has something to do."""
-        return min((due_ms for due_ms, _ in self._again), default=None)
+        return min(due_ms for due_ms, _ in self._again) if self._again else None
 
     def run_callbacks(self) -> None:
         """Tell the application of the commits that are done."""

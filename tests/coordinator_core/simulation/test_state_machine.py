@@ -19,7 +19,7 @@ from coordinator_core.simulation.run import Run
 from coordinator_core.simulation.scenario import ScenarioEvent, parse_scenario
 
 STEPS = 50
-EXAMPLES = 250
+EXAMPLES = 150
 TOPICS = {"a": 5, "b": 3, "c": 2}
 MOST_MEMBERS = 6
 MOST_PARTITIONS = 12
