@@ -105,6 +105,28 @@ def test_keys_do_not_leave_the_widget_but_those_of_the_browser_do(page):
     assert left() == ["Control", "s"] or left() == ["s"]
 
 
+TAKING = """() => {
+  globalThis.taken = [];
+  document.addEventListener("keydown", (event) => {
+    if (event.target.closest("[data-lm-suppress-shortcuts]")) return;
+    event.stopPropagation();
+    taken.push(event.key);
+  }, true);
+}"""
+
+
+def test_keys_of_the_notebook_are_not_taken_from_the_widget_but_its_chords_are(page):
+    """As JupyterLab's and Notebook's shortcuts are looked for: in whoever comes first, at the document."""
+    page.evaluate(TAKING)
+    page.focus(".rbl")
+    page.keyboard.press("ArrowRight")
+    assert time_of(page) == clock(STABLE[0])
+    page.keyboard.press("Control+s")
+    page.keyboard.press("ArrowLeft")
+    assert time_of(page) == clock(0)
+    assert page.evaluate("taken") == ["Control", "s"] or page.evaluate("taken") == ["s"]
+
+
 # --- playing; the browser's clock is the test's
 
 

@@ -915,6 +915,10 @@ function draw(model, element) {
   const root = html("div", { class: "rbl", tabindex: "0", role: "region", "aria-label": `Rebalances of ${name}` });
   root.append(html("h2", {}, name), controls(clock, views), ...views.map((v) => v.element), figures(model.get("figures")), live);
   for (const error of model.get("errors") ?? []) root.append(html("p", { class: "rbl-error", role: "alert" }, error));
+  // JupyterLab and Notebook take keys before they come here, but not of an element with this attribute; their
+  // chords, such as the one that saves, stay theirs.
+  const claim = (event) => root.toggleAttribute("data-lm-suppress-shortcuts", !isChord(event));
+  window.addEventListener("keydown", claim, true);
   root.addEventListener("keydown", (event) => {
     const acts = {
       " ": () => clock.toggle(),
@@ -925,8 +929,8 @@ function draw(model, element) {
       ArrowDown: () => views[0]?.select(neighbour(views[0], 1)),
       ArrowUp: () => views[0]?.select(neighbour(views[0], -1)),
     };
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    event.stopPropagation(); // the notebook has keys of its own
+    if (isChord(event)) return;
+    event.stopPropagation(); // what is around it has keys of its own
     const choosing = event.target.tagName === "SELECT";
     const pressing = event.target.tagName === "BUTTON" && event.key === " ";
     if (choosing || pressing || !acts[event.key]) return;
@@ -952,7 +956,16 @@ function draw(model, element) {
   model.on("change:at", moved);
   clock.set(model.get("at") ?? 0);
   root.rbl = { clock, views };
-  return () => { clock.stop(); watch.disconnect(); model.off("change:at", moved); };
+  return () => {
+    clock.stop();
+    watch.disconnect();
+    model.off("change:at", moved);
+    window.removeEventListener("keydown", claim, true);
+  };
+}
+
+function isChord(event) {
+  return event.ctrlKey || event.metaKey || event.altKey;
 }
 
 function neighbour(view, direction) {

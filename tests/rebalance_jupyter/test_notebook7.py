@@ -1,0 +1,39 @@
+"""The widget in Notebook 7: it draws, has its keys, which the notebook would have too, and its kernel."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from tests.rebalance_jupyter.jupyter import (
+    is_elsewhere,
+    keys_step_and_do_not_reach_the_notebook,
+    play_scrub_and_click_show_in_the_page_and_in_the_kernel,
+    run_all,
+    serving,
+)
+
+if find_spec("notebook") is None or find_spec("ipykernel") is None:
+    pytest.skip("notebook and ipykernel are not installed", allow_module_level=True)
+
+
+@pytest.fixture
+def server(tmp_path):
+    with serving("notebook", "JupyterNotebookApp", tmp_path / "home") as address:
+        yield address
+
+
+def test_the_widget_in_notebook_7(server, browser):
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(60_000)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("websocket", lambda socket: asked.append(socket.url))
+    page.goto(f"{server}/notebooks/view.ipynb")
+    run_all(page)
+    view = page.locator(".rbl").first
+    view.scroll_into_view_if_needed()
+    keys_step_and_do_not_reach_the_notebook(page, view)
+    play_scrub_and_click_show_in_the_page_and_in_the_kernel(page, view)
+    assert asked
+    assert list(filter(is_elsewhere, asked)) == []
+    page.close()
