@@ -96,6 +96,7 @@ def test_members_that_share_a_colour_are_told_apart_by_letters(opened):
     page = opened(show(trace))
     names = [member["name"] for member in view_model(trace).document["members"]]
     assert len(all_texts(page, ".rbl-legend >> nth=0 >> span")) == len(names) + 1
+    assert svg_texts(page, ".rbl-happened") == ["↑ leave …-a-long-name-3"]
     for partition, owner, since, until in spans_of(trace):
         if until - since > 2_000:
             colour = rgb(PALETTE[names.index(owner) % len(PALETTE)])

@@ -676,8 +676,10 @@ class View {
     let free = 0;
     for (const [at, label] of this.trace.marks) {
       if (this.x(at) < free) continue;
-      pieces.push(worded(`↑ ${short(label)}`, { x: this.x(at) - 4, y: 48, class: "rbl-happened" }));
-      free = this.x(at) + 7 * Math.min(LONGEST_NAME, label.length) + 16;
+      const [kind, ...target] = label.split(" ");
+      const said = `↑ ${kind} ${short(target.join(" "))}`;
+      pieces.push(worded(said, { x: this.x(at) - 4, y: 48, class: "rbl-happened" }));
+      free = this.x(at) + 7 * said.length + 8;
     }
   }
 
