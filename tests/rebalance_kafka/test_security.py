@@ -249,11 +249,13 @@ def test_properties_are_read_as_java_reads_them(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text(
         "# ours\n\n! and this\nsecurity.protocol = SASL_SSL\nsasl.jaas.config=a \\\n   b=c;\nacks=all\n"
+        r"sasl.password=a\=b\\c\u00e9\td"
     )
     assert read_properties(file) == {
         "security.protocol": "SASL_SSL",
         "sasl.jaas.config": "a b=c;",
         "acks": "all",
+        "sasl.password": "a=b\\c\u00e9\td",
     }
 
 
@@ -262,6 +264,7 @@ def test_properties_are_read_as_java_reads_them(tmp_path):
     [
         ("security.protocol\n", "line 1: found no NAME=VALUE"),
         ("a=1\n=2\n", "line 2"),
+        ("a=\\\n1\nb\n", "line 3"),
         (None, "cannot be read"),
     ],
 )

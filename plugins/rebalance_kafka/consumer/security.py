@@ -8,7 +8,7 @@ them; ``ssl.endpoint.identification.algorithm`` is https, or none for brokers th
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -38,6 +38,8 @@ NAMES = ("security.protocol", *_LOGIN_NAMES, *_TLS_NAMES)
 _OTHER_NAMES = {"sasl.mechanisms": "sasl.mechanism"}
 """librdkafka's."""
 
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _IN_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -82,7 +84,8 @@ def security_of(settings: Mapping[str, Any], where: str) -> Security:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """NAME=VALUE a line, as in Java's properties; # and ! begin comments, a \\ at the end goes on below.
+    """NAME=VALUE a line, as in Java's properties: # and ! begin comments, a \\ at the end goes on below, and
+    elsewhere it escapes what follows.
 
     Raises InputError.
     """
@@ -92,15 +95,31 @@ def read_properties(path: Path) -> dict[str, str]:
         said = getattr(problem, "strerror", None) or problem
         raise InputError(str(path), f"a file that cannot be read ({said})", "lines NAME=VALUE") from None
     properties: dict[str, str] = {}
-    for number, line in enumerate(re.sub(r"\\\n\s*", "", text).splitlines(), start=1):
-        stripped = line.strip()
-        if not stripped or stripped[0] in "#!":
+    for number, line in _whole_lines(text):
+        if not line or line[0] in "#!":
             continue
-        name, equals, value = stripped.partition("=")
+        name, equals, value = line.partition("=")
         if not equals or not name.strip():
             raise InputError(f"{path}: line {number}", "no NAME=VALUE", "such as security.protocol=SASL_SSL")
-        properties[name.strip()] = value.strip()
+        properties[name.strip()] = _ESCAPED.sub(_meant, value.strip())
     return properties
+
+
+def _whole_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with what goes on below, each with the number of its first."""
+    begun, first = "", 0
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        stripped = line.strip()
+        goes_on = (len(stripped) - len(stripped.rstrip("\\"))) % 2
+        begun, first = begun + stripped[: len(stripped) - goes_on], first or number
+        if not goes_on:
+            yield first, begun
+            begun, first = "", 0
+
+
+def _meant(escaped: re.Match[str]) -> str:
+    said = escaped[1]
+    return chr(int(said[1:], 16)) if len(said) > 1 else _CONTROLS.get(said, said)
 
 
 def _login(given: Mapping[str, str], where: str) -> Login:
