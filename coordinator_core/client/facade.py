@@ -22,8 +22,9 @@ from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import Failure, RequestQueue
 from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import PartitionState, Subscriptions
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
+from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Response
 
 
@@ -127,7 +128,7 @@ class Client:
     def subscribe_pattern(self, pattern: str, *, now_ms: int) -> ClientOutcome:
         """Subscribe to every topic whose whole name matches a regular expression."""
         self._subscriptions.subscribe_pattern(pattern)
-        self._subscriptions.match(self._metadata.topics)
+        self._subscriptions.match(self._metadata.not_internal)
         self._metadata.request_update()
         return self._finish(now_ms)
 
@@ -207,7 +208,8 @@ class Client:
         """Commit these offsets, or what was consumed; ``callback`` hears in a later poll how it went.
 
         Until ``retry_until_ms`` a commit that failed is sent again where that may help: while the
-        coordinator is unknown, not there, or loads its log.
+        coordinator is unknown, not there, or loads its log; without what was committed again meanwhile, and
+        only in the same generation.
         """
         if offsets is None:
             offsets = self._offsets.all_consumed(now_ms=now_ms)
@@ -216,6 +218,10 @@ class Client:
             offsets, callback, now_ms=now_ms, metadata=metadata, retry_until_ms=retry_until_ms
         )
         return self._finish(now_ms)
+
+    def withdraw_commit(self, callback: CommitCallback) -> None:
+        """Whoever asked for a commit waits for it no longer: it is not sent again."""
+        self._offsets.withdraw(callback)
 
     def finish_commits(self, *, now_ms: int) -> ClientOutcome:
         """Call back for the commits that were answered, as the next `poll` would; nothing else happens."""
@@ -236,8 +242,10 @@ class Client:
         if self._may_auto_commit:
             self._offsets.auto_commit(now_ms=now_ms)
         self._positions.update(now_ms=now_ms)
+        self._say_refused()
         if self._fetcher is not None:
-            self._effects.records += self._fetcher.collect()
+            if self._effects.error is None:  # who raises hands out nothing
+                self._effects.records += self._fetcher.collect()
             self._fetcher.send(now_ms=now_ms)
         return self._finish(now_ms)
 
@@ -308,6 +316,13 @@ class Client:
             raise InputError(call, f"{topic}-{partition}", "a partition that is assigned to this consumer")
         return tp
 
+    def _say_refused(self) -> None:
+        """Of topics that it may not read the application hears once an answer."""
+        topics, self._metadata.refused = self._metadata.refused, ()
+        if topics:
+            said = f"{ErrorCode.TOPIC_AUTHORIZATION_FAILED.name}: {', '.join(topics)}"
+            self._effects.fail(ProtocolError("Metadata", said))
+
     @property
     def _may_auto_commit(self) -> bool:
         return not self._subscriptions.is_group_managed or self._joining.is_between_rounds
@@ -319,6 +334,8 @@ class Client:
     def _poll_deadline_ms(self) -> int | None:
         """When a poll would get further that would not now: what was due when last looked at is not it."""
         deadlines = [self._positions.next_deadline_ms()]
+        if self._fetcher is not None:
+            deadlines.append(self._fetcher.next_deadline_ms())
         if self._may_auto_commit:
             deadlines.append(self._offsets.next_deadline_ms())
         if self._subscriptions.is_group_managed and self._coordinator.node is not None:
@@ -338,7 +355,7 @@ class Client:
             return True
         if self._offsets.has_callbacks or self._positions.wants_poll(now_ms=now_ms):
             return True
-        if self._fetcher is not None and self._fetcher.has_records:
+        if self._fetcher is not None and (self._fetcher.has_records or self._fetcher.is_due(now_ms=now_ms)):
             return True
         if not self._subscriptions.partitions or not self._may_auto_commit:
             return False

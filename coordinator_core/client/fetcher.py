@@ -8,6 +8,7 @@ from coordinator_core.client.outcome import ConsumedRecord
 from coordinator_core.client.positions import Positions
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.client.states import FetchState
+from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -17,6 +18,12 @@ from coordinator_core.protocol.messages import (
     FetchRequest,
     FetchResponse,
 )
+
+_TROUBLES = {
+    ErrorCode.CORRUPT_MESSAGE: "records that cannot be read",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client may not read the topic",
+}
+"""What the application has to hear."""
 
 _NEW_SESSION = frozenset({ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH})
 _STALE_METADATA = frozenset(
@@ -56,6 +63,8 @@ class Fetcher:
         self._core, self._positions = core, positions
         self._sessions: dict[int, _Session] = {}
         self._buffer: deque[_Fetched] = deque()
+        self._later: dict[int | TopicPartition, int] = {}
+        """Brokers and partitions that are asked again at a time, not before."""
 
     @property
     def has_records(self) -> bool:
@@ -89,15 +98,16 @@ class Fetcher:
     def send(self, *, now_ms: int) -> None:
         """Ask every leader without a request under way for the partitions that have nothing buffered."""
         buffered = {fetched.partition for fetched in self._buffer}
+        self._later = {what: due_ms for what, due_ms in self._later.items() if due_ms > now_ms}
         wanted: dict[int, dict[TopicPartition, FetchPartition]] = {}
         for tp, state in self._core.subscriptions.partitions.items():
-            if not state.is_fetchable or tp in buffered:
+            if not state.is_fetchable or tp in buffered or tp in self._later:
                 continue
             node = self._core.metadata.leader(tp)
-            if node is None:
-                self._core.metadata.request_update()
-                continue
-            asked = FetchPartition(tp.topic, tp.partition, state.position, state.epoch)
+            if node is None or node in self._later:
+                continue  # a leader that is missing is asked for in any case
+            epoch = self._core.metadata.leader_epoch(tp)
+            asked = FetchPartition(tp.topic, tp.partition, state.position, epoch)
             wanted.setdefault(node, {})[tp] = asked
         for node, partitions in wanted.items():
             session = self._sessions.setdefault(node, _Session())
@@ -118,18 +128,35 @@ class Fetcher:
             forgotten=forgotten,
             max_wait_ms=self._core.config.fetch_max_wait_ms,
         )
-        self._core.send(node, request, lambda answer, _: self._answered(node, wanted, answer), now_ms=now_ms)
+        self._core.send(
+            node,
+            request,
+            lambda answer, at_ms: self._answered(node, wanted, answer, now_ms=at_ms),
+            now_ms=now_ms,
+        )
 
-    def _answered(self, node: int, asked: dict[TopicPartition, FetchPartition], answer: Answer) -> None:
+    def is_due(self, *, now_ms: int) -> bool:
+        """Whether what failed may be asked for again."""
+        return any(due_ms <= now_ms for due_ms in self._later.values())
+
+    def next_deadline_ms(self) -> int | None:
+        """When that will be."""
+        return min(self._later.values()) if self._later else None
+
+    def _answered(
+        self, node: int, asked: dict[TopicPartition, FetchPartition], answer: Answer, *, now_ms: int
+    ) -> None:
         session = self._sessions[node]
         if isinstance(answer, Failure) or not isinstance(answer, FetchResponse):
             self._sessions[node] = _Session()
+            self._back_off(node, now_ms=now_ms)
             self._core.metadata.request_update()
             return
         session.in_flight = False
         if answer.error is not ErrorCode.NONE:
             self._sessions[node] = _Session()
             if answer.error not in _NEW_SESSION:
+                self._back_off(node, now_ms=now_ms)
                 self._core.metadata.request_update()
             return
         if answer.session_id:
@@ -138,9 +165,14 @@ class Fetcher:
         else:
             self._sessions[node] = _Session()
         for part in answer.partitions:
-            self._take(part, asked)
+            self._take(part, asked, now_ms=now_ms)
 
-    def _take(self, part: FetchedPartition, asked: dict[TopicPartition, FetchPartition]) -> None:
+    def _back_off(self, what: int | TopicPartition, *, now_ms: int) -> None:
+        self._later[what] = now_ms + self._core.config.retry_backoff_ms
+
+    def _take(
+        self, part: FetchedPartition, asked: dict[TopicPartition, FetchPartition], *, now_ms: int
+    ) -> None:
         tp = TopicPartition(part.topic, part.partition)
         state = self._core.subscriptions.partitions.get(tp)
         if state is None or tp not in asked or state.fetch_state is not FetchState.FETCHING:
@@ -151,8 +183,13 @@ class Fetcher:
             self._core.subscriptions.move_to_end(tp)
             if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 self._positions.reset_by_policy(tp, f"offset {state.position} is out of range")
-            elif part.error in _STALE_METADATA:
+                return
+            self._back_off(tp, now_ms=now_ms)
+            if part.error in _STALE_METADATA:
                 self._core.metadata.request_update()
+            elif part.error in _TROUBLES:
+                said = f"{_TROUBLES[part.error]} ({part.error.name}), at offset {state.position}"
+                self._core.effects.fail(ProtocolError(f"{tp.topic}-{tp.partition}", said))
             return
         state.high_watermark = part.high_watermark
         state.last_stable = part.last_stable_offset

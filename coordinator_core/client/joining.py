@@ -152,7 +152,8 @@ class Joining:
         if based_on is not None:
             self.is_leader = True
             subscriptions.group_topics = tuple(java_order(based_on.topics))
-            self._based_on = tuple((t, based_on.topics[t]) for t in subscriptions.group_topics)
+            compared = self._core.metadata.compared
+            self._based_on = tuple((t, compared(based_on.topics[t])) for t in subscriptions.group_topics)
             self._based_on_version = self._core.metadata.version
         self._core.effects.events.append(
             Joined(

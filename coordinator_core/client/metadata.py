@@ -10,6 +10,9 @@ from coordinator_core.model import Cluster, TopicInfo, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import MetadataRequest, MetadataResponse, TopicMetadata
 
+INCOMPLETE_MS = 1_000
+"""After so long metadata are asked for again in which a topic or a leader is missing."""
+
 
 class Metadata:
     """Refreshed when asked for and when it is old; answers at any time from what it knows."""
@@ -33,6 +36,8 @@ class Metadata:
         self._cluster: tuple[tuple[int, tuple[str, ...]], Cluster] | None = None
         self.version = 0
         """Grows with every answer."""
+        self.refused: tuple[str, ...] = ()
+        """Topics that this client may not read, as the last answer says."""
 
     def any_node(self) -> int:
         """Some broker, any of which answers."""
@@ -42,6 +47,11 @@ class Metadata:
     def was_answered(self) -> bool:
         """Whether anything is known at all."""
         return self.version > 0
+
+    @property
+    def not_internal(self) -> list[str]:
+        """Those that a pattern may match (exclude.internal.topics)."""
+        return [name for name, topic in self.topics.items() if not topic.internal]
 
     def request_update(self) -> None:
         """Ask anew as soon as possible."""
@@ -98,8 +108,14 @@ class Metadata:
         return self._cluster[1]
 
     def snapshot(self, topics: Sequence[str]) -> tuple[tuple[str, TopicInfo], ...]:
-        """What a leader's assignment is based on: partitions and racks (C-54)."""
-        return tuple((t, _info(self.topics[t])) for t in topics if t in self.topics)
+        """What a leader's assignment is based on (C-54); see `compared`."""
+        return tuple((t, self.compared(_info(self.topics[t]))) for t in topics if t in self.topics)
+
+    def compared(self, info: TopicInfo) -> TopicInfo:
+        """What of a topic is reason for a round where it changes: partitions; with client.rack, racks too."""
+        if info.racks is None or not self._config.client_rack:
+            return TopicInfo(info.partitions)
+        return TopicInfo(info.partitions, tuple(tuple(sorted(set(racks))) for racks in info.racks))
 
     def _is_of_interest(self) -> bool:
         """Whether there is a topic to ask for."""
@@ -127,10 +143,13 @@ class Metadata:
         if answer.nodes:
             self._nodes = answer.nodes
         self.topics = {t.name: t for t in answer.topics if t.error is ErrorCode.NONE}
+        self.refused = tuple(t.name for t in answer.topics if t.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         self._asked_for = topics
         self.version += 1
-        self._due_ms = now_ms + self._config.metadata_max_age_ms
-        self._subscriptions.match(self.topics)
+        whole = all(t.error is ErrorCode.NONE or t.name in self.refused for t in answer.topics)
+        led = whole and all(p.leader >= 0 for t in self.topics.values() for p in t.partitions)
+        self._due_ms = now_ms + (self._config.metadata_max_age_ms if led else INCOMPLETE_MS)
+        self._subscriptions.match(self.not_internal)
 
 
 def _info(topic: TopicMetadata) -> TopicInfo:

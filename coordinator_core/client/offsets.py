@@ -1,6 +1,8 @@
 """Committing offsets: on request, in the background, before a rejoin and on close (PROTOCOL 9.11)."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
@@ -19,6 +21,9 @@ from coordinator_core.protocol.messages import OffsetCommitRequest, OffsetCommit
 CommitCallback = Callable[[str], None]
 """Called with "" when the offsets are committed, else with what went wrong."""
 
+MOST_WITHDRAWN = 1_000
+"""Commits that nobody waits for and that may still be under way: far more than there are."""
+
 RETRIABLE = frozenset({Action.BACK_OFF, Action.REDISCOVER})
 
 
@@ -29,6 +34,14 @@ class CommitResult:
 
     def __init__(self, error: str, retriable: bool) -> None:
         self.error, self.retriable = error, retriable
+
+
+class _Waiting(NamedTuple):
+    """A commit that is to be sent again at a time."""
+
+    due_ms: int
+    callback: CommitCallback | None
+    send: Callable[[int], None]
 
 
 class Offsets:
@@ -46,7 +59,11 @@ class Offsets:
         self._auto_due_ms: int | None = None
         self._auto_in_flight = False
         self._finished: list[tuple[CommitCallback, str]] = []
-        self._again: list[tuple[int, Callable[[int], None]]] = []
+        self._again: list[_Waiting] = []
+        self._withdrawn: deque[CommitCallback] = deque(maxlen=MOST_WITHDRAWN)
+        self._commits = 0
+        self._latest: dict[TopicPartition, int] = {}
+        """Of each partition, the number of the last commit that had it."""
 
     def consumed(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> dict[TopicPartition, int]:
         """The offsets that may be committed now; partitions without a position are left out."""
@@ -77,6 +94,8 @@ class Offsets:
     ) -> None:
         """Send a commit to the coordinator; ``done`` hears how it went, later or at once."""
         node = self._coordinator.node
+        self._commits += 1
+        self._latest.update(dict.fromkeys(offsets, self._commits))
         if not offsets:
             done(CommitResult("", retriable=False), now_ms)
             return
@@ -122,37 +141,52 @@ class Offsets:
     ) -> None:
         """A commit the application asked for; its callback runs in a later poll (PROTOCOL 9.3).
 
-        Until ``retry_until_ms`` it is sent again where that may help.
+        Until ``retry_until_ms`` it is sent again where that may help: in its own generation, and without
+        what another commit has had since, so that no offset goes back.
         """
+        begun = self._membership.generation
+        number = self._commits + 1
 
         def done(result: CommitResult, at_ms: int) -> None:
             due_ms = at_ms + self._core.config.retry_backoff_ms
-            if result.retriable and retry_until_ms is not None and due_ms < retry_until_ms:
-                self._again.append((due_ms, send))
+            withdrawn = any(each is callback for each in self._withdrawn)
+            if result.retriable and not withdrawn and retry_until_ms is not None and due_ms < retry_until_ms:
+                self._again.append(_Waiting(due_ms, callback, send_again))
                 return
             self.say(len(offsets), result)
-            if callback is not None:
+            if callback is not None and not withdrawn:
                 self._finished.append((callback, result.error))
 
-        def send(at_ms: int) -> None:
-            self.commit(offsets, done, now_ms=at_ms, metadata=metadata)
+        def send_again(at_ms: int) -> None:
+            nonlocal number
+            left = {tp: offset for tp, offset in offsets.items() if self._latest.get(tp) == number}
+            if begun != self._membership.generation:
+                done(CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name, retriable=False), at_ms)
+                return
+            number = self._commits + 1
+            self.commit(left, done, now_ms=at_ms, metadata=metadata)
 
-        send(now_ms)
+        self.commit(offsets, done, now_ms=now_ms, metadata=metadata)
 
     def send_again(self, *, now_ms: int) -> None:
         """Send the commits anew whose time has come."""
         if not self._again:
             return
         waiting, self._again = self._again, []
-        for due_ms, send in waiting:
-            if due_ms > now_ms:
-                self._again.append((due_ms, send))
+        for each in waiting:
+            if each.due_ms > now_ms:
+                self._again.append(each)
             else:
-                send(now_ms)
+                each.send(now_ms)
+
+    def withdraw(self, callback: CommitCallback) -> None:
+        """Do not send a commit again, nor tell of it; one under way goes its way."""
+        self._again = [each for each in self._again if each.callback is not callback]
+        self._withdrawn.append(callback)
 
     def next_retry_ms(self) -> int | None:
         """When `send_again` has something to do."""
-        return min(due_ms for due_ms, _ in self._again) if self._again else None
+        return min(each.due_ms for each in self._again) if self._again else None
 
     def run_callbacks(self) -> None:
         """Tell the application of the commits that are done."""
@@ -217,6 +251,8 @@ class Offsets:
             return CommitResult("", retriable=False)
         todo = action(COMMIT, error)
         unchanged = sent == self._membership.generation
+        if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            return CommitResult(error.name, retriable=False)
         if error is ErrorCode.OFFSET_METADATA_TOO_LARGE:
             self._core.effects.fail(ProtocolError("OffsetCommit", error.name))
             return CommitResult(error.name, retriable=False)

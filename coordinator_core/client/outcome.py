@@ -31,12 +31,16 @@ class ConsumedRecord(msgspec.Struct, frozen=True):
 
 
 class ClientOutcome(msgspec.Struct, frozen=True):
-    """Everything one step wants done. ``error`` is for the application: raise it there."""
+    """Everything one step wants done. ``error`` is for the application: raise it there.
+
+    ``disconnects``: brokers that did not answer in time; a connection to one is of no use any more.
+    """
 
     sends: tuple[Send, ...] = ()
     events: tuple[Event, ...] = ()
     records: tuple[ConsumedRecord, ...] = ()
     error: Exception | None = None
+    disconnects: tuple[int, ...] = ()
 
 
 NOTHING = ClientOutcome()
@@ -77,7 +81,7 @@ class Listener(Protocol):
 class Effects:
     """Gathers an outcome while a step runs."""
 
-    __slots__ = ("error", "events", "records", "sends")
+    __slots__ = ("disconnects", "error", "events", "records", "sends")
 
     def __init__(self) -> None:
         self._reset()
@@ -87,6 +91,7 @@ class Effects:
         self.events: list[Event] = []
         self.records: list[ConsumedRecord] = []
         self.error: Exception | None = None
+        self.disconnects: list[int] = []
 
     def fail(self, error: Exception) -> None:
         """Keep the first error of a step (PITFALLS C-52)."""
@@ -95,8 +100,14 @@ class Effects:
 
     def drain(self) -> ClientOutcome:
         """What has been gathered; begins anew."""
-        if not (self.sends or self.events or self.records or self.error):
+        if not (self.sends or self.events or self.records or self.error or self.disconnects):
             return NOTHING
-        outcome = ClientOutcome(tuple(self.sends), tuple(self.events), tuple(self.records), self.error)
+        outcome = ClientOutcome(
+            tuple(self.sends),
+            tuple(self.events),
+            tuple(self.records),
+            self.error,
+            tuple(self.disconnects),
+        )
         self._reset()
         return outcome

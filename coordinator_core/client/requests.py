@@ -77,6 +77,7 @@ class RequestQueue:
             late = next((p for p in self._pending.values() if p.deadline_ms <= now_ms), None)
             if late is None:
                 return
+            self._effects.disconnects.append(late.node)
             self.fail_node(late.node, Failure.TIMED_OUT, now_ms=now_ms)
 
     def next_deadline_ms(self) -> int | None:

@@ -252,6 +252,7 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     name: str
     partitions: tuple[PartitionMetadata, ...]
     error: ErrorCode = ErrorCode.NONE
+    internal: bool = False
 
 
 class MetadataResponse(_Message, frozen=True):

@@ -36,6 +36,8 @@ _TARGETED = ("leave", "crash", "restart", "pause", "cut", "subscribe")
 _KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover", "calm")
 _LISTED_RATES = ("rates", "rates_csv", "rates_rows")
 """Rates that go with the number of partitions: the controls cannot change either."""
+_OWN = ("count", "id", "instance_id", "owned")
+"""What is a member's own: another that is like it has none of it."""
 
 
 class _CancelledError(Exception):
@@ -62,7 +64,7 @@ class Lab(widgets.VBox):
         self._cancelled = Event()
         self._thread: Thread | None = None
         text = str(scenario) if written else read_text(Path(scenario))
-        wide = widgets.Layout(width="100%")
+        wide = widgets.Layout(width="auto")
         self.strategies = widgets.Textarea(
             "\n".join(strategies), description="strategies", rows=4, layout=wide, continuous_update=False
         )
@@ -87,7 +89,7 @@ class Lab(widgets.VBox):
         self.cancel_button = widgets.Button(description="Cancel", disabled=True)
         self.progress = widgets.IntProgress(min=0, max=100, layout=widgets.Layout(width="12em"))
         self.status = widgets.HTML()
-        self.path = widgets.Text("scenario.yaml", description="save as")
+        self.path = widgets.Text(str(self._base_dir / "scenario.yaml"), description="save as")
         self.save_button = widgets.Button(description="Save")
         self.saved = widgets.HTML()
         self.view = RebalanceView()
@@ -122,6 +124,7 @@ class Lab(widgets.VBox):
         self.add_event.on_click(lambda _: self._add_event())
         self.save_button.on_click(lambda _: self._save())
         self.document.observe(lambda _: self._follow_document(), "value")
+        self.strategies.observe(lambda _: self._chosen(), "value")
         self.assignor.observe(lambda _: self._add_strategy(), "value")
         for control in (self.members, self.partitions, self.rate):
             control.observe(lambda _: self._edit(self._set_sizes), "value")
@@ -158,7 +161,7 @@ class Lab(widgets.VBox):
                 self.view.errors = errors
             self.status.value = f"{len(traces)} of {len(strategies)} strategies ran" if errors else ""
         except _CancelledError:
-            self.status.value = "cancelled; this is the result before"
+            self.status.value = "cancelled; this is the result before" if self.traces else "cancelled"
         except Exception as problem:
             self.status.value = alert(f"{type(problem).__name__}: {problem}")
         finally:
@@ -221,13 +224,14 @@ class Lab(widgets.VBox):
         topic = next(iter(document["topics"].values()))
         listed = any(key in topic for key in _LISTED_RATES)
         owned = any("owned" in member for member in document["members"])
+        counted = listed or owned or "racks" in topic or isinstance(topic.get("backlog"), list)
         joining = [m for event in scenario.events for m in getattr(event.arguments, "members", ())]
         self._following = True
         try:
             self.members.disabled = not document["members"] or "owned" in document["members"][0]
             if document["members"]:
                 self.members.value = document["members"][0].get("count", 1)
-            self.partitions.value, self.partitions.disabled = topic["partitions"], listed or owned
+            self.partitions.value, self.partitions.disabled = topic["partitions"], counted
             self.rate.value, self.rate.disabled = topic.get("rate", 0), listed
             self.target.options = list(dict.fromkeys(m.id for m in (*scenario.members, *joining)))
         finally:
@@ -272,7 +276,7 @@ class Lab(widgets.VBox):
             raise InputError(kind, "no member", f"the name of one, such as {_first(self.target.options)}")
         if kind == "join":
             like = document["members"][0] if document["members"] else {"topics": list(document["topics"])}
-            like = {k: v for k, v in like.items() if k not in ("count", "id", "instance_id")}
+            like = {k: v for k, v in like.items() if k not in _OWN}
             name = target or f"new-{len(document.get('events') or [])}"
             return {"join": {"id": name, **deepcopy(like)}}  # a copy: YAML refers back to what comes twice
         if kind == "subscribe":

@@ -20,9 +20,18 @@ def place_of(text: str, where: str) -> Place:
     """HOST:PORT; an IPv6 address stands in brackets. Raises InputError."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65_535
+    if not colon or not is_port or not _can_be_a_name(host):
         raise InputError(where, repr(text), "HOST:PORT, such as 127.0.0.1:9092")
     return Place(host, int(port))
+
+
+def _can_be_a_name(host: str) -> bool:
+    """No part of it is empty or longer than 63."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def places_of(servers: str | Sequence[str], where: str) -> list[Place]:

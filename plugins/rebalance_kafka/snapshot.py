@@ -7,7 +7,7 @@ it: what it then committed is all it could.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -17,10 +17,11 @@ from coordinator_core.model import Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.asking import EARLIEST, LATEST, Asking
 
 STABLE = "Stable"
 CONSUMER = "consumer"
+WITHOUT_MEMBERS = ("Empty", "Dead")
 SETTLE_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 0.5
 LEAVES_AT, JOINS_AT, DURATION = "1m", "3m", "5m"
@@ -48,14 +49,18 @@ class _Member:
 
 @dataclass(frozen=True)
 class _Offsets:
-    """Ends and commits at one moment."""
+    """Where logs begin and end, and commits, at one moment."""
 
+    starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
     committed: Mapping[TopicPartition, int]
 
     def waiting(self, partition: TopicPartition) -> int:
-        """Records not yet committed; all there are where nothing was committed."""
-        return max(0, self.ends.get(partition, 0) - self.committed.get(partition, 0))
+        """Records that are there and not yet committed; 0 where nobody can tell, as nothing was committed."""
+        if partition not in self.committed:
+            return 0
+        begin = max(self.committed[partition], self.starts.get(partition, 0))
+        return max(0, self.ends.get(partition, 0) - begin)
 
 
 async def snapshot(asking: Asking, group_id: str, *, window_seconds: float = 0.0) -> Snapshot:
@@ -96,7 +101,7 @@ async def _settled(asking: Asking, group_id: str) -> tuple[list[_Member], str]:
             raise InputError(f"group {group_id}", found, "a consumer group of the classic protocol")
         if group.state == STABLE and group.members:
             return _members(group), group.protocol_name
-        if group.state in ("", "Dead", "Empty") or loop.time() >= until:
+        if group.state in ("", *WITHOUT_MEMBERS) or loop.time() >= until:
             raise InputError(f"group {group_id}", f"state {group.state or 'unknown'}", "a group with members")
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
@@ -125,9 +130,10 @@ def _names(group: m.DescribedGroup) -> list[str]:
     return names
 
 
-async def _offsets(asking: Asking, group_id: str, topics: Iterable[m.TopicMetadata]) -> _Offsets:
+async def _offsets(asking: Asking, group_id: str, topics: Sequence[m.TopicMetadata]) -> _Offsets:
     committed = await asking.committed(group_id)
-    return _Offsets(await asking.ends(topics), committed)
+    starts = await asking.offsets(topics, EARLIEST)
+    return _Offsets(starts, await asking.offsets(topics, LATEST), committed)
 
 
 def _document(
@@ -161,7 +167,7 @@ def _topic(topic: m.TopicMetadata, before: _Offsets, after: _Offsets, seconds: f
     partitions = [TopicPartition(topic.name, number) for number in range(len(topic.partitions))]
     described: dict[str, Any] = {"partitions": len(partitions)}
     if seconds > 0:
-        grown = [max(0, after.ends.get(tp, 0) - before.ends.get(tp, 0)) for tp in partitions]
+        grown = [_grown(before.ends, after.ends, tp) for tp in partitions]
         described["rates"] = [round(each / seconds, 3) for each in grown]
     if any(each.racks for each in topic.partitions):
         described["racks"] = [list(each.racks) for each in topic.partitions]
@@ -187,7 +193,7 @@ def _member(
         for tp in member.owned
         if tp.topic in described["topics"] and tp.partition < topics[tp.topic]["partitions"]
     ]
-    handled = sum(after.committed.get(tp, 0) - before.committed.get(tp, 0) for tp in owned)
+    handled = sum(_grown(before.committed, after.committed, tp) for tp in owned)
     if 0 < handled <= sum(map(before.waiting, owned)):
         described["process_rate"] = round(handled / seconds, 3)
     by_topic: dict[str, list[int]] = {}
@@ -195,6 +201,15 @@ def _member(
         by_topic.setdefault(topic, []).append(number)
     described["owned"] = by_topic
     return described
+
+
+def _grown(
+    before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], partition: TopicPartition
+) -> int:
+    """How far an offset went on that is known at both times."""
+    if partition not in before or partition not in after:
+        return 0
+    return max(0, after[partition] - before[partition])
 
 
 def _fresh(name: str, members: list[dict[str, Any]]) -> str:

@@ -151,6 +151,13 @@ def keys_step_and_do_not_reach_the_notebook(lab, view):
     for key in ("ArrowDown", "ArrowUp", "a", "b", "d", "d", "x", "m", "End", "Home"):
         lab.keyboard.press(key)
     assert cells_of(lab) == before
+    for inside in (".rbl-slider", "button >> nth=3", ".rbl-row >> nth=0"):
+        view.locator(inside).focus()
+        for key in ("ArrowDown", "ArrowUp", "a", "b", "d", "d", "x", "m", "End"):
+            lab.keyboard.press(key)
+        assert cells_of(lab) == before
+        assert view.locator(".rbl-time").inner_text() != clock(0)
+        lab.keyboard.press("Home")
     assert view.locator(".rbl-time").inner_text() == clock(0)
 
 

@@ -64,6 +64,7 @@ def test_the_widget_and_the_bench_in_jupyterlab(lab, tmp_path):
     view.scroll_into_view_if_needed()
     keys_step_and_do_not_reach_the_notebook(lab, view)
     play_scrub_and_click_show_in_the_page_and_in_the_kernel(lab, view)
+    no_field_of_the_bench_is_cut_off(lab)
     the_bench_runs_edits_and_runs_again(lab)
     what_is_malformed_is_said_beside_the_field_and_the_last_result_stays(lab)
     ids = lab.locator(".rbl [id]").evaluate_all("(found) => found.map((each) => each.id)")
@@ -77,6 +78,13 @@ def wait_for_document(lab, part):
         "(part) => [...document.querySelectorAll('textarea')].some((each) => each.value.includes(part))",
         arg=part,
     )
+
+
+def no_field_of_the_bench_is_cut_off(lab):
+    for each in lab.locator(".jp-Cell").nth(1).locator("textarea").all():
+        around = each.locator("xpath=ancestor::*[contains(@class, 'widget-vbox')][1]")
+        own, frame = each.bounding_box(), around.bounding_box()
+        assert own["x"] + own["width"] <= frame["x"] + frame["width"]
 
 
 def the_bench_runs_edits_and_runs_again(lab):

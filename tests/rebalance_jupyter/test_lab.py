@@ -411,3 +411,74 @@ def test_who_owns_what_cannot_be_resized(lab):
     lab.rate.value = 70
     assert "rate: 70" in lab.document.value
     assert "count" not in lab.document.value
+
+
+# --- scenarios of groups that run, with replicas and with what waits
+
+RUNNING = """\
+name: running
+duration: 40s
+topics:
+  t: {partitions: 2, rate: 40}
+members:
+  - id: c
+    topics: [t]
+    rack: a
+    owned:
+      t: [0, 1]
+"""
+
+
+def test_who_joins_a_group_that_runs_owns_nothing_yet():
+    lab = Lab(RUNNING, ["range"])
+    lab.kind.value = "join"
+    lab.add_event.click()
+    assert said(lab.event_error) == ""
+    assert events_of(lab) == [{"at": "0ms", "join": {"id": "new-0", "topics": ["t"], "rack": "a"}}]
+
+
+@pytest.mark.parametrize(
+    ("said_of_each", "fixed"),
+    [("backlog: [1, 2, 3, 4]", True), ("racks: [[a], [b], [a], [b]]", True), ("backlog: 40", False)],
+)
+def test_partitions_stay_where_something_is_said_of_each(said_of_each, fixed):
+    lab = Lab(SMALL.replace("rate: 40", f"rate: 40, {said_of_each}"))
+    assert said(lab.document_error) == ""
+    assert (lab.partitions.disabled, lab.rate.disabled) == (fixed, False)
+    lab.rate.value = 50
+    assert document_of(lab)["topics"]["t"]["rate"] == 50
+    assert document_of(lab)["topics"]["t"]["partitions"] == 4
+
+
+def test_a_file_is_saved_beside_itself_where_what_it_refers_to_is_found(tmp_path):
+    (tmp_path / "rates.csv").write_text("timestamp,p0,p1\n0,3,4\n")
+    rated = "{partitions: 2, rates_csv: rates.csv, interval: 40s}"
+    (tmp_path / "day.yaml").write_text(SMALL.replace("{partitions: 4, rate: 40}", rated))
+    lab = Lab(tmp_path / "day.yaml")
+    lab.save_button.click()
+    assert lab.path.value == str(tmp_path / "scenario.yaml")
+    assert load_scenario(tmp_path / "scenario.yaml").name == "small"
+    assert Lab(SMALL).path.value == "scenario.yaml"
+
+
+# --- what is said, and when
+
+
+def test_a_wrong_strategy_is_said_as_soon_as_it_is_there(lab):
+    lab.strategies.value = "range\nno-such"
+    assert "no-such" in said(lab.strategies_error)
+    lab.strategies.value = "range"
+    assert said(lab.strategies_error) == ""
+
+
+def test_a_first_run_that_is_cancelled_speaks_of_no_result_before(gate):
+    registry = Registry()
+    registry.load(entry_points(group="rebalance_lab"))
+    registry.register(gate)
+    lab = Lab(SMALL, ["slow"], registry=registry)
+    lab.run(wait=False)
+    assert gate.reached.wait(30)
+    lab.cancel()
+    gate.open.set()
+    lab._thread.join()
+    assert (said(lab.status), lab.traces) == ("cancelled", ())

@@ -162,6 +162,18 @@ def test_lanes_that_share_a_line_have_their_colours_mixed(opened):
     assert after[:3] == pytest.approx(mixed, abs=1)
 
 
+@pytest.mark.parametrize("count", [1, 40, 60, 100, 400, 1_200])
+def test_names_of_partitions_are_whole_from_the_first_on(opened, count):
+    trace = trace_of((0, started("a", "t")), round_at(1_000, 1, {"a": {"t": [0]}}), topics={"t": count})
+    page = opened(show(trace))
+    frame = page.locator(".rbl-overlay").first.bounding_box()
+    labels = page.locator(".rbl-overlay >> nth=0 >> text[text-anchor=end]").all()
+    assert labels[0].text_content().startswith("t-0")
+    boxes = [label.bounding_box() for label in (*labels[:2], labels[-1])]
+    assert all(box["y"] >= frame["y"] - 2 for box in boxes)
+    assert all(box["y"] + box["height"] <= frame["y"] + frame["height"] + 2 for box in boxes)
+
+
 # --- for every eye
 
 

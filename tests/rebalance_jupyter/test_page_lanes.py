@@ -261,3 +261,7 @@ def test_callbacks_are_ticks_above_and_below_the_lanes(page):
                 (at_ms - member["calls"][0][0]) / DURATION * width, abs=0.2
             )
             assert top == 16 * i + (0 if kind == "assigned" else 12)
+
+
+def test_figures_beside_the_lanes_are_explained(page):
+    assert "beside: generation, partitions, lag" in page.inner_text(".rbl-legend >> nth=1")

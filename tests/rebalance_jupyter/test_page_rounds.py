@@ -2,16 +2,21 @@
 
 import pytest
 
+from coordinator_core.scoring.picture import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.view_model import view_model
+from tests.coordinator_core.scoring.traces import revoked, round_at, started, trace_of
 from tests.rebalance_jupyter.browser import (
     DURATION,
+    LANES,
     MEMBERS,
     STABLE,
     all_texts,
     go_to,
     hover_lane,
     owner_of,
+    pixels,
+    rgb,
     svg_texts,
     time_of,
 )
@@ -222,3 +227,87 @@ def test_the_second_view_of_a_document_has_other_ids(opened):
         ids.append(page.locator("svg [id]").evaluate_all("(found) => found.map((each) => each.id)"))
     assert ids[0]
     assert not set(ids[0]) & set(ids[1])
+
+
+# --- traces that are not of one run
+
+
+def short_and_long():
+    """The same group, seen after 50 and after 100 seconds."""
+    owned = {"a": {"t": [0]}, "b": {"t": [1]}}
+    begun = [(0, started("a", "t")), (0, started("b", "t"))]
+    return [
+        trace_of(begun, round_at(1_000, 1, owned), topics={"t": 2}, duration_ms=duration_ms)
+        for duration_ms in (50_000, 100_000)
+    ]
+
+
+def edges(drawn):
+    box = drawn.bounding_box()
+    return box["x"], box["x"] + box["width"]
+
+
+def test_a_trace_that_ends_earlier_is_drawn_up_to_its_end(opened):
+    page = opened(compare_view(short_and_long()))
+    assert pixels(page, 0, [40_000, 60_000], duration=100_000) == [rgb(PALETTE[0]), None]
+    drawn = pixels(page, 0, [40_000, 60_000], canvas=LANES, lane=16, duration=100_000)
+    assert [colour is None for colour in drawn] == [False, True]
+    ends = [edges(band.locator("> rect").last)[1] for band in page.locator(".rbl-band").all()]
+    left, right = edges(page.locator("canvas").first)
+    assert ends == pytest.approx([(left + right) / 2, right], abs=1)
+
+
+def test_at_the_end_a_member_has_what_it_had_last(opened):
+    page = opened(compare_view(short_and_long()))
+    page.focus(".rbl")
+    page.keyboard.press("End")
+    page.locator(".rbl-row").nth(1).hover(force=True)
+    assert [view.locator(".rbl-highlights .rbl-hot").count() for view in page.locator(".rbl-view").all()] == [
+        1,
+        1,
+    ]
+
+
+def test_traces_of_one_strategy_are_told_apart_as_in_the_table(opened):
+    page = opened(compare_view(short_and_long()))
+    assert all_texts(page, "h3") == ["range (1)", "range (2)"]
+    assert all_texts(page, ".rbl-figures thead th") == ["metric", "range (1)", "range (2)"]
+
+
+def test_traces_of_several_scenarios_are_named_by_both(opened):
+    page = opened(compare_view([ran(strategy="range"), short_and_long()[1]]))
+    assert page.inner_text("h2") == "scale-out, by-hand"
+    assert all_texts(page, "h3") == ["range (1) on scale-out", "range (2) on by-hand"]
+
+
+# --- arrows between members
+
+
+def swapped(count):
+    """Two members that exchange all they have."""
+    low, high = {"t": list(range(count))}, {"t": list(range(count, 2 * count))}
+    return trace_of(
+        [(0, started("a", "t")), (0, started("b", "t"))],
+        round_at(1_000, 1, {"a": low, "b": high}),
+        (50_000, revoked("a", low)),
+        (50_000, revoked("b", high)),
+        round_at(50_001, 2, {"a": high, "b": low}),
+        topics={"t": 2 * count},
+    )
+
+
+def test_what_goes_both_ways_is_drawn_side_by_side(opened):
+    page = opened(show(swapped(3)))
+    go_to(page, 60_000)
+    one, other = (float(line.get_attribute("y1")) for line in page.locator(".rbl-gave").all())
+    assert abs(one - other) > 6
+    first, second = (each.bounding_box() for each in page.locator(".rbl-flow > text").all())
+    assert abs(first["y"] - second["y"]) > first["height"]
+
+
+def test_an_arrow_of_many_partitions_is_thinner_than_its_head(opened):
+    page = opened(show(swapped(200)))
+    go_to(page, 60_000)
+    head = float(page.locator(".rbl-flow marker").get_attribute("markerWidth"))
+    for line in page.locator(".rbl-gave").all():
+        assert float(line.get_attribute("stroke-width")) <= head / 2

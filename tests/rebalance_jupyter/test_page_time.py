@@ -107,18 +107,20 @@ def test_keys_do_not_leave_the_widget_but_those_of_the_browser_do(page):
 
 TAKING = """() => {
   globalThis.taken = [];
+  const kept = "[data-lm-suppress-shortcuts]"; // keys are of what has the focus, chords of all around it
   document.addEventListener("keydown", (event) => {
-    if (event.target.closest("[data-lm-suppress-shortcuts]")) return;
+    if (event.ctrlKey ? event.target.closest(kept) : event.target.matches(kept)) return;
     event.stopPropagation();
     taken.push(event.key);
   }, true);
 }"""
 
 
-def test_keys_of_the_notebook_are_not_taken_from_the_widget_but_its_chords_are(page):
+@pytest.mark.parametrize("inside", [".rbl", ".rbl-slider", ".rbl-row >> nth=0", "button >> nth=2"])
+def test_keys_of_the_notebook_are_not_taken_from_the_widget_but_its_chords_are(page, inside):
     """As JupyterLab's and Notebook's shortcuts are looked for: in whoever comes first, at the document."""
     page.evaluate(TAKING)
-    page.focus(".rbl")
+    page.focus(inside)
     page.keyboard.press("ArrowRight")
     assert time_of(page) == clock(STABLE[0])
     page.keyboard.press("Control+s")

@@ -16,9 +16,11 @@ SECONDS = 60.0
 class Served:
     """A broker's process; killed when it is left."""
 
-    def __init__(self, *options: object, listen: str = "127.0.0.1:0") -> None:
+    def __init__(self, *options: object, listen: str = "127.0.0.1:0", files: int = 0) -> None:
+        """``files``: how many it may have open; 0: as many as we."""
+        limit = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
         self._process = subprocess.Popen(
-            [*COMMAND, "serve", "--listen", listen, *map(str, options)],
+            [*limit, *COMMAND, "serve", "--listen", listen, *map(str, options)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "plugins")))},
@@ -37,6 +39,10 @@ class Served:
 
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
+
+    def freeze(self) -> None:
+        """It hears and says nothing any more."""
+        self._process.send_signal(signal.SIGSTOP)
 
     def ended(self) -> tuple[int, str, str]:
         """Its exit status, and what it has said on stdout since and on stderr."""

@@ -6,14 +6,18 @@ from re import search
 
 import pytest
 
+from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.messages import MetadataRequest
 from coordinator_core.registry import installed_registry
 from rebalance_kafka import Consumer
-from rebalance_kafka.addresses import places_of
+from rebalance_kafka.addresses import Place, places_of
 from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.links import Links
+from rebalance_kafka.settings import configured
 from tests.rebalance_kafka.live import Told, broker, member, polled, produce, run, settled, values
 
 # --- what others' code does
@@ -90,7 +94,15 @@ NOWHERE = {"bootstrap_servers": "127.0.0.1:9", "group_id": "g"}
     ("options", "problem"),
     [
         ({"settings": {"session.timeout": 5}}, "session.timeout"),
-        ({"settings": {"session.timeout.ms": "long"}}, "Expected `int`, got `str`"),
+        ({"settings": {"session.timeout.ms": "long"}}, "session.timeout.ms: found 'long', expected a whole"),
+        ({"settings": {"session.timeout.ms": 2**31}}, "2147483648, expected a whole number from 0 to 2,147"),
+        ({"settings": {"session.timeout.ms": 10**30}}, "expected a whole number"),
+        ({"settings": {"enable.auto.commit": "maybe"}}, "found 'maybe', expected true or false"),
+        ({"settings": {"client.rack": 3}}, "client.rack: found 3, expected text"),
+        ({"settings": {"group.instance.id": ""}}, "group.instance.id: found ''"),
+        ({"settings": {"group.instance.id": ".."}}, "group.instance.id: found '..'"),
+        ({"settings": {"group.instance.id": "a b"}}, "group.instance.id: found 'a b'"),
+        ({"settings": {"group.instance.id": "i" * 250}}, "1 to 249"),
         ({"settings": {"heartbeat.interval.ms": 50_000}}, "less than session.timeout.ms"),
         ({"settings": {"auto.offset.reset": "middle"}}, "earliest, latest, none"),
         ({"strategy": "rnge"}, "did you mean 'range'"),
@@ -99,6 +111,9 @@ NOWHERE = {"bootstrap_servers": "127.0.0.1:9", "group_id": "g"}
         ({"strategy": []}, "strategy"),
         ({"bootstrap_servers": "127.0.0.1"}, "HOST:PORT"),
         ({"bootstrap_servers": "127.0.0.1:70000"}, "HOST:PORT"),
+        ({"bootstrap_servers": "127.0.0.1:٣"}, "HOST:PORT"),
+        ({"bootstrap_servers": "a..b:9092"}, "HOST:PORT"),
+        ({"bootstrap_servers": f"{'a' * 64}:9092"}, "HOST:PORT"),
         ({"bootstrap_servers": ["127.0.0.1:9", ":9"]}, "HOST:PORT"),
         ({"bootstrap_servers": ""}, "HOST:PORT"),
         ({"bootstrap_servers": []}, "HOST:PORT"),
@@ -107,6 +122,12 @@ NOWHERE = {"bootstrap_servers": "127.0.0.1:9", "group_id": "g"}
 def test_what_cannot_be_used_is_said_at_once(options, problem):
     with pytest.raises(InputError, match=problem):
         Consumer("t", **NOWHERE | options)
+
+
+def test_settings_may_be_text():
+    settings = {"session.timeout.ms": "10000", "enable.auto.commit": "false", "client.rack": "7"}
+    config = configured(ClientConfig, {"group.id": "g"} | settings)
+    assert (config.session_timeout_ms, config.enable_auto_commit, config.client_rack) == (10_000, False, "7")
 
 
 def test_a_consumer_that_was_not_started_says_so():
@@ -134,6 +155,7 @@ def test_without_a_broker_it_waits_and_says_why():
             address = f"127.0.0.1:{unused.getsockname()[1]}"
             async with member(address) as consumer:
                 await polled(consumer, until=lambda _: consumer.problem)
+                assert consumer.problem.startswith(f"{address}: ")
                 assert "Connect call failed" in consumer.problem
                 assert (consumer.assignment, consumer.state) == ((), MemberState.UNJOINED)
 
@@ -221,8 +243,8 @@ def strange(reader, writer):
 @pytest.mark.parametrize(
     ("serve", "problem"),
     [
-        (torn, "3 bytes read on a total of 100"),
-        (silent, "0 bytes read on a total of 4|reset by peer"),
+        (torn, "closed the connection in the middle of an answer"),
+        (silent, "closed the connection$|reset by peer"),
         (endless, "a frame of 2,147,483,647 bytes"),
         (strange, "answer to API_VERSIONS"),
     ],
@@ -244,6 +266,17 @@ def test_a_broker_that_breaks_the_protocol_is_asked_again_and_the_consumer_lives
                 assert search(problem, consumer.problem)
             for writer in visits:
                 writer.close()
+
+    run(work())
+
+
+def test_a_host_that_cannot_be_is_as_one_that_is_not_there():
+    async def work():
+        lost = asyncio.get_running_loop().create_future()
+        links = Links([Place("a..b", 9092)], "me", answered=print, lost=lambda *said: lost.set_result(said))
+        links.send(-1, 1, MetadataRequest(topics=()))
+        assert await lost == (-1, "broker: 'a..b' cannot be the name of a host")
+        await links.close()
 
     run(work())
 

@@ -15,7 +15,7 @@ from coordinator_core.protocol.consumer_protocol import (
 )
 from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.asking import LATEST, Asking
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
@@ -132,6 +132,6 @@ def test_our_consumer_reads_commits_and_goes_on_where_it_left(mock_cluster, stra
 def test_the_cluster_is_asked_for_topics_and_ends(mock_cluster):
     async def ask():
         async with Asking(places_of(mock_cluster, "address")) as asking:
-            return await asking.ends((await asking.metadata(["orders"])).topics)
+            return await asking.offsets((await asking.metadata(["orders"])).topics, LATEST)
 
     assert asyncio.run(ask()) == {TopicPartition("orders", n): 10 for n in range(4)}

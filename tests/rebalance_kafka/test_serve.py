@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import time
 
 import pytest
 
@@ -145,6 +146,19 @@ def test_what_clients_did_wrong_is_told_on_stderr():
     ]
 
 
+def test_that_there_are_more_clients_than_files_is_told_once():
+    with Served(files=40) as served:
+        host, port = served.address().split(":")
+        crowd = [socket.create_connection((host, int(port))) for _ in range(60)]
+        time.sleep(2.5)
+        for each in crowd:
+            each.close()
+        served.terminate()
+        status, _, err = served.ended()
+    assert status == 0
+    assert err.splitlines() == ["no more connections: Too many open files (ulimit -n)", "stopping ..."]
+
+
 # --- what cannot be
 
 
@@ -153,10 +167,14 @@ def test_what_clients_did_wrong_is_told_on_stderr():
     [
         (("--listen", "nowhere"), "--listen"),
         (("--listen", "127.0.0.1:70000"), "HOST:PORT"),
+        (("--listen", "a..b:0"), "HOST:PORT"),
         (("--listen", "127.0.0.1:0", "--topic", "orders=none"), "NAME=PARTITIONS"),
         (("--listen", "127.0.0.1:0", "--topic", "or ders=1"), "or ders"),
         (("--listen", "127.0.0.1:0", "--topic", "orders=1000000"), "1000000 partitions"),
-        (("--listen", "127.0.0.1:0", "--set", "group.max.size"), "NAME=NUMBER"),
+        (("--listen", "127.0.0.1:0", "--set", "group.max.size"), "NAME=VALUE"),
+        (("--listen", "127.0.0.1:0", "--set", "group.max.size=-5"), "group.max.size: found '-5', expected"),
+        (("--listen", "127.0.0.1:0", "--set", f"group.max.size={10**20}"), "a whole number from 0 to"),
+        (("--listen", "127.0.0.1:0", "--advertise", "here"), "--advertise: found 'here', expected HOST:PORT"),
         (("--listen", "127.0.0.1:0", "--set", "group.max.sise=5"), "group.max.sise"),
         (("--listen", "127.0.0.1:0", "--assignor-trace", "/nowhere/at/all/trace"), "cannot be written"),
         (("--listen", "127.0.0.1:0", "--data-dir", "/dev/null/data"), "a folder to write to"),

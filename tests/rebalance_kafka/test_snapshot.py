@@ -19,9 +19,10 @@ from coordinator_core.simulation.scenario_files import load_scenario_text
 from rebalance_kafka import snapshot as snapshots
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.snapshot import _row, _yaml
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.asking import LATEST, Asking
 from rebalance_kafka.snapshot import snapshot
 from rebalance_spark.sources import workload_row
+from tests.coordinator_core.cli.commands import in_a_process
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import Api, ask, broker, member, polled, produce, run, settled, values
 
@@ -194,14 +195,15 @@ def test_what_waits_is_what_was_not_committed():
             await produce(kafka.address, 0, *(b"%d" % n for n in range(5)))
             await produce(kafka.address, 1, b"0", b"1")
             await values(a, 7)
-            await a.commit({T0: 3})
+            assert (await taken(kafka)).scenario["topics"]["t"] == {"partitions": 2}  # nobody can tell
+            await a.commit({T0: 3, T1: 1})
             shot = await taken(kafka)
             assert shot.scenario["topics"] == {
-                "t": {"partitions": 2, "backlog": [2, 2]},
+                "t": {"partitions": 2, "backlog": [2, 1]},
                 "u": {"partitions": 1},
             }
             scenario = check(shot)
-            assert scenario.topics["t"].backlog == (2, 2)
+            assert scenario.topics["t"].backlog == (2, 1)
 
     run(work())
 
@@ -227,6 +229,7 @@ def test_rates_are_what_came_in_the_window(window):
     async def work():
         async with broker({"t": 2}) as kafka, named(kafka, "a") as a:
             await settled(a, partitions=2)
+            await a.commit({T0: 0})
 
             async def happens():
                 await produce(kafka.address, 0, *(b"x" for _ in range(25)))
@@ -276,6 +279,44 @@ def test_a_member_that_waited_for_records_has_none(window):
             window.happens = happens
             shot = await taken(kafka, window_seconds=10.0)
             assert "process_rate" not in shot.scenario["members"][0]
+
+    run(work())
+
+
+def test_a_first_commit_in_the_window_is_no_rate(window):
+    """Where it was before, nobody knows: a member that begins at the end has handled nothing."""
+
+    async def work():
+        async with broker({"t": 1}) as kafka:
+            await produce(kafka.address, 0, *(b"x" for _ in range(50)))
+            async with named(kafka, "a", settings={"auto.offset.reset": "latest"}) as a:
+                await settled(a, partitions=1)
+
+                async def happens():
+                    await a.commit({T0: 50})
+
+                window.happens = happens
+                shot = await taken(kafka, window_seconds=10.0)
+                assert "process_rate" not in shot.scenario["members"][0]
+
+    run(work())
+
+
+def test_what_is_not_there_any_more_does_not_wait(monkeypatch):
+    """A log that begins at 7, as retention leaves it."""
+    offsets = Asking.offsets
+
+    async def begun_late(asking, topics, which):
+        found = await offsets(asking, topics, which)
+        return found if which == LATEST else dict.fromkeys(found, 7)
+
+    async def work():
+        async with broker({"t": 1}) as kafka, named(kafka, "a") as a:
+            await produce(kafka.address, 0, *(b"x" for _ in range(10)))
+            await settled(a, partitions=1)
+            await a.commit({T0: 2})
+            monkeypatch.setattr(Asking, "offsets", begun_late)
+            assert (await taken(kafka)).scenario["topics"]["t"]["backlog"] == [3]
 
     run(work())
 
@@ -394,3 +435,33 @@ def test_the_head_names_the_group_and_its_strategy():
     assert _yaml(shot) == "# Group g, which runs range.\n{name: g}\n"
     assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
     assert _row(shot) == {"scenario_id": "g", "strategy": "range", "scenario": '{"name": "g"}'}
+
+
+@pytest.mark.parametrize("name", ["a\nname: b", "a\x85b: c: d", "a\u2028b", "\0", "\ud800", "a\r\tb"])
+def test_a_name_of_any_kind_stays_in_the_head(name):
+    shot = snapshots.Snapshot(name, name, {"name": "g"})
+    assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
+    assert len(_yaml(shot).splitlines()) == 2
+
+
+def test_of_all_groups_those_without_members_are_left_out(tmp_path):
+    async def work():
+        def rows(name):
+            options = ("--bootstrap-server", kafka.address, "--all-groups", "-o", tmp_path / name)
+            return asyncio.to_thread(in_a_process, "snapshot", *options)
+
+        async with broker() as kafka:
+            async with member(kafka, group_id="gone") as a:
+                await settled(a)
+            answer = await rows("none.jsonl")
+            assert (answer.returncode, answer.stdout) == (2, b"")
+            assert b"error: --all-groups: found none with members" in answer.stderr
+            async with member(kafka, group_id="here") as b:
+                await settled(b)
+                answer = await rows("some.jsonl")
+        assert (answer.returncode, answer.stderr) == (0, b"")
+
+    run(work())
+    (row,) = (tmp_path / "some.jsonl").read_text().splitlines()
+    assert json.loads(row)["scenario_id"] == "here"
+    assert [each.name for each in tmp_path.iterdir()] == ["some.jsonl"]

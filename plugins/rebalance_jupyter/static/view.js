@@ -330,8 +330,9 @@ class Clock {
 // --- one trace, drawn
 
 class View {
-  constructor(trace, clock, shared) {
+  constructor(trace, clock, shared, name) {
     this.trace = trace;
+    this.name = name;
     this.clock = clock;
     this.shared = shared;
     this.id = freshId();
@@ -342,7 +343,7 @@ class View {
     this.hovered = null;
     this.round = null;
     this.focused = 0;
-    this.element = html("section", { class: "rbl-view", "aria-label": `${trace.scenario} under ${trace.strategy}` });
+    this.element = html("section", { class: "rbl-view", "aria-label": `${trace.scenario} under ${name}` });
     this.build();
     clock.listen((at, resting) => this.move(at, resting));
   }
@@ -353,6 +354,11 @@ class View {
 
   x(at) {
     return LEFT + at * this.scale;
+  }
+
+  // The cursor; at the end of the trace and beyond it, what was last.
+  get now() {
+    return Math.min(this.clock.at, this.trace.duration - 1);
   }
 
   get laneHeight() {
@@ -381,7 +387,7 @@ class View {
     this.heading = html("h4");
     const failed = trace.end.state === "Stable" ? "" : `; ended ${trace.end.state}`;
     this.element.append(
-      html("h3", {}, `${trace.strategy}${failed}`),
+      html("h3", {}, `${this.name}${failed}`),
       html("h4", {}, "Ownership"),
       html("div", { class: "rbl-stack" }, this.ownership, this.overlay),
       this.ownerLegend,
@@ -434,7 +440,7 @@ class View {
     const { trace } = this;
     this.order = Int32Array.from({ length: trace.partitions }, (_, i) => i);
     if (this.by === "member") {
-      const owners = this.order.map((p) => trace.ownerAt(p, this.clock.at));
+      const owners = this.order.map((p) => trace.ownerAt(p, this.now));
       this.order.sort((a, b) => owners[a] - owners[b] || a - b);
     }
     this.row = new Int32Array(trace.partitions);
@@ -484,7 +490,7 @@ class View {
         if (owner !== last && last !== NOBODY) brush.border(row, from, Math.min(to, from + 2));
         [last, until] = [owner, Math.max(until, to)];
       }
-      if (until >= 0) brush.hatch(row, until, width);
+      if (until >= 0) brush.hatch(row, until, column(trace.duration));
     }
   }
 
@@ -493,9 +499,9 @@ class View {
     const lane = this.laneHeight;
     const pieces = [];
     const every = Math.max(1, Math.ceil(12 / lane));
-    for (let row = 0; row < trace.partitions; row += every) {
+    for (let row = 0; row < trace.partitions && row * lane + 9 <= height; row += every) {
       const name = trace.name(this.order[row]);
-      const place = { x: LEFT - 6, y: row * lane + Math.min(lane, 12) - 1, "text-anchor": "end" };
+      const place = { x: LEFT - 6, y: row * lane + Math.min(Math.max(lane, 10), 12) - 1, "text-anchor": "end" };
       pieces.push(titled(worded(short(name), place), name));
     }
     if (lane >= 12 && trace.count <= MOST_LETTERS)
@@ -567,7 +573,7 @@ class View {
     this.past.replaceChildren(html("strong", {}, heading), html("ol", {}, ...listed));
     this.past.hidden = false;
     this.shared.selected(name);
-    this.shared.hover(this.ownerName(partition, this.clock.at));
+    this.shared.hover(this.ownerName(partition, this.now));
   }
 
   outlineSelected() {
@@ -594,7 +600,7 @@ class View {
     this.rows = [];
     trace.members.forEach((member, i) => {
       member.states.forEach(([at, state], n) => {
-        const until = member.states[n + 1]?.[0] ?? this.clock.duration;
+        const until = member.states[n + 1]?.[0] ?? trace.duration;
         if (!MEMBER_COLOURS[state]) return;
         context.fillStyle = MEMBER_COLOURS[state];
         context.fillRect(at * perMs, i * lane + 2, Math.max(1, (until - at) * perMs), lane - 5);
@@ -618,7 +624,7 @@ class View {
     this.memberOverlay.setAttribute("width", this.width);
     this.memberOverlay.setAttribute("height", lanes.height);
     this.memberOverlay.replaceChildren(...pieces, this.memberCursor);
-    const ticks = trace.members.length ? ["ticks above: assigned, below: revoked or lost"] : [];
+    const ticks = trace.members.length ? ["ticks above: assigned, below: revoked or lost; beside: generation, partitions, lag"] : [];
     this.memberLegend.replaceChildren(...this.stateLegend(), ...ticks);
   }
 
@@ -647,7 +653,7 @@ class View {
     band.setAttribute("width", this.width);
     const pieces = [];
     trace.states.forEach(([at, state], n) => {
-      const until = trace.states[n + 1]?.[0] ?? this.clock.duration;
+      const until = trace.states[n + 1]?.[0] ?? trace.duration;
       if (until <= at) return;
       const box = svg("rect", {
         x: this.x(at), y: 2, width: Math.max(1, this.x(until) - this.x(at)), height: 14,
@@ -732,16 +738,22 @@ class View {
       markerUnits: "userSpaceOnUse",
     }, svg("path", { d: "M0 0L8 4L0 8z", class: "rbl-arrowhead" }));
     const pieces = [svg("defs", {}, marker)];
-    for (const [from, to, count] of round?.flows ?? []) {
+    const flows = round?.flows ?? [];
+    const pairs = new Set(flows.map(([from, to]) => `${from} ${to}`));
+    for (const [from, to, count] of flows) {
       const [[x1, y1], [x2, y2]] = [place[from], place[to]];
       const length = Math.hypot(x2 - x1, y2 - y1) || 1;
       const [ux, uy] = [(x2 - x1) / length, (y2 - y1) / length];
       const gap = radius + 3;
+      const side = pairs.has(`${to} ${from}`) ? radius / 2 : 0; // beside what goes the other way
+      const aside = side + 12;
       pieces.push(svg("line", {
-        x1: x1 + ux * gap, y1: y1 + uy * gap, x2: x2 - ux * gap, y2: y2 - uy * gap,
-        class: "rbl-gave", "stroke-width": 1 + Math.log2(count + 1), "marker-end": `url(#${arrow})`,
+        x1: x1 + ux * gap - uy * side, y1: y1 + uy * gap + ux * side,
+        x2: x2 - ux * gap - uy * side, y2: y2 - uy * gap + ux * side,
+        class: "rbl-gave", "stroke-width": Math.min(4, 1 + Math.log2(count) / 2), "marker-end": `url(#${arrow})`,
       }));
-      if (!dense) pieces.push(worded(count, { x: (x1 + x2) / 2 + 6, y: (y1 + y2) / 2 - 4 }));
+      const middle = { x: (x1 + x2) / 2 - uy * aside, y: (y1 + y2) / 2 + ux * aside + 4, "text-anchor": "middle" };
+      if (!dense) pieces.push(worded(count, middle));
     }
     this.flowNodes = trace.members.map((member, i) => {
       const own = round?.members[i];
@@ -843,7 +855,7 @@ class View {
     const { trace } = this;
     const rows = new Set();
     for (let p = 0; number >= 0 && p < trace.partitions; p++)
-      if (trace.ownerAt(p, this.clock.at) === number)
+      if (trace.ownerAt(p, this.now) === number)
         rows.add(this.laneHeight < 1 ? Math.floor(this.row[p] * this.laneHeight) : this.row[p] * this.laneHeight);
     return [...rows];
   }
@@ -912,14 +924,21 @@ function draw(model, element) {
     hover: (name) => views.forEach((view) => view.highlight(name)),
     selected: (name) => { model.set("selected", name); model.save_changes(); },
   };
-  for (const trace of traces) views.push(new View(trace, clock, shared));
-  const name = traces[0]?.scenario ?? "nothing to show";
+  const scenarios = [...new Set(traces.map((trace) => trace.scenario))];
+  traces.forEach((trace, i) => {
+    const strategy = model.get("figures")?.strategies?.[i] ?? trace.strategy; // numbered where one comes again
+    views.push(new View(trace, clock, shared, scenarios.length > 1 ? `${strategy} on ${trace.scenario}` : strategy));
+  });
+  const name = scenarios.join(", ") || "nothing to show";
   const root = html("div", { class: "rbl", tabindex: "0", role: "region", "aria-label": `Rebalances of ${name}` });
   root.append(html("h2", {}, name), controls(clock, views), ...views.map((v) => v.element), figures(model.get("figures")), live);
   for (const error of model.get("errors") ?? []) root.append(html("p", { class: "rbl-error", role: "alert" }, error));
-  // JupyterLab and Notebook take keys before they come here, but not of an element with this attribute; their
-  // chords, such as the one that saves, stay theirs.
-  const claim = (event) => root.toggleAttribute("data-lm-suppress-shortcuts", !isChord(event));
+  // JupyterLab and Notebook take keys before they come here, but not of an element with this attribute, which
+  // whatever has the focus needs too; their chords, such as the one that saves, stay theirs.
+  const claim = (event) => {
+    if (!root.contains(event.target)) return;
+    for (const each of [root, event.target]) each.toggleAttribute("data-lm-suppress-shortcuts", !isChord(event));
+  };
   window.addEventListener("keydown", claim, true);
   root.addEventListener("keydown", (event) => {
     const acts = {
@@ -944,7 +963,7 @@ function draw(model, element) {
     model.set("at", at);
     model.set("round", traces[0]?.roundAt(at) ?? NOBODY);
     model.save_changes();
-    live.textContent = views.map((view) => `${view.trace.strategy}: ${view.sentence.textContent}`).join(". ");
+    live.textContent = views.map((view) => `${view.name}: ${view.sentence.textContent}`).join(". ");
   });
   element.replaceChildren(root);
   const fit = () => {

@@ -37,7 +37,7 @@ class BackgroundBroker:
 
     def stop(self) -> None:
         """Answer what is under way, close; nothing happens the second time."""
-        if self._loop.is_closed():
+        if not self._thread.is_alive():
             return
         try:
             asyncio.run_coroutine_threadsafe(self._broker.stop(), self._loop).result(ANSWER_SECONDS)
@@ -78,8 +78,9 @@ class BackgroundBroker:
 
     def _asked(self, question: Callable[[], _T]) -> _T:
         """The answer, from the broker's own thread."""
-        if self._loop.is_closed():
-            raise InputError("broker", "one that was stopped", "a broker that runs")
+        if not self._thread.is_alive():
+            found = "one that was stopped" if self._loop.is_closed() else "one that was not started"
+            raise InputError("broker", found, "a broker that runs")
 
         async def answer() -> _T:
             return question()

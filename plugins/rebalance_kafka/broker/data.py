@@ -1,6 +1,7 @@
 """What the broker answers about topics and records: Metadata, Produce, Fetch, ListOffsets and their like."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
@@ -12,6 +13,9 @@ from rebalance_kafka.wire.apis import VERSIONS, Api, Request, Values, in_ms
 
 LATEST, EARLIEST = -1, -2
 DEFAULT_PARTITIONS = -1
+MOST_EXACT = 20
+"""Partitions of a request whose records are looked into for a time."""
+
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
 """In one answer, whatever a client allows; Kafka's fetch.max.bytes is the same."""
 
@@ -185,17 +189,20 @@ def _written(index: int, result: Appended) -> Values:
 
 
 def _list_offsets(data: Data, request: Request) -> Values:
+    asked = count()
     topics = tuple(
         {
             "name": topic.name,
-            "partitions": tuple(_listed(data, topic.name, each) for each in topic.partitions),
+            "partitions": tuple(
+                _listed(data, topic.name, each, exact=next(asked) < MOST_EXACT) for each in topic.partitions
+            ),
         }
         for topic in request.body.topics
     )
     return {"topics": topics}
 
 
-def _listed(data: Data, topic: str, asked: Any) -> Values:
+def _listed(data: Data, topic: str, asked: Any, *, exact: bool) -> Values:
     number, timestamp = asked.partition_index, asked.timestamp
     answer = {"partition_index": number, "error_code": Wire.none, "timestamp": -1, "leader_epoch": 0}
     if not data.topics.has(topic, number):
@@ -204,7 +211,7 @@ def _listed(data: Data, topic: str, asked: Any) -> Values:
         return {**answer, "offset": data.topics.end(topic, number)}
     if timestamp == EARLIEST:
         return {**answer, "offset": 0}
-    offset, at_ms = data.topics.offset_since(topic, number, timestamp)
+    offset, at_ms = data.topics.offset_since(topic, number, timestamp, exact=exact)
     return {**answer, "offset": offset, "timestamp": at_ms}
 
 

@@ -62,7 +62,7 @@ class EmbeddedBroker:
         host: str = "127.0.0.1",
         port: int = 0,
         advertise: str | None = None,
-        settings: Mapping[str, int | bool] | None = None,
+        settings: Mapping[str, int | bool | str] | None = None,
         data_dir: Path | str | None = None,
         auto_create: int = 0,
         most_frame_bytes: int = MOST_FRAME_BYTES,
@@ -181,6 +181,7 @@ class EmbeddedBroker:
 
     def traces(self) -> dict[str, Trace]:
         """The traces of all groups that somebody joined."""
+        self._running()
         assert self._recorder is not None
         return {group: self.trace(group) for group in self._recorder.groups}
 
@@ -231,9 +232,9 @@ class EmbeddedBroker:
     async def _listening(self, loop: asyncio.AbstractEventLoop) -> asyncio.Server:
         try:
             return await loop.create_server(lambda: Connection(self), self._host, self._port, backlog=1_024)
-        except OSError as problem:
-            where = f"{self._host}:{self._port}"
-            raise InputError(where, problem.strerror or str(problem), "an address to listen on") from None
+        except (OSError, OverflowError, UnicodeError) as problem:
+            where, said = f"{self._host}:{self._port}", getattr(problem, "strerror", None) or str(problem)
+            raise InputError(where, said, "an address to listen on") from None
 
     def _make_wanted(self, topics: Topics) -> None:
         new = {topic: n for topic, n in self._wanted.items() if topics.partitions.get(topic) != n}

@@ -57,6 +57,7 @@ class Node:
         self._begun_ms = round(time() * 1_000) - round(loop.time() * 1_000)
         self._parked: dict[int, Callable[[m.Response], None]] = {}
         self._waiting: dict[tuple[Api, str, str], int] = {}
+        self._places: dict[int, tuple[Api, str, str]] = {}
         self._requests = 0
         self._timer: TimerHandle | None = None
         self._timer_ms: int | None = None
@@ -136,6 +137,7 @@ class Node:
         earlier = self._waiting.pop(place, None)
         if waits is not None:
             self._waiting[place] = waits
+            self._places[waits] = place
         if earlier is not None and earlier != waits and earlier in self._parked:
             error = ErrorCode.REBALANCE_IN_PROGRESS
             response: m.Response = m.SyncGroupResponse(error=error)
@@ -145,6 +147,9 @@ class Node:
 
     def _give(self, request_id: int, response: m.Response) -> None:
         """Answer a request; where that fails, it is the trouble of one client only."""
+        place = self._places.pop(request_id, None)
+        if place is not None and self._waiting.get(place) == request_id:
+            del self._waiting[place]
         answered = self._parked.pop(request_id, None)
         if answered is None:
             return

@@ -181,7 +181,7 @@ class Recorder:
         if subscription.topics != member.topics:
             member.topics = subscription.topics
             changed = ev.SubscriptionChanged(client=member.name, topics=list(member.topics))
-            self._add(group, changed, now_ms, len(request.protocols[0].metadata))
+            self._add(group, changed, now_ms, sum(len(p.metadata) for p in request.protocols[:1]))
         self._give_up(group, member, member.owned - subscription.owned, now_ms)
         self._enter(group, member, MemberState.PREPARING_REBALANCE, now_ms)
 

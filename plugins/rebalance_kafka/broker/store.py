@@ -158,13 +158,13 @@ class Store:
     # --- the coordinator's log
 
     def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
-        """Write all of the coordinator's records, or none."""
+        """Write all of the coordinator's records, or none; clients are told to try again."""
         rows = [(partition, encode_record(record)) for record in records]
         try:
             with self._transaction():
                 self._sql.executemany("insert into log (partition, record) values (?, ?)", rows)
         except sqlite3.Error:
-            return ErrorCode.REQUEST_TIMED_OUT
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         self._appended += len(rows)
         if self._appended > max(COMPACT_AFTER, self._kept):
             with suppress(sqlite3.Error):  # what is there stays there, and is tried again

@@ -23,6 +23,9 @@ MOST_PRODUCERS = 100_000
 """Idempotent producers that are remembered, per partition; then the one that has been silent the longest is
 forgotten, and nothing is known of what it writes next."""
 
+MOST_LOOKED_AT = 1_000
+"""Records of a batch in which a time is looked for: about 5 ms, in which nobody else is served."""
+
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
 
@@ -228,15 +231,21 @@ class Topics:
             size += len(batch.data)
         return b"".join(pieces)
 
-    def offset_since(self, topic: str, partition: int, timestamp_ms: int) -> tuple[int, int]:
+    def offset_since(
+        self, topic: str, partition: int, timestamp_ms: int, *, exact: bool = True
+    ) -> tuple[int, int]:
         """Offset and time of the first record of this time or later; -1, -1 for none.
 
-        Of a compressed batch, which is not opened here, the offset of its first and the time of its newest.
+        Of a batch that is compressed or large, or where it need not be ``exact``: the offset of its first
+        record and the time of its newest.
         """
         batch = self._store.batch_since(topic, partition, timestamp_ms)
         if batch is None:
             return -1, -1
-        return record_since(batch.data, timestamp_ms) or (batch.first, batch.max_timestamp_ms)
+        found = None
+        if exact and batch.last - batch.first < MOST_LOOKED_AT:
+            found = record_since(batch.data, timestamp_ms)
+        return found or (batch.first, batch.max_timestamp_ms)
 
     def wait(self, places: Iterable[Place], wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` at every write to one of these; what comes back ends that."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +15,11 @@ from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings, settings_of
 
 if TYPE_CHECKING:
+    from coordinator_core.client.outcome import ConsumedRecord
     from rebalance_kafka.consumer.consumer import Consumer
 
 POLL_SECONDS = 0.5
+INTERRUPTED = 130
 
 
 def consume(
@@ -46,7 +50,7 @@ def consume(
 
     places_of(bootstrap_server, "--bootstrap-server")
     settings: dict[str, Any] = {"client.id": client_id, **security_settings(command_config)}
-    settings |= settings_of(setting or (), "--set")
+    settings |= settings_of(setting or (), "--set", "session.timeout.ms=10000")
     if instance_id is not None:
         settings["group.instance.id"] = instance_id
     if from_beginning:
@@ -59,23 +63,63 @@ def consume(
         settings=settings,
         listener=Told(),
     )
-    asyncio.run(_read(consumer, most))
+    try:
+        asyncio.run(_read(consumer, most))
+    except asyncio.CancelledError:
+        raise typer.Exit(INTERRUPTED) from None
 
 
 async def _read(consumer: "Consumer", most: int) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    read, problem = 0, ""
+    stop = _stopped_by_signals()
+    read, said = 0, ""
     async with consumer:
         while not stop.is_set() and not (most and read >= most):
-            for record in await consumer.poll(POLL_SECONDS):
-                value = (record.value or b"").decode(errors="replace")
-                typer.echo(f"{record.topic}\t{record.partition}\t{record.offset}\t{value}")
-                read += 1
-            if consumer.problem != problem:
-                problem = consumer.problem
-                stderr().print(f"connection lost: {problem}", markup=False)
+            records = deque(await consumer.poll(POLL_SECONDS))
+            try:
+                while records and not (most and read >= most):
+                    _print(records[0])
+                    records.popleft()
+                    read += 1
+            finally:
+                _leave(consumer, records)
+            problem = _problem(consumer)
+            if problem != said and problem:
+                stderr().print(problem, markup=False)
+            said = problem
+
+
+def _stopped_by_signals() -> asyncio.Event:
+    """Set by SIGTERM and Ctrl-C; the second does not wait for the group to be left."""
+    stop, loop, task = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def stop_now() -> None:
+        if stop.is_set():
+            task.cancel()
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_now)
+    return stop
+
+
+def _problem(consumer: "Consumer") -> str:
+    if consumer.refused_topics:
+        listed = ", ".join(f"{name} ({error})" for name, error in consumer.refused_topics.items())
+        return f"waiting for topics: {listed}"
+    return f"connection lost: {consumer.problem}" if consumer.problem else ""
+
+
+def _print(record: "ConsumedRecord") -> None:
+    value = (record.value or b"").decode(errors="replace")
+    typer.echo(f"{record.topic}\t{record.partition}\t{record.offset}\t{value}")
+
+
+def _leave(consumer: "Consumer", records: Iterable["ConsumedRecord"]) -> None:
+    """Leave records to who reads next: they are not committed."""
+    for record in reversed(list(records)):
+        if (record.topic, record.partition) in consumer.assignment:
+            consumer.seek(record.topic, record.partition, record.offset)
 
 
 class Told:

@@ -44,15 +44,12 @@ def topics_of(texts: Sequence[str], where: str) -> dict[str, int]:
     return topics
 
 
-def settings_of(texts: Sequence[str], where: str) -> dict[str, int | bool]:
-    """NAME=NUMBER, or true and false, of each. Raises InputError."""
-    settings: dict[str, int | bool] = {}
+def settings_of(texts: Sequence[str], where: str, example: str) -> dict[str, str]:
+    """NAME=VALUE of each. Raises InputError."""
+    settings: dict[str, str] = {}
     for text in texts:
-        name, _, value = text.partition("=")
-        if value in ("true", "false"):
-            settings[name] = value == "true"
-        elif name and value.removeprefix("-").isdecimal():
-            settings[name] = int(value)
-        else:
-            raise InputError(where, repr(text), "NAME=NUMBER, such as group.initial.rebalance.delay.ms=0")
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise InputError(where, repr(text), f"NAME=VALUE, such as {example}")
+        settings[name] = value
     return settings

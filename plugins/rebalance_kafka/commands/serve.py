@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import signal
+from errno import EMFILE, ENFILE
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 from zlib import crc32
 
@@ -17,7 +18,9 @@ from rebalance_kafka.commands.options import settings_of, topics_of
 if TYPE_CHECKING:
     from rebalance_kafka.broker.embedded import EmbeddedBroker
 
+LOG = logging.getLogger(__name__)
 LONGEST_NAME = 100
+QUIET_SECONDS = 60.0
 
 
 def serve(
@@ -64,13 +67,15 @@ def serve(
     from rebalance_kafka.broker.embedded import EmbeddedBroker
 
     host, port = place_of(listen, "--listen")
+    if advertise is not None:
+        place_of(advertise, "--advertise")
     check_path(assignor_trace)
     broker = EmbeddedBroker(
         topics_of(topic or (), "--topic"),
         host=host,
         port=port,
         advertise=advertise,
-        settings=settings_of(setting or (), "--set"),
+        settings=settings_of(setting or (), "--set", "group.initial.rebalance.delay.ms=0"),
         data_dir=data_dir,
         auto_create=auto_create,
         most_frame_bytes=max_frame,
@@ -86,6 +91,7 @@ async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.set_exception_handler(_OutOfFiles())
     async with broker:
         stdout().print(broker.address)
         await stop.wait()
@@ -95,6 +101,21 @@ async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
         for group, trace in traces.items():
             name = trace_file.name if len(traces) == 1 else f"{trace_file.name}.{_in_a_name(group)}"
             write_whole(trace_file.with_name(name), trace.encode())
+
+
+class _OutOfFiles:
+    """Says once in a while that no more clients can be let in; asyncio says it a thousand times a second."""
+
+    def __init__(self) -> None:
+        self._quiet_until = 0.0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        problem = context.get("exception")
+        if not isinstance(problem, OSError) or problem.errno not in (EMFILE, ENFILE):
+            loop.default_exception_handler(context)
+        elif loop.time() >= self._quiet_until:
+            self._quiet_until = loop.time() + QUIET_SECONDS
+            LOG.warning("no more connections: %s (ulimit -n)", problem.strerror)
 
 
 def _in_a_name(group: str) -> str:

@@ -46,6 +46,8 @@ def snapshot(
     settings = security_settings(command_config)
     with stderr().status("looking at the groups ..."):
         taken, failed = asyncio.run(_taken(places, settings, None if group is None else [group], seconds))
+    if not taken and not failed:
+        raise InputError("--all-groups", "none with members", "a consumer group of the classic protocol")
     lines = (
         [json.dumps(_row(each)) + "\n" for each in taken] if all_groups else [_yaml(each) for each in taken]
     )
@@ -64,13 +66,14 @@ async def _taken(
     """Snapshots, and how many could not be taken; each of those is said."""
     from rebalance_kafka.consumer.asking import Asking
     from rebalance_kafka.consumer.security import security_of
-    from rebalance_kafka.snapshot import CONSUMER
+    from rebalance_kafka.snapshot import CONSUMER, WITHOUT_MEMBERS
     from rebalance_kafka.snapshot import snapshot as take
 
     async with Asking(places, security=security_of(settings, "--command-config")) as asking:
         if groups is None:
             listed = await asking.groups()
-            groups = [each.group_id for each in listed if each.protocol_type == CONSUMER]
+            there = [each for each in listed if each.state not in WITHOUT_MEMBERS]
+            groups = [each.group_id for each in there if each.protocol_type == CONSUMER]
         results = await asyncio.gather(
             *(take(asking, group, window_seconds=seconds) for group in groups), return_exceptions=True
         )
@@ -88,7 +91,10 @@ async def _taken(
 def _yaml(taken: "Snapshot") -> str:
     import yaml
 
-    head = f"# Group {taken.group_id}, which runs {taken.strategy or 'no assignor'}.\n"
+    group, strategy = (
+        name if name.isprintable() else json.dumps(name) for name in (taken.group_id, taken.strategy)
+    )
+    head = f"# Group {group}, which runs {strategy or 'no assignor'}.\n"
     return head + yaml.safe_dump(dict(taken.scenario), sort_keys=False, default_flow_style=None, width=100)
 
 

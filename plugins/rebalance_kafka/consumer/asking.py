@@ -14,7 +14,7 @@ from rebalance_kafka.consumer.links import Links
 from rebalance_kafka.consumer.security import OPEN, Security
 
 ANSWER_SECONDS = 30.0
-LATEST = -1
+EARLIEST, LATEST = -2, -1
 RETRY_SECONDS = 0.5
 _NOT_YET = frozenset(
     {
@@ -92,8 +92,8 @@ class Asking:
             if each.offset >= 0 and each.error is ErrorCode.NONE
         }
 
-    async def ends(self, topics: Iterable[m.TopicMetadata]) -> dict[TopicPartition, int]:
-        """The end offset of every partition that has a leader."""
+    async def offsets(self, topics: Iterable[m.TopicMetadata], which: int) -> dict[TopicPartition, int]:
+        """The EARLIEST or the LATEST offset of every partition that has a leader."""
         by_leader: dict[int, list[TopicPartition]] = {}
         for topic in topics:
             for number, partition in enumerate(topic.partitions):
@@ -101,7 +101,7 @@ class Asking:
                     by_leader.setdefault(partition.leader, []).append(TopicPartition(topic.name, number))
         found: dict[TopicPartition, int] = {}
         for leader, partitions in by_leader.items():
-            request = m.ListOffsetsRequest(partitions=tuple(partitions), timestamp=LATEST)
+            request = m.ListOffsetsRequest(partitions=tuple(partitions), timestamp=which)
             answer = await self._ask(leader, request)
             assert isinstance(answer, m.ListOffsetsResponse)
             found |= {

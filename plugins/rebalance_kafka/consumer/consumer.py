@@ -1,6 +1,7 @@
 """A consumer on asyncio: the client core against any broker, with any assignor."""
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.hookspecs import Strategy
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry import Registry, default_registry
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.links import Links
@@ -26,6 +28,8 @@ from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.apis import VERSIONS, Api
 
 CLOSE_SECONDS = 30.0
+MOST_SHOWN = 100
+_INSTANCE_ID = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 class Consumer:
@@ -89,6 +93,8 @@ class Consumer:
         self._problem = ""
         self.events: deque[ev.Event] = deque(maxlen=10_000)
         """What happened to this member, the newest last."""
+        self.refused_topics: Mapping[str, str] = {}
+        """Topics that the broker, asked last, did not have or show, with its errors."""
 
     # --- its life
 
@@ -114,7 +120,7 @@ class Consumer:
             return
         self._carry_out(self._client.close(now_ms=_now_ms()))
         until = monotonic() + CLOSE_SECONDS
-        while not self._client.closed and monotonic() < until:
+        while not self._client.closed and monotonic() < until and self._links.refused is None:
             await self._wake_up(until)
         if self._timer is not None:
             self._timer.cancel()
@@ -162,7 +168,7 @@ class Consumer:
 
     @property
     def problem(self) -> str:
-        """Why the last connection was lost, "" if none was."""
+        """Which broker's connection was lost last, and why; "" if none was."""
         return self._problem
 
     def position(self, topic: str, partition: int) -> int:
@@ -211,15 +217,17 @@ class Consumer:
         the broker's error where it refuses.
         """
         heard: list[str] = []
-        now_ms = _now_ms()
+        hear, now_ms = heard.append, _now_ms()
         until_ms = now_ms + self._config.default_api_timeout_ms
-        self._carry_out(
-            self._client.commit(offsets, callback=heard.append, retry_until_ms=until_ms, now_ms=now_ms)
-        )
+        self._carry_out(self._client.commit(offsets, callback=hear, retry_until_ms=until_ms, now_ms=now_ms))
         until = until_ms / 1_000
-        while not heard and monotonic() < until and not self._has_ended:
-            await _signalled(self._stirred, until)
-            self._carry_out(self._client.finish_commits(now_ms=_now_ms()))
+        try:
+            while not heard and monotonic() < until and not self._has_ended:
+                await _signalled(self._stirred, until)
+                self._carry_out(self._client.finish_commits(now_ms=_now_ms()))
+        finally:
+            if not heard:
+                self._client.withdraw_commit(hear)
         self._raise()
         if heard != [""]:
             raise InputError("commit", heard[0] if heard else "no answer", "an answer without an error")
@@ -255,6 +263,8 @@ class Consumer:
         self._records.extend(outcome.records)
         if outcome.error is not None and self._error is None:
             self._error = outcome.error
+        for node in outcome.disconnects:
+            self._links.drop(node)
         for send in outcome.sends:
             self._links.send(send.node, send.request_id, send.request)
         self._set_timer()
@@ -301,12 +311,15 @@ class Consumer:
 
     def _answered(self, request_id: int, response: m.Response) -> None:
         self._stir()
+        if isinstance(response, m.MetadataResponse):
+            refused = (topic for topic in response.topics if topic.error is not ErrorCode.NONE)
+            self.refused_topics = {topic.name: topic.error.name for topic in refused}
         self._carry_out(self._client.receive(request_id, response, now_ms=_now_ms()))
 
     def _lost(self, node: int, problem: str) -> None:
-        self._problem = problem
         self._stir()
         if self._links is not None:
+            self._problem = f"{self._links.name_of(node)}: {problem}"
             self._carry_out(self._client.on_disconnected(node, now_ms=_now_ms()))
 
 
@@ -341,4 +354,9 @@ def _configured(group_id: str, settings: Mapping[str, Any], strategies: Sequence
     if any(each.static for each in strategies) and not given.get("group.instance.id"):
         found = "none, with a strategy of static members"
         raise InputError("group.instance.id", found, "a name that stays the same over restarts")
-    return configured(ClientConfig, given)
+    config = configured(ClientConfig, given)
+    name = config.group_instance_id
+    if name is not None and not _INSTANCE_ID.fullmatch(name):
+        found = repr(name if len(name) <= MOST_SHOWN else f"{name[:MOST_SHOWN]}...")
+        raise InputError("group.instance.id", found, "1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'")
+    return config

@@ -1,6 +1,7 @@
 """Connections to brokers: requests of the core's go out, its answers come back."""
 
 import asyncio
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 
 from kio.schema.errors import ErrorCode as Wire
@@ -24,6 +25,21 @@ from rebalance_kafka.wire.asked import Answer, Node, api_of, core_answer, reques
 
 MOST_FRAME_BYTES = 256 * 1024 * 1024
 CONNECT_SECONDS = 10.0
+RECONNECT_SECONDS, MOST_RECONNECT_SECONDS = 0.05, 1.0
+"""How long to wait after a lost connection; twice as long each time that none was made (KIP-144)."""
+
+GROUP_REQUESTS = (
+    m.JoinGroupRequest,
+    m.SyncGroupRequest,
+    m.HeartbeatRequest,
+    m.LeaveGroupRequest,
+    m.OffsetCommitRequest,
+    m.OffsetFetchRequest,
+)
+"""They have a connection of their own: a broker handles one request of a connection after the other, and a
+JoinGroup may wait for minutes."""
+
+_TORN = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 SOFTWARE = {"client_software_name": "rebalance-lab", "client_software_version": "0.1.0"}
 
 
@@ -35,7 +51,8 @@ class Link:
     """One connection to one broker. Requests wait until the broker has said what it speaks.
 
     ``answered`` takes request id and answer, ``lost`` the reason why the connection is gone, once;
-    ``refused``, before that, why the broker did not let it in.
+    ``refused``, before that, why the broker did not let it in; ``ready`` hears when it did. The connection is
+    made after ``delay`` seconds.
     """
 
     def __init__(
@@ -46,11 +63,14 @@ class Link:
         answered: Callable[[int, Answer], None],
         lost: Callable[[str], None],
         refused: Callable[[RefusedError], None],
+        ready: Callable[[], None],
+        delay: float = 0.0,
         security: Security = OPEN,
         most: Mapping[Api, int] = ALL,
     ) -> None:
         self._place, self._client_id, self._security, self._most = place, client_id, security, most
-        self._answered, self._lost, self._refused = answered, lost, refused
+        self._answered, self._lost, self._refused, self._ready = answered, lost, refused, ready
+        self._delay = delay
         self._waiting: list[tuple[int, m.Request]] = []
         self._asked: dict[int, tuple[int, m.Request, int]] = {}
         self._versions: dict[int, tuple[int, int]] | None = None
@@ -77,11 +97,20 @@ class Link:
 
     async def close(self) -> None:
         """Close, once what was sent is on its way."""
+        self.drop()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def drop(self) -> None:
+        """Close, without a word to who is told of lost connections."""
         self._lost = _ignore
         if self._writer is not None and not self._writer.is_closing():
             self._writer.close()
         self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is left."""
+        return self._task.done()
 
     async def _run(self) -> None:
         try:
@@ -90,12 +119,19 @@ class Link:
             if self._security.login is not None:
                 await self._log_in(reader, self._security.login, versions)
             self._versions = versions
+            self._ready()
             waiting, self._waiting = self._waiting, []
             for request_id, request in waiting:
                 self.send(request_id, request)
             while True:
                 self._take(await _frame(reader))
-        except (OSError, asyncio.IncompleteReadError, TimeoutError) as problem:
+        except asyncio.IncompleteReadError as problem:
+            self._end(f"it closed the connection{' in the middle of an answer' if problem.partial else ''}")
+        except ssl.SSLError as problem:
+            if not isinstance(problem, _TORN):
+                self._refused(RefusedError("TLS", str(problem)))
+            self._end(str(problem))
+        except (OSError, TimeoutError) as problem:
             self._end(str(problem) or type(problem).__name__)
         except RefusedError as problem:
             self._refused(problem)
@@ -107,8 +143,12 @@ class Link:
             raise
 
     async def _connected(self) -> asyncio.StreamReader:
+        await asyncio.sleep(self._delay)
         opening = asyncio.open_connection(*self._place, ssl=self._security.tls)
-        reader, self._writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
+        try:
+            reader, self._writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
+        except UnicodeError:  # a broker may tell of any
+            raise ProtocolError("broker", f"{self._place.host!r} cannot be the name of a host") from None
         return reader
 
     async def _their_versions(self, reader: asyncio.StreamReader) -> dict[int, tuple[int, int]]:
@@ -177,7 +217,8 @@ def _ignore(_: str) -> None:
 async def _frame(reader: asyncio.StreamReader) -> bytes:
     size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
     if not 4 <= size <= MOST_FRAME_BYTES:
-        raise ProtocolError("broker", f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,}")
+        said = f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,} (is it a Kafka broker?)"
+        raise ProtocolError("broker", said)
     return await reader.readexactly(size)
 
 
@@ -200,7 +241,9 @@ class Links:
         self._places = {-1 - i: place for i, place in enumerate(bootstrap)}
         self._client_id, self._security, self._most = client_id, security, most
         self._answered, self._lost = answered, lost
-        self._links: dict[int, Link] = {}
+        self._links: dict[tuple[int, bool], Link] = {}
+        self._dropped: list[Link] = []
+        self._failures: dict[int, int] = {}
         self.refused: RefusedError | None = None
         """Why a broker did not let this client in."""
 
@@ -215,19 +258,27 @@ class Links:
         return f"broker {node}" if place is None else str(place)
 
     def send(self, node: int, request_id: int, request: m.Request) -> None:
-        """Send a request to a broker; one that nobody has told of is as one that is gone."""
+        """Send a request to a broker; one that nobody has told of is as one that is gone.
+
+        Once a broker has refused this client nothing is sent any more: a password is not tried twice.
+        """
+        if self.refused is not None:
+            return
         place = self._places.get(node)
         if place is None:
             asyncio.get_running_loop().call_soon(self._lost, node, "an unknown broker")
             return
-        link = self._links.get(node)
+        key = node, isinstance(request, GROUP_REQUESTS)
+        link = self._links.get(key)
         if link is None:
-            link = self._links[node] = Link(
+            link = self._links[key] = Link(
                 place,
                 self._client_id,
                 answered=self._take,
                 lost=lambda problem: self._gone(node, problem),
                 refused=self._refuse,
+                ready=lambda: self._well(node),
+                delay=self._delay(node),
                 security=self._security,
                 most=self._most,
             )
@@ -235,9 +286,21 @@ class Links:
 
     async def close(self) -> None:
         """Close all."""
-        links, self._links = list(self._links.values()), {}
+        links, self._links = [*self._links.values(), *self._dropped], {}
         for link in links:
             await link.close()
+
+    def drop(self, node: int) -> None:
+        """Close the connections to a broker that does not answer; nobody is told."""
+        for group in (False, True):
+            link = self._links.pop((node, group), None)
+            if link is not None:
+                link.drop()
+                self._dropped = [each for each in self._dropped if not each.is_over] + [link]
+
+    def _delay(self, node: int) -> float:
+        failures = self._failures.get(node, 0)
+        return min(MOST_RECONNECT_SECONDS, RECONNECT_SECONDS * 2 ** (failures - 1)) if failures else 0.0
 
     def _take(self, request_id: int, answer: Answer) -> None:
         for node in answer.nodes:
@@ -248,9 +311,14 @@ class Links:
         if node.node >= 0 and node.host:
             self._places[node.node] = Place(node.host, node.port)
 
+    def _well(self, node: int) -> None:
+        self._failures.pop(node, None)
+
     def _refuse(self, problem: RefusedError) -> None:
         self.refused = problem
 
     def _gone(self, node: int, problem: str) -> None:
-        self._links.pop(node, None)
+        """What was asked of a broker on one connection and on the other fails together."""
+        self._failures[node] = min(self._failures.get(node, 0) + 1, 10)
+        self.drop(node)
         self._lost(node, problem)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
+from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -243,7 +244,12 @@ def _described(body: Any, _: m.MetadataRequest, version: int) -> Answer:
     )
     racks = {each.node: each.rack for each in nodes}
     topics = tuple(
-        m.TopicMetadata(topic.name, _partitions(topic, racks, version), _error(topic.error_code))
+        m.TopicMetadata(
+            topic.name,
+            _partitions(topic, racks, version),
+            _error(topic.error_code),
+            version >= 1 and topic.is_internal,
+        )
         for topic in body.topics
     )
     return Answer(m.MetadataResponse(topics=topics, nodes=tuple(each.node for each in nodes)), nodes)
@@ -351,7 +357,11 @@ def _fetched(body: Any, _: m.FetchRequest, version: int) -> m.FetchResponse:
 
 
 def _fetched_partition(topic: str, each: Any) -> m.FetchedPartition:
-    records, next_offset = records_of(bytes(each.records or b""))
+    error = _error(each.error_code)
+    try:
+        records, next_offset = records_of(bytes(each.records or b""))
+    except ProtocolError:  # the other partitions go on
+        records, next_offset, error = [], -1, ErrorCode.CORRUPT_MESSAGE
     return m.FetchedPartition(
         topic,
         each.partition_index,
@@ -361,7 +371,7 @@ def _fetched_partition(topic: str, each: Any) -> m.FetchedPartition:
         getattr(each, "log_start_offset", -1),
         tuple(records),
         next_offset,
-        _error(each.error_code),
+        error,
     )
 
 

@@ -37,7 +37,9 @@ MATRIX = {
     "sync": SHARED,
     "heartbeat": IN_THE_BACKGROUND,
     "commit": IN_THE_BACKGROUND
-    | {"UNKNOWN_TOPIC_OR_PARTITION": NOTHING, "OFFSET_METADATA_TOO_LARGE": NOTHING},
+    | dict.fromkeys(
+        ("UNKNOWN_TOPIC_OR_PARTITION", "OFFSET_METADATA_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED"), NOTHING
+    ),
 }
 KINDS = {
     "join": m.JoinGroupRequest,

@@ -8,6 +8,8 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, T1, T2, T3, Bench
 
+BACKOFF_MS = 100
+
 
 def fetching(*owned, **config):
     """A member whose partitions start at 100: t-0 and t-2 are led by node 2, t-1 and t-3 by node 3."""
@@ -133,6 +135,7 @@ def test_a_session_that_is_gone_begins_anew(error):
     deliver(bench)
     bench.poll()
     deliver(bench, error=error)
+    bench.sleep(BACKOFF_MS, polling=True)
     bench.poll()
     request = bench.sent(m.FetchRequest).request
     assert (request.session_id, request.session_epoch, asked(bench)) == (0, 0, {T0: 100, T2: 100})
@@ -145,6 +148,8 @@ def test_a_lost_connection_begins_a_session_anew():
     bench.poll()
     bench.disconnect(2)
     bench.poll()
+    assert bench.asked(m.FetchRequest) == []
+    bench.sleep(BACKOFF_MS, polling=True)
     assert bench.sent(m.FetchRequest).request.session_epoch == 0
 
 
@@ -273,18 +278,73 @@ def test_partitions_take_turns():
     assert list(bench.client.partitions) == [T2, T0]
 
 
-def test_a_partition_without_a_leader_refreshes_metadata():
+def test_a_partition_without_a_leader_refreshes_metadata_every_second():
     """PROTOCOL 9.12."""
     bench = fetching(T1)
     bench.leaderless.add(T1)
     bench.disconnect(3)
     bench.poll()
     before = len(bench.requests(m.MetadataRequest))
-    bench.disconnect(3)
-    bench.poll()
+    bench.sleep(3_000, polling=True)
     assert bench.asked(m.FetchRequest) == []
+    assert len(bench.requests(m.MetadataRequest)) == before + 3
+    bench.leaderless.clear()
+    bench.sleep(1_000, polling=True)
+    assert asked(bench) == {T1: 100}
+
+
+def test_a_fetch_names_the_leaders_epoch_and_not_that_of_a_record():
+    """Given a position that was committed in epoch 0 and a leader in epoch 5, then the fetch says 5: for
+    less a broker answers FENCED_LEADER_EPOCH (KIP-320)."""
+    bench = Bench(fetching=True, enable_auto_commit=False)
+    bench.serve(m.HeartbeatRequest)
+    bench.committed[T0], bench.epochs[T0] = (30, 0), 5
+    bench.serve(m.OffsetForLeaderEpochRequest)
+    bench.stable(T0)
+    for _ in range(3):
+        bench.poll()
+        if bench.asked(m.OffsetForLeaderEpochRequest):
+            ends = m.EpochEnd(*T0, end_offset=100, leader_epoch=0)
+            bench.answer(m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse(ends=(ends,)))
+    (said,) = bench.sent(m.FetchRequest).request.partitions
+    assert (said.offset, said.leader_epoch) == (30, 5)
+
+
+def test_a_poll_that_raises_hands_out_nothing():
+    """Nobody would see the records: their offsets would be committed all the same."""
+
+    def raising(error):
+        raise ValueError("the callback does not like it")
+
+    bench = fetching()
+    bench.call("commit", {T0: 100}, callback=raising)
+    bench.agree(m.OffsetCommitRequest)
+    deliver(bench, part(T0, b"a"))
     bench.poll()
-    assert len(bench.requests(m.MetadataRequest)) == before + 2
+    assert [str(each) for each in bench.errors] == ["the callback does not like it"]
+    assert (bench.records, bench.client.partitions[T0].position) == ([], 100)
+    bench.poll()
+    assert values(bench) == [("t", 0, 100, b"a")]
+
+
+@pytest.mark.parametrize("error", [ErrorCode.CORRUPT_MESSAGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+def test_what_the_application_has_to_hear_is_said_and_the_other_partitions_go_on(error):
+    bench = fetching(T0, T2)
+    deliver(bench, part(T0, error=error), part(T2, b"a"))
+    assert [str(each) for each in bench.errors] == [f"t-0: {said_of(error)} ({error.name}), at offset 100"]
+    bench.poll()
+    assert values(bench) == [("t", 2, 100, b"a")]
+    assert asked(bench) == {T2: 101}
+    bench.sleep(BACKOFF_MS, polling=True)
+    deliver(bench, what=m.FetchRequest)
+    bench.poll()
+    assert asked(bench)[T0] == 100
+
+
+def said_of(error):
+    if error is ErrorCode.CORRUPT_MESSAGE:
+        return "records that cannot be read"
+    return "this client may not read the topic"
 
 
 def test_a_poll_fetches_after_it_has_handed_out():

@@ -236,12 +236,12 @@ def led(**given):
 
 @pytest.mark.parametrize(
     "change",
-    [{"topics": {"t": 5, "u": 2}}, {"topics": {"t": 4}}, {"topics": {"t": 4, "u": 3}}, {"racks": ("r",)}],
+    [{"topics": {"t": 5, "u": 2}}, {"topics": {"t": 4}}, {"topics": {"t": 4, "u": 3}}, {"racks": ("q", "r")}],
 )
 def test_the_leader_joins_again_when_partitions_or_racks_of_the_group_change(change):
     """Given a leader, when a topic of any member gets partitions, comes, goes, or moves, then it joins again.
     PROTOCOL 9.4, C-54."""
-    bench = led()
+    bench = led(client_rack="r")
     refreshed(bench)
     assert bench.state is MemberState.STABLE
     for name, value in change.items():
@@ -249,6 +249,27 @@ def test_the_leader_joins_again_when_partitions_or_racks_of_the_group_change(cha
     refreshed(bench)
     assert bench.join().reason == "partitions of a subscribed topic changed"
     assert not bench.client.is_leader
+
+
+def test_a_leader_without_a_rack_does_not_mind_where_replicas_are():
+    """Given a broker that is away for a while, then no round begins for it. C-54."""
+    bench = led()
+    refreshed(bench)
+    bench.racks = ("r",)
+    refreshed(bench)
+    assert bench.state is MemberState.STABLE
+
+
+def test_the_order_of_replicas_is_no_reason_for_a_round():
+    bench = led(client_rack="r")
+    bench.racks = ("q", "r")
+    refreshed(bench)
+    bench.polls()
+    bench.join_as_leader(BOTH)
+    bench.synced(T0)
+    bench.racks = ("r", "q", "r")
+    refreshed(bench)
+    assert bench.state is MemberState.STABLE
 
 
 def test_a_follower_does_not_watch_the_cluster(bench):

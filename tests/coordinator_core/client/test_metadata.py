@@ -1,5 +1,7 @@
 """What a consumer knows of the cluster, and when it asks."""
 
+import pytest
+
 from coordinator_core.client.requests import Failure
 from coordinator_core.model import TopicInfo
 from coordinator_core.protocol import messages as m
@@ -77,12 +79,51 @@ def test_a_topic_in_error_or_a_partition_without_a_leader_is_not_known():
     assert list(known.cluster(("t", "u")).topics) == ["t"]
 
 
-def test_a_cluster_has_racks_where_any_broker_says_one(bench):
+@pytest.mark.parametrize(("own", "racks"), [("r1", (("r1", "r2"),) * 2), (None, None)])
+def test_racks_are_reason_for_a_round_only_to_who_has_one(own, racks):
     """PROTOCOL 9.4, C-54."""
-    bench.racks = ("r1", "r2")
+    bench = Bench(client_rack=own)
+    bench.racks = ("r2", "r1", "r2")
     bench.subscribe("u")
     bench.poll()
-    assert metadata(bench).snapshot(("u", "v")) == (("u", TopicInfo(2, (("r1", "r2"),) * 2)),)
+    assert metadata(bench).snapshot(("u", "v")) == (("u", TopicInfo(2, racks)),)
+    assert metadata(bench).cluster(("u",)).topics["u"].racks == (("r2", "r1", "r2"),) * 2
+
+
+def missing(bench, error):
+    listed = m.TopicMetadata("v", (), error)
+    bench.answer(m.MetadataRequest, m.MetadataResponse(topics=(listed,)))
+
+
+def test_a_topic_that_is_missing_is_asked_for_again_soon():
+    bench = held()
+    bench.subscribe("v")
+    bench.poll()
+    missing(bench, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    bench.sleep(999)
+    assert bench.asked(m.MetadataRequest) == []
+    bench.sleep(1)
+    assert len(bench.asked(m.MetadataRequest)) == 1
+
+
+def test_of_a_topic_that_it_may_not_read_the_application_hears_once():
+    bench = held()
+    bench.subscribe("v")
+    bench.poll()
+    missing(bench, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    for _ in range(3):
+        bench.poll()
+    assert [str(each) for each in bench.errors] == ["Metadata: TOPIC_AUTHORIZATION_FAILED: v"]
+
+
+def test_a_pattern_leaves_internal_topics_out():
+    bench = held()
+    bench.call("subscribe_pattern", ".*")
+    bench.poll()
+    led = (m.PartitionMetadata(2),)
+    topics = (m.TopicMetadata("__consumer_offsets", led, internal=True), m.TopicMetadata("v", led))
+    bench.answer(m.MetadataRequest, m.MetadataResponse(topics=topics))
+    assert bench.client._subscriptions.topics == ("v",)
 
 
 def test_brokers_are_learned_from_the_answer(bench):

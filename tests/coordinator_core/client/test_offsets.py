@@ -286,6 +286,50 @@ def test_a_commit_is_not_sent_again_after_its_time(bench):
     assert len(commits(bench)) == 2
 
 
+def test_a_commit_that_is_sent_again_leaves_out_what_was_committed_since(bench):
+    """Given a commit that waits, when another one of the same partition is done, then no offset goes back."""
+    bench.stable(T0, T1)
+    heard = commit(bench, {T0: 5, T1: 7}, retry_until_ms=bench.now_ms + 60_000)
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    commit(bench, {T0: 9})
+    bench.agree(m.OffsetCommitRequest)
+    bench.sleep(BACKOFF_MS)
+    bench.agree(m.OffsetCommitRequest)
+    bench.poll()
+    assert commits(bench) == [{T0: 5, T1: 7}, {T0: 9}, {T1: 7}]
+    assert heard == [""]
+
+
+def test_a_commit_is_not_sent_again_in_another_generation(bench):
+    """What it would have written may be another member's now."""
+    bench.stable(T0, T1)
+    heard = commit(bench, {T0: 5}, retry_until_ms=bench.now_ms + 60_000)
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.polls()
+    while bench.asked(m.OffsetCommitRequest):
+        bench.agree(m.OffsetCommitRequest)
+        bench.polls()
+    bench.join_as_follower(generation=2)
+    bench.synced(T1)
+    before = len(commits(bench))
+    bench.sleep(BACKOFF_MS, polling=True)
+    assert len(commits(bench)) == before
+    assert heard == ["REBALANCE_IN_PROGRESS"]
+
+
+def test_a_commit_that_nobody_waits_for_is_not_sent_again(bench):
+    bench.stable(T0)
+    heard = []
+    told = heard.append
+    bench.call("commit", {T0: 5}, callback=told, retry_until_ms=bench.now_ms + 60_000)
+    bench.client.withdraw_commit(told)
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.sleep(BACKOFF_MS, polling=True)
+    assert (len(commits(bench)), heard) == (1, [])
+
+
 def test_without_a_time_a_commit_is_sent_once(bench):
     bench.stable(T0)
     heard = commit(bench, {T0: 5})

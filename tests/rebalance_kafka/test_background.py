@@ -1,0 +1,30 @@
+"""Brokers that were not started, or were stopped."""
+
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_kafka import BackgroundBroker, EmbeddedBroker
+
+
+def test_a_broker_on_a_thread_that_was_not_started_says_so():
+    broker = BackgroundBroker({"t": 1})
+    with pytest.raises(InputError, match="one that was not started"):
+        broker.address  # noqa: B018
+    broker.stop()
+    with broker:
+        assert broker.topics == {"t": 1}
+    with pytest.raises(InputError, match="one that was stopped"):
+        broker.topics  # noqa: B018
+    broker.stop()
+
+
+def test_traces_of_a_broker_that_was_not_started_are_an_error():
+    with pytest.raises(InputError, match="one that was not started"):
+        EmbeddedBroker().traces()
+
+
+@pytest.mark.parametrize("where", [{"port": -1}, {"port": 70_000}, {"host": "a..b"}])
+def test_where_nobody_can_listen_is_an_error(where):
+    broker = BackgroundBroker(**where)
+    with pytest.raises(InputError, match="expected an address to listen on"):
+        broker.start()

@@ -1,0 +1,128 @@
+"""Our consumer and its connections: what is silent, what waits, what cannot be read, what comes later."""
+
+import asyncio
+from contextlib import suppress
+
+from crc32c import crc32c
+
+from coordinator_core.client.states import MemberState
+from coordinator_core.errors import RebalanceLabError
+from rebalance_kafka.wire.apis import Api
+from tests.rebalance_kafka.frames import their_class
+from tests.rebalance_kafka.live import (
+    POLL_SECONDS,
+    ask,
+    broker,
+    member,
+    polled,
+    produce,
+    run,
+    settled,
+    values,
+)
+from tests.rebalance_kafka.records import GZIP, batch
+
+
+class Curtain:
+    """Before a broker: once it falls, what came through is silent; who comes after it goes through."""
+
+    def __init__(self):
+        self.broker, self.came, self._lines, self._ends = "", 0, [], []
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._come, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        for line in self._lines:
+            line.cancel()
+        await asyncio.gather(*self._lines, return_exceptions=True)
+        for end in self._ends:
+            end.close()
+            with suppress(ConnectionError):
+                await end.wait_closed()
+
+    def fall(self):
+        for line in self._lines:
+            line.cancel()
+
+    async def _come(self, reader, writer):
+        self.came += 1
+        host, port = self.broker.split(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        self._ends += [writer, back]
+        self._lines += [asyncio.create_task(carry(reader, back)), asyncio.create_task(carry(there, writer))]
+
+
+async def carry(reader, writer):
+    with suppress(ConnectionError):
+        while data := await reader.read(65_536):
+            writer.write(data)
+
+
+def test_a_connection_that_fell_silent_is_made_anew():
+    """Nothing closes it: a firewall forgot it, or the host is gone."""
+
+    async def work():
+        async with Curtain() as curtain, broker({"t": 1}, advertise=curtain.address) as kafka:
+            curtain.broker = kafka.address
+            async with member(curtain.address, settings={"request.timeout.ms": 300}) as consumer:
+                await produce(kafka.address, 0, b"0")
+                assert await values(consumer, 1) == [b"0"]
+                before = curtain.came
+                curtain.fall()
+                await produce(kafka.address, 0, b"1")
+                assert await values(consumer, 1) == [b"1"]
+                assert curtain.came > before
+
+    run(work())
+
+
+def test_records_are_read_while_a_join_waits():
+    """One member does not come to the round; another one keeps its partition and goes on in it."""
+
+    async def work():
+        async with broker({"t": 3}) as kafka, member(kafka) as first, member(kafka) as second:
+            await settled(first, second, partitions=3)
+            async with member(kafka) as third:
+                await polled(first, third, until=lambda _: first.state is not MemberState.STABLE)
+                await produce(kafka.address, first.assignment[0].partition, b"0", b"1", b"2")
+                assert await values(first, 3) == [b"0", b"1", b"2"]
+                assert first.state is not MemberState.STABLE
+                await settled(first, second, third, partitions=3)
+
+    run(work())
+
+
+def test_records_that_cannot_be_read_are_said_and_the_other_partitions_go_on():
+    async def work():
+        async with broker({"t": 2}) as kafka, member(kafka) as consumer:
+            good = batch(b"good", compression=GZIP)
+            bad = good[:70] + bytes(len(good) - 70)
+            bad = bad[:17] + crc32c(bad[21:]).to_bytes(4, "big") + bad[21:]
+            await produce(kafka.address, 1, b"one")
+            cls = their_class(Api.PRODUCE, "Request").TopicProduceData
+            data = cls(name="t", partition_data=[cls.PartitionProduceData(index=0, records=bad)])
+            await ask(kafka.address, Api.PRODUCE, acks=-1, timeout_ms=1_000, topic_data=[data])
+            read, said = [], []
+            while not (read and said):
+                try:
+                    read += await consumer.poll(POLL_SECONDS)
+                except RebalanceLabError as wrong:
+                    said.append(str(wrong))
+            assert [(each.partition, each.value) for each in read] == [(1, b"one")]
+            assert said[0] == "t-0: records that cannot be read (CORRUPT_MESSAGE), at offset 0"
+
+    run(work())
+
+
+def test_a_topic_that_comes_later_is_found_soon():
+    async def work():
+        async with broker({"t": 1}) as kafka, member(kafka, "later") as consumer:
+            await polled(consumer, until=lambda _: consumer.state is MemberState.STABLE)
+            kafka.create_topics({"later": 2})
+            await settled(consumer, partitions=2)
+
+    run(work())
