@@ -190,6 +190,20 @@ def test_a_broker_that_only_pretends_to_know_the_password_is_not_spoken_to(mecha
     run(work())
 
 
+def test_whoever_asks_several_brokers_hears_at_once_why_it_is_not_let_in():
+    async def work():
+        async with Gate("PLAIN") as gate, Gate("PLAIN") as other:
+            places = places_of(f"{gate.address},{other.address}", "gates")
+            settings = login("PLAIN", **{"sasl.password": "x"})
+            async with Asking(places, security=security_of(settings, "here")) as asking:
+                with pytest.raises(ProtocolError, match="nobody of that name and password"):
+                    async with asyncio.timeout(10):
+                        await asking.metadata()
+            assert other.seen == []
+
+    run(work())
+
+
 # --- settings
 
 

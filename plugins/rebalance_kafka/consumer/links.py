@@ -263,6 +263,7 @@ class Links:
         Once a broker has refused this client nothing is sent any more: a password is not tried twice.
         """
         if self.refused is not None:
+            asyncio.get_running_loop().call_soon(self._lost, node, str(self.refused))
             return
         place = self._places.get(node)
         if place is None:
