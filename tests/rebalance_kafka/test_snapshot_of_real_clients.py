@@ -10,7 +10,7 @@ import yaml
 from rebalance_kafka.broker.background import BackgroundBroker
 from tests.rebalance_kafka.peers.process import ROOT
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
-from tests.rebalance_kafka.test_real_clients import KINDS, where_there_is
+from tests.rebalance_kafka.test_real_clients import KINDS, RECORDS, consume, produce, where_there_is
 
 TOPICS = {"orders": 8, "payments": 4}
 
@@ -29,10 +29,11 @@ def test_a_snapshot_of_a_group_of_all_kinds_is_compared(tmp_path, kinds):
         assert isinstance(stage.broker, BackgroundBroker)
         members = [stage.member(kind, "range", name=kind) for kind in kinds]
         owners = stage.stable(members)
+        tool = stage.tool(DESCRIBING)
+        consume(members, produce(tool, stage, 0))
         for member in members:
             member.ask("commit")
-        tool = stage.tool(DESCRIBING)
-        tool.ask("produce", partitions=sorted(stage.everything), count=36, first=0)
+        waiting = len(produce(tool, stage, RECORDS))
         asked = ("snapshot", "--bootstrap-server", stage.broker.address)
         status, _, complaint = rebalance_lab(*asked, "--group", GROUP, "-o", tmp_path / "shop.yaml")
         assert (status, complaint) == (0, "")
@@ -45,7 +46,7 @@ def test_a_snapshot_of_a_group_of_all_kinds_is_compared(tmp_path, kinds):
     }
     assert told == {member.name: set(mine) for member, mine in owners.items()}
     assert {name: topic["partitions"] for name, topic in document["topics"].items()} == TOPICS
-    assert sum(sum(topic["backlog"]) for topic in document["topics"].values()) == 36
+    assert sum(sum(topic["backlog"]) for topic in document["topics"].values()) == waiting
     (row,) = map(json.loads, rows.splitlines())
     assert (row["scenario_id"], row["strategy"]) == (GROUP, "range")
     assert json.loads(row["scenario"]) == document
