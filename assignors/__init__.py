@@ -11,7 +11,7 @@ from assignors.rendezvous import RendezvousAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.sticky import StickyAssignor
 from assignors.weighted.options import read_amount
-from coordinator_core.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 
 @hookimpl

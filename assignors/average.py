@@ -3,8 +3,8 @@
 import numpy as np
 
 from assignors.circles import TopicMembers, place_in_topic, runs
+from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
-from coordinator_core.problem import Problem, build_problem
 
 
 class AverageAssignor:

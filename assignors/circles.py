@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import Problem
 
 
 class TopicMembers:

@@ -8,9 +8,10 @@ from operator import attrgetter
 import msgspec
 
 from assignors.user_data import decode_generation, encode_generation
-from coordinator_core.assignor import Capability
-from coordinator_core.combinators import hold_back
-from coordinator_core.flow import balanced_owners
+from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.combinators import hold_back
+from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.model import (
     NO_GENERATION,
     Cluster,
@@ -20,7 +21,6 @@ from coordinator_core.model import (
     RebalanceProtocol,
     Subscription,
 )
-from coordinator_core.problem import Problem, build_problem
 
 _USER_DATA = attrgetter("user_data")
 

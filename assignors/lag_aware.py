@@ -9,16 +9,10 @@ import numpy as np
 from assignors.memory import Memory, as_owners
 from assignors.weighted.reports import greedy_report
 from assignors.weighted.tolerant import sticky_within
-from coordinator_core.assignor import Capability
-from coordinator_core.flow import balanced_owners
-from coordinator_core.model import (
-    Cluster,
-    GroupAssignment,
-    GroupSubscription,
-    Partitions,
-    RebalanceProtocol,
-)
-from coordinator_core.problem import Problem, build_problem
+from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.problem import Problem, build_problem
+from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, RebalanceProtocol
 
 TOLERANCE = 0.1
 

@@ -5,13 +5,7 @@ from operator import attrgetter
 import msgspec
 
 from assignors.user_data import decode_ownership, encode_ownership
-from coordinator_core.model import (
-    NO_GENERATION,
-    NO_PARTITIONS,
-    GroupSubscription,
-    Partitions,
-    Subscription,
-)
+from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, GroupSubscription, Partitions, Subscription
 
 _USER_DATA = attrgetter("user_data")
 

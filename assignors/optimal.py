@@ -28,9 +28,10 @@ from assignors.weighted.parts import Light, Part, parts_of, units_of
 from assignors.weighted.reports import flow_report, greedy_report, moved_away, solved_report
 from assignors.weighted.solve import Method, Solution, Wishes, relax, solve
 from assignors.weighted.tolerant import sticky_within
-from coordinator_core.assignor import Capability
+from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.problem import FloatArray, Problem, build_problem
 from coordinator_core.errors import AssignmentError
-from coordinator_core.flow import balanced_owners
 from coordinator_core.model import (
     NO_OWNER,
     Cluster,
@@ -40,7 +41,6 @@ from coordinator_core.model import (
     Partitions,
     RebalanceProtocol,
 )
-from coordinator_core.problem import FloatArray, Problem, build_problem
 
 MOST_PAIRS = 20_000_000
 """Above so many pairs of a partition and a member the greedy answer is the answer."""

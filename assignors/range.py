@@ -11,8 +11,9 @@ import numpy as np
 
 from assignors.circles import TopicMembers, runs
 from assignors.java_hash import hash_order
-from coordinator_core.assignor import Capability
-from coordinator_core.flow.dealing import IntArray
+from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.flow.dealing import IntArray
+from coordinator_core.assigning.problem import BoolArray, Problem, Racks, build_problem
 from coordinator_core.model import (
     NO_OWNER,
     Cluster,
@@ -21,7 +22,6 @@ from coordinator_core.model import (
     Int32Array,
     RebalanceProtocol,
 )
-from coordinator_core.problem import BoolArray, Problem, Racks, build_problem
 
 
 class RangeAssignor:

@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.model import (
     NO_OWNER,
     Cluster,
@@ -19,7 +20,6 @@ from coordinator_core.model import (
     Int32Array,
     RebalanceProtocol,
 )
-from coordinator_core.problem import Problem, build_problem
 
 BOUND = 1.25
 """What a member gets at most, of an equal share."""

@@ -6,10 +6,10 @@ Equal to Apache Kafka's RoundRobinAssignor, the order of each member's list incl
 import numpy as np
 
 from assignors.circles import TopicMembers, place_in_topic
-from coordinator_core.assignor import Capability
-from coordinator_core.flow.dealing import IntArray
+from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.flow.dealing import IntArray
+from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
-from coordinator_core.problem import Problem, build_problem
 
 
 class RoundRobinAssignor:

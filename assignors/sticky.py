@@ -6,16 +6,10 @@ it joins.
 """
 
 from assignors.memory import Memory, as_owners
-from coordinator_core.assignor import Capability
-from coordinator_core.flow import balanced_owners
-from coordinator_core.model import (
-    Cluster,
-    GroupAssignment,
-    GroupSubscription,
-    Partitions,
-    RebalanceProtocol,
-)
-from coordinator_core.problem import Problem, build_problem
+from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.problem import Problem, build_problem
+from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, RebalanceProtocol
 
 
 class StickyAssignor:

@@ -5,16 +5,15 @@ import shlex
 import subprocess
 import sys
 import types
-from pathlib import Path
 
 import pytest
 
+from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.simulation.scenario_files import load_scenario_text
+from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_spark.schema import SCORE_COLUMNS
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 

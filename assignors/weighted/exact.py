@@ -3,8 +3,8 @@
 import numpy as np
 
 from assignors.weighted.instance import SAME, Aim, Instance
+from coordinator_core.assigning.problem import FloatArray
 from coordinator_core.model import Int32Array
-from coordinator_core.problem import FloatArray
 
 MOST_CELLS = 3_000_000
 """Partial answers at a time, times members; with more the instance is not small."""

@@ -3,8 +3,8 @@
 import numpy as np
 
 from assignors.weighted.instance import Instance
+from coordinator_core.assigning.problem import FloatArray
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import FloatArray
 
 
 def largest_first(instance: Instance) -> Int32Array:

@@ -11,9 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.flow.fractional import heaviest_alone, least_level, pigeonhole, sums_at, within_moves
+from coordinator_core.assigning.flow.fractional import (
+    heaviest_alone,
+    least_level,
+    pigeonhole,
+    sums_at,
+    within_moves,
+)
+from coordinator_core.assigning.problem import BoolArray, FloatArray, Problem
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import BoolArray, FloatArray, Problem
 
 IntArray = NDArray[np.int64]
 

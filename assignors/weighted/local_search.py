@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.weighted.instance import SAME, Instance
+from coordinator_core.assigning.problem import BoolArray, FloatArray
 from coordinator_core.model import Int32Array
-from coordinator_core.problem import BoolArray, FloatArray
 
 CELLS_PER_SECOND = 1.2e7
 """So many exchanges are looked at for a second of the time limit."""

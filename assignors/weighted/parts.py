@@ -4,9 +4,9 @@ import numpy as np
 
 from assignors.weighted.instance import build_instance
 from assignors.weighted.tolerant import deal_weightless
-from coordinator_core.flow.components import components
+from coordinator_core.assigning.flow.components import components
+from coordinator_core.assigning.problem import FloatArray, Problem
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import FloatArray, Problem
 
 
 class Part:

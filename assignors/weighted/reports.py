@@ -7,9 +7,9 @@ import numpy as np
 
 from assignors.weighted.instance import Instance, less
 from assignors.weighted.solve import Method, Solution, Wishes
-from coordinator_core.flow.fractional import sums_at
+from coordinator_core.assigning.flow.fractional import sums_at
+from coordinator_core.assigning.problem import BoolArray, FloatArray, Problem
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import BoolArray, FloatArray, Problem
 
 
 def moved_away(problem: Problem, owner: Int32Array) -> BoolArray:

@@ -7,9 +7,9 @@ import numpy as np
 from assignors.weighted.greedy import place
 from assignors.weighted.instance import SAME, Aim, Instance
 from assignors.weighted.local_search import Work, even_out
-from coordinator_core.flow.fractional import sums_at
+from coordinator_core.assigning.flow.fractional import sums_at
+from coordinator_core.assigning.problem import FloatArray
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import FloatArray
 
 _STEPS = 1 << 15
 """What a member sheds is found to such a part of its load."""

@@ -11,9 +11,9 @@ from math import inf, isinf
 
 import numpy as np
 
-from coordinator_core.flow.fractional import heaviest_alone, least_level, sums_at
+from coordinator_core.assigning.flow.fractional import heaviest_alone, least_level, sums_at
+from coordinator_core.assigning.problem import FloatArray, Problem
 from coordinator_core.model import NO_OWNER, Int32Array
-from coordinator_core.problem import FloatArray, Problem
 
 
 def bound_of(problem: Problem, weight: FloatArray, capacity: FloatArray) -> float:

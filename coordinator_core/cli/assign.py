@@ -11,14 +11,14 @@ from typing import Annotated, Any, BinaryIO, cast
 import msgspec
 import typer
 
-from coordinator_core.assignor import AnyAssignor, compute_assignment
+from coordinator_core.assigning.assignor import AnyAssignor, compute_assignment
+from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.cli.output import ExitStatus, complain, give_up
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
-from coordinator_core.combinators import with_deadline
+from coordinator_core.documents.groups import assignment_document, parse_group
 from coordinator_core.errors import AssignmentError, InputError, RebalanceLabError
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.simulation.document import describe
-from coordinator_core.simulation.group_document import assignment_document, parse_group
+from coordinator_core.reading.checks import describe
+from coordinator_core.registry.registry import Registry, default_registry
 
 LONGEST_LINE = 64 * 2**20
 _CHUNK = 2**20

@@ -13,8 +13,8 @@ from coordinator_core.cli.output import ExitStatus, check_path, complain, stdout
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, Ran, available_cores, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.comparison import Comparison, as_csv, as_html, as_json, as_text
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.comparison import Comparison, as_csv, as_html, as_json, as_text
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 

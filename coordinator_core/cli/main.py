@@ -6,22 +6,18 @@ from collections.abc import Callable, Mapping
 import typer
 
 from coordinator_core.cli.assign import assign
-from coordinator_core.cli.check import check
 from coordinator_core.cli.compare import compare
-from coordinator_core.cli.new_assignor import new_assignor
 from coordinator_core.cli.output import ExitStatus, complain, warn
 from coordinator_core.cli.plugins import plugins
 from coordinator_core.cli.simulate import simulate
 from coordinator_core.errors import RebalanceLabError
-from coordinator_core.registry import Registry, default_registry
+from coordinator_core.registry.registry import Registry, default_registry
 
 _BUILT_IN: Mapping[str, Callable[..., None]] = {
     "compare": compare,
     "simulate": simulate,
     "assign": assign,
     "plugins": plugins,
-    "check": check,
-    "new-assignor": new_assignor,
 }
 
 

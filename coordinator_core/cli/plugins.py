@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, stdout
-from coordinator_core.registry import Registry, default_registry
+from coordinator_core.registry.registry import Registry, default_registry
 
 
 class Format(StrEnum):

@@ -14,16 +14,16 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.cli.output import stderr
-from coordinator_core.combinators import with_deadline
+from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import RebalanceLabError
-from coordinator_core.hookspecs import Strategy
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.comparison import measure
-from coordinator_core.simulation.invariants import Invariants
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.comparison import measure
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import Scenario
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.invariants import Invariants
+from coordinator_core.traces.trace import Trace
 
 DEFAULT_TIMEOUT = 60.0
 TIMEOUT_HELP = "How long an assignor may take for one assignment; 0 waits for ever."

@@ -3,8 +3,8 @@
 import sys
 from dataclasses import replace
 
-from coordinator_core.simulation.scenario import Scenario
-from coordinator_core.simulation.scenario_files import load_scenario, load_scenario_stream
+from coordinator_core.documents.files import load_scenario, load_scenario_stream
+from coordinator_core.documents.scenario import Scenario
 
 SCENARIO_HELP = "A scenario in YAML or JSON; - reads standard input."
 SEED_HELP = "Use this seed in place of the scenario's."

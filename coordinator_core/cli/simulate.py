@@ -13,11 +13,11 @@ from rich.text import Text
 from coordinator_core.cli.output import ExitStatus, check_path, complain, give_up, stdout, write_whole
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.rounds import Happened, Listed, Round, Standing, told
-from coordinator_core.scoring.trace_picture import trace_svg
-from coordinator_core.simulation.invariants import Invariants
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.trace_picture import trace_svg
+from coordinator_core.traces.invariants import Invariants
+from coordinator_core.traces.rounds import Happened, Listed, Round, Standing, told
+from coordinator_core.traces.trace import Trace
 
 MOST_LANES = 200
 

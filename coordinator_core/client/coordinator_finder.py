@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from coordinator_core.client.classic.error_actions import FIND, Action, action
 from coordinator_core.client.core import Core
-from coordinator_core.client.error_actions import FIND, Action, action
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.error_codes import ErrorCode

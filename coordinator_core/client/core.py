@@ -9,7 +9,7 @@ from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.outcome import Effects
 from coordinator_core.client.requests import Completion, RequestQueue
 from coordinator_core.client.subscription import Subscriptions
-from coordinator_core.events import ConsumerFailed
+from coordinator_core.protocol.events import ConsumerFailed
 from coordinator_core.protocol.messages import Request
 
 

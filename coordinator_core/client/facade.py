@@ -3,22 +3,22 @@
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from coordinator_core.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import AnyAssignor
 from coordinator_core.client.callbacks import Callbacks
-from coordinator_core.client.closing import Closing
+from coordinator_core.client.classic.closing import Closing
+from coordinator_core.client.classic.generation import Generation
+from coordinator_core.client.classic.heartbeat import Heartbeat
+from coordinator_core.client.classic.joining import Joining
+from coordinator_core.client.classic.membership import Membership, rebalance_protocol
+from coordinator_core.client.classic.preparation import Preparation
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.fetcher import Fetcher
-from coordinator_core.client.generation import Generation
-from coordinator_core.client.heartbeat import Heartbeat
-from coordinator_core.client.joining import Joining
-from coordinator_core.client.membership import Membership, rebalance_protocol
 from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.offsets import CommitCallback, Offsets
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
 from coordinator_core.client.positions import Positions
-from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import Failure, RequestQueue
 from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import PartitionState, Subscriptions

@@ -4,18 +4,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from coordinator_core.client.classic.error_actions import COMMIT, Action, action
+from coordinator_core.client.classic.generation import Generation
+from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
-from coordinator_core.client.error_actions import COMMIT, Action, action
-from coordinator_core.client.generation import Generation
-from coordinator_core.client.membership import Membership
 from coordinator_core.client.outcome import PositionSource
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.client.states import MemberState
 from coordinator_core.errors import ProtocolError
-from coordinator_core.events import OffsetsCommitted
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import OffsetsCommitted
 from coordinator_core.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, OffsetToCommit
 
 CommitCallback = Callable[[str], None]

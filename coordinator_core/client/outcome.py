@@ -5,8 +5,8 @@ from typing import Protocol
 
 import msgspec
 
-from coordinator_core.events import Event
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.events import Event
 from coordinator_core.protocol.messages import Request
 
 

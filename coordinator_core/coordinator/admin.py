@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from coordinator_core.coordinator.classic.group import Group
+from coordinator_core.coordinator.classic.states import GroupState
+from coordinator_core.coordinator.classic.subscriptions import topics_of
 from coordinator_core.coordinator.expiry import delete_group
-from coordinator_core.coordinator.group import Group
 from coordinator_core.coordinator.records import OffsetRecord
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.coordinator.states import GroupState
-from coordinator_core.coordinator.subscriptions import topics_of
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (

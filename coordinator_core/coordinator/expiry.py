@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from coordinator_core.coordinator import rebalance
-from coordinator_core.coordinator.group import Group
+from coordinator_core.coordinator.classic import rebalance
+from coordinator_core.coordinator.classic.group import Group
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, OffsetRecord, Record
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.coordinator.states import GroupState
 from coordinator_core.coordinator.timers import TimerKey, TimerKind
 from coordinator_core.protocol.error_codes import ErrorCode
 

@@ -4,24 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
 from typing import Any, TypeAlias
 
-from coordinator_core.coordinator import (
-    admin,
-    expiry,
-    heartbeat,
-    join_group,
-    leave_group,
-    offset_commit,
-    offset_fetch,
-    rebalance,
-    sync_group,
-)
+from coordinator_core.coordinator import admin, expiry, offset_commit, offset_fetch
 from coordinator_core.coordinator import find_coordinator as finding
+from coordinator_core.coordinator.classic import heartbeat, join_group, leave_group, rebalance, sync_group
+from coordinator_core.coordinator.classic.group import Group, restored
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.coordinator.group import Group, restored
 from coordinator_core.coordinator.outcome import NOTHING, Effects, Outcome
 from coordinator_core.coordinator.records import Record, StoredOffset
 from coordinator_core.coordinator.shard import Shard, Step
-from coordinator_core.coordinator.states import GroupState
 from coordinator_core.coordinator.timers import Timers
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m

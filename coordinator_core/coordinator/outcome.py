@@ -3,7 +3,7 @@
 import msgspec
 
 from coordinator_core.coordinator.records import Record
-from coordinator_core.events import Event
+from coordinator_core.protocol.events import Event
 from coordinator_core.protocol.messages import Response
 
 

@@ -6,14 +6,14 @@ from random import Random
 from typing import Protocol
 from uuid import UUID
 
+from coordinator_core.coordinator.classic.group import Group
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.coordinator.group import Group
 from coordinator_core.coordinator.outcome import Append, Effects
 from coordinator_core.coordinator.records import GroupTable, Record
-from coordinator_core.coordinator.states import GroupState
 from coordinator_core.coordinator.timers import TimerKey, TimerKind, Timers
-from coordinator_core.events import GroupStateChanged
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import GroupStateChanged
 
 
 @dataclass(slots=True)

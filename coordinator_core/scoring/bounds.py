@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coordinator_core.flow import balanced_owners
-from coordinator_core.flow.fractional import least_level, pigeonhole
+from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.flow.fractional import least_level, pigeonhole
+from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import (
     NO_OWNER,
     Cluster,
@@ -14,7 +15,6 @@ from coordinator_core.model import (
     Subscription,
     TopicPartition,
 )
-from coordinator_core.problem import build_problem
 
 
 def least_sum_of_squares(topics: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> int:

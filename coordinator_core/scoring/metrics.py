@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import nan
 
-from coordinator_core.hookspecs import MetricSpec, hookimpl
 from coordinator_core.model import TopicPartition
+from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.scoring.bounds import (
     fewest_moves,
     fewest_moves_in_balance,
     least_largest_load,
     least_sum_of_squares,
 )
-from coordinator_core.scoring.history import STABLE, History, Settled
+from coordinator_core.traces.timeline import STABLE, History, Settled
 
 ROUNDING = 1e-9
 """A gap below it is rounding."""

@@ -9,14 +9,15 @@ Data partitions are not simulated: any live broker leads them.
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from coordinator_core import events as ev
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.records import Record
+from coordinator_core.documents.replicas import Racks, racks_of
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     FetchRequest,
@@ -34,7 +35,6 @@ from coordinator_core.protocol.messages import (
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network, Way
-from coordinator_core.simulation.replicas import Racks, racks_of
 
 LOAD_MS = 100
 """How long a new leader replays the log of its partitions (COORDINATOR_LOAD_IN_PROGRESS meanwhile)."""

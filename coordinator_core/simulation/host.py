@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from coordinator_core import host
 from coordinator_core.model import TopicPartition
+from coordinator_core.registry import host
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.load import Load
 

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import floor, inf
 
-from coordinator_core.events import LagMeasured
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.events import LagMeasured
 
 SOON_MS = 1e-6
 """Breakpoints this near are now: far above the rounding of times, far below a millisecond."""

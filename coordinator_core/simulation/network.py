@@ -6,8 +6,8 @@ lost stays lost until somebody's timeout: no layer below sends again.
 
 from random import Random
 
+from coordinator_core.documents.scenario import Network as Conditions
 from coordinator_core.simulation.clock import Action, VirtualClock
-from coordinator_core.simulation.scenario import Network as Conditions
 
 
 class Network:

@@ -12,9 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coordinator_core import events as ev
-from coordinator_core import host
-from coordinator_core.assignor import (
+from coordinator_core.assigning.assignor import (
     AnyAssignor,
     compute_assignment,
     subscription_user_data,
@@ -23,8 +21,10 @@ from coordinator_core.assignor import (
 )
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.documents.replicas import topic_infos
+from coordinator_core.documents.scenario import Member, Scenario
+from coordinator_core.documents.settings import configured
 from coordinator_core.errors import AssignmentError
-from coordinator_core.hookspecs import Strategy
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,
@@ -36,13 +36,13 @@ from coordinator_core.model import (
     Subscription,
     TopicPartition,
 )
-from coordinator_core.registry import Registry
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry import host
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.load import Load
-from coordinator_core.simulation.replicas import topic_infos
-from coordinator_core.simulation.scenario import Member, Scenario
-from coordinator_core.simulation.settings import configured
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.trace import Trace
 
 STABLE, PREPARING, EMPTY = "Stable", "PreparingRebalance", "Empty"
 NO_BROKER = -1

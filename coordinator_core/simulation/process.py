@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from coordinator_core import events as ev
-from coordinator_core.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import AnyAssignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.outcome import ClientOutcome
+from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
+from coordinator_core.families.running_group import FIRST_OFFSET, RunningGroup
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Connection, Network
-from coordinator_core.simulation.running_group import FIRST_OFFSET, RunningGroup
-from coordinator_core.simulation.scenario import Member
 
 POLLS_PER_INTERVAL = 3
 """How often the application polls in max.poll.interval.ms when the client asks for nothing.

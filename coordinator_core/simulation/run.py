@@ -13,25 +13,25 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from coordinator_core import events as ev
-from coordinator_core.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import AnyAssignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.documents.replicas import topic_infos
+from coordinator_core.documents.scenario import Member, Scenario, ScenarioEvent
+from coordinator_core.documents.settings import configured
 from coordinator_core.errors import RebalanceLabError
-from coordinator_core.hookspecs import Strategy
-from coordinator_core.registry import Registry
+from coordinator_core.families.running_group import RunningGroup, running_group
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.host import SimulatedHost
-from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.process import Process, World
-from coordinator_core.simulation.replicas import topic_infos
-from coordinator_core.simulation.running_group import RunningGroup, running_group
-from coordinator_core.simulation.scenario import Member, Scenario, ScenarioEvent
-from coordinator_core.simulation.settings import configured
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.invariants import Invariants
+from coordinator_core.traces.trace import Trace
 
 MEASURES = 200
 """The lag is measured at least so often in a run, besides at every change."""

@@ -6,10 +6,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.model import NO_GENERATION, GroupAssignment, GroupSubscription
-from coordinator_core.scoring.comparison import Comparison, as_html
-from coordinator_core.scoring.rounds import Round, told
-from coordinator_core.scoring.trace_picture import trace_svg
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.reports.comparison import Comparison, as_html
+from coordinator_core.reports.trace_picture import trace_svg
+from coordinator_core.traces.rounds import Round, told
+from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.words import sentence
 
 if TYPE_CHECKING:

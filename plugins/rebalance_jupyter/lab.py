@@ -11,13 +11,13 @@ from typing import Any
 import ipywidgets as widgets
 import yaml
 
+from coordinator_core.documents.files import load_scenario_text, read_document, read_text
+from coordinator_core.documents.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario
 from coordinator_core.errors import InputError, RebalanceLabError
-from coordinator_core.hookspecs import Strategy
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.simulation.durations import format_duration
-from coordinator_core.simulation.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario
-from coordinator_core.simulation.scenario_files import load_scenario_text, read_document, read_text
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.reading.durations import format_duration
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import alert
 from rebalance_jupyter.views import RebalanceView, figures_of, run_each, with_pictures
 

@@ -12,9 +12,9 @@ from IPython.display import HTML, display
 
 from coordinator_core.cli.plugins import listed
 from coordinator_core.errors import RebalanceLabError
-from coordinator_core.hookspecs import Strategy
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import alert
 from rebalance_jupyter.views import compare_view, opened, run_each, show
 

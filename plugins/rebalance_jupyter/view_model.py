@@ -10,12 +10,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from coordinator_core import events as ev
-from coordinator_core.coordinator.states import LEGAL_MOVES, GroupState
-from coordinator_core.scoring.history import History
-from coordinator_core.scoring.picture import Span
-from coordinator_core.scoring.rounds import Round, told
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
+from coordinator_core.protocol import events as ev
+from coordinator_core.traces.rounds import Round, told
+from coordinator_core.traces.timeline import History, Span
+from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.words import sentence
 
 NOBODY = -1

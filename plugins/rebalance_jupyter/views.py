@@ -9,14 +9,14 @@ from typing import Any
 import anywidget
 import traitlets
 
+from coordinator_core.documents.files import load_scenario, load_scenario_text
+from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import RebalanceLabError
-from coordinator_core.hookspecs import Strategy
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.scoring.comparison import Comparison, as_text, measure
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.reports.comparison import Comparison, as_text, measure
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import Scenario
-from coordinator_core.simulation.scenario_files import load_scenario, load_scenario_text
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import picture
 from rebalance_jupyter.page import MODULE, STYLE, as_page
 from rebalance_jupyter.view_model import ViewModel, view_model

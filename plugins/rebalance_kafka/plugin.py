@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from coordinator_core.hookspecs import CommandSpec, hookimpl
+from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
 from rebalance_kafka.commands.consume import consume
 from rebalance_kafka.commands.serve import serve
 from rebalance_kafka.commands.snapshot import snapshot

@@ -8,7 +8,7 @@ from threading import current_thread, main_thread
 from time import monotonic
 from typing import Any, TypeVar
 
-from coordinator_core.deadline import within
+from coordinator_core.assigning.limits import within
 
 T = TypeVar("T")
 

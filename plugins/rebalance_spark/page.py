@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from coordinator_core.scoring.comparison import as_text
-from coordinator_core.scoring.picture import PALETTE
+from coordinator_core.reports.comparison import as_text
+from coordinator_core.reports.picture import PALETTE
 from rebalance_spark.choices import Statistic, Status
 from rebalance_spark.findings import Findings
 

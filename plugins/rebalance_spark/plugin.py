@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from coordinator_core.hookspecs import CommandSpec, hookimpl
+from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
 from rebalance_spark.commands.generate import generate
 from rebalance_spark.commands.report import report
 from rebalance_spark.commands.score import score

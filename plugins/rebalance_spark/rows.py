@@ -10,14 +10,14 @@ from math import isnan
 from time import perf_counter
 from typing import Any, TypeAlias
 
+from coordinator_core.documents.files import load_scenario_text
+from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import PluginError, RebalanceLabError
-from coordinator_core.hookspecs import Strategy
-from coordinator_core.registry import DISTRIBUTION, Registry, installed_registry
-from coordinator_core.scoring.comparison import measure
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
+from coordinator_core.reports.comparison import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import Scenario
-from coordinator_core.simulation.scenario_files import load_scenario_text
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.limits import run_within
 

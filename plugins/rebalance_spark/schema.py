@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from coordinator_core.registry import Registry
+from coordinator_core.registry.registry import Registry
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
-from coordinator_core.simulation.document import close_to
+from coordinator_core.reading.checks import close_to
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import arrow_schema, score_columns, spark_schema

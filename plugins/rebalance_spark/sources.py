@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from coordinator_core.documents.files import read_text
+from coordinator_core.documents.groups import parse_group, scenario_document
+from coordinator_core.documents.portable import portable_scenario
 from coordinator_core.errors import InputError
-from coordinator_core.simulation.group_document import parse_group, scenario_document
-from coordinator_core.simulation.portable import portable_scenario
-from coordinator_core.simulation.scenario_files import read_text
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema
 from rebalance_spark.sessions import in_short, spark_errors
 from rebalance_spark.sizes import size_of_text

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from rebalance_spark.choices import Status
 from rebalance_spark.schema import SCORE_COLUMNS
 

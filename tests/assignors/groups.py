@@ -6,7 +6,7 @@ worked out from the members one by one, apart from the arrays of the program.
 
 from hypothesis import strategies as st
 
-from coordinator_core.assignor import compute_assignment
+from coordinator_core.assigning.assignor import compute_assignment
 from coordinator_core.model import (
     Cluster,
     GroupSubscription,
@@ -15,7 +15,7 @@ from coordinator_core.model import (
     TopicInfo,
     TopicPartition,
 )
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 
 NAMES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 STICKY = ["sticky", "cooperative-sticky"]

@@ -3,7 +3,6 @@
 import random
 import subprocess
 import sys
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
 from coordinator_core.protocol.consumer_protocol import encode_assignment
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from tests.assignors.groups import (
     MEMBERS,
     NAMES,
@@ -32,8 +31,7 @@ from tests.assignors.groups import (
     subscriptions,
     wanted,
 )
-
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
 
 every_assignor = pytest.mark.parametrize("name", NAMES)
 the_sticky_ones = pytest.mark.parametrize("name", STICKY)

@@ -4,7 +4,6 @@ import gzip
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +12,10 @@ from assignors.optimal import OptimalAssignor
 from assignors.user_data import encode_ownership
 from assignors.weighted.options import MoveLimit
 from assignors.weighted.tolerant import sticky_within
+from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.model import Cluster, GroupSubscription, TopicInfo
-from coordinator_core.problem import build_problem
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from tests.assignors.groups import (
     assign,
     cost,
@@ -31,8 +30,7 @@ from tests.assignors.groups import (
 )
 from tests.assignors.trying import least_cost, moved_partitions, random_group, relative_loads
 from tests.assignors.vectors import KEPT, Judge, expected
-
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
 
 STRATEGIES = [
     "optimal",

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assignors import rendezvous
+from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, GroupSubscription
-from coordinator_core.problem import build_problem
 from tests.assignors.groups import assign, fed_back, group, groups, listed, member, sets, told, wanted
 
 examples = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -5,9 +5,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from coordinator_core.assignor import compute_assignment, unassigned
+from coordinator_core.assigning.assignor import compute_assignment, unassigned
 from coordinator_core.model import NO_OWNER
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from tests.assignors.vectors import Judge, expected, vectors
 
 

@@ -6,8 +6,8 @@ import pytest
 from assignors.weighted import solve as solving
 from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import Aim, build_instance
+from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
-from coordinator_core.problem import build_problem
 from tests.assignors.groups import assign, wanted
 from tests.assignors.trying import moved_partitions, relative_loads
 

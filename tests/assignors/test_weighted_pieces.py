@@ -15,8 +15,8 @@ from assignors.weighted.local_search import Work, even_out
 from assignors.weighted.relabel import keep_most
 from assignors.weighted.shedding import _STEPS, _fewest, _lightest, answers_within, go_home, shed_to
 from assignors.weighted.tolerant import deal_weightless
+from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, TopicInfo
-from coordinator_core.problem import build_problem
 from tests.assignors.groups import group, member
 
 quick = settings(deadline=None, max_examples=100)

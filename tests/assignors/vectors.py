@@ -3,16 +3,16 @@
 import gzip
 import json
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
+from coordinator_core.assigning.problem import build_problem
+from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import NO_OWNER, GroupAssignment, Partitions
-from coordinator_core.problem import build_problem
-from coordinator_core.simulation.group_document import parse_group
+from tests.places import DATA, ROOT
 
-KEPT = Path(__file__).parents[1] / "data" / "vectors"
-ALL = Path(__file__).parents[3] / "shared" / "vectors"
+KEPT = DATA / "vectors"
+ALL = ROOT.parent / "shared" / "vectors"
 
 
 @cache

@@ -16,10 +16,10 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from coordinator_core.registry import default_registry
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.scenario import parse_scenario
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.page import MODULE, STYLE
 from rebalance_jupyter.view_model import view_model
 

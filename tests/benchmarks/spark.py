@@ -100,7 +100,7 @@ def _parts(path: str) -> Iterator[list[tuple[str, str]]]:
 def _warm_row(number: int) -> str:
     import msgspec
 
-    from coordinator_core.registry import default_registry
+    from coordinator_core.registry.registry import default_registry
 
     return msgspec.json.encode(default_registry().workloads()["microservices"].generate(2, number)).decode()
 

@@ -9,21 +9,21 @@ all of them adds is measured beside it. Run with
 import warnings
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from assignors.user_data import encode_generation, encode_ownership
-from coordinator_core.assignor import compute_assignment
-from coordinator_core.client.leading import decode_members, lead
+from coordinator_core.assigning.assignor import compute_assignment
+from coordinator_core.client.classic.leading import decode_members, lead
+from coordinator_core.documents.files import load_scenario
 from coordinator_core.model import Subscription
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.messages import JoinGroupMember
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario_files import load_scenario
 from tests.benchmarks.workloads import SIZES, after, cluster, fresh
+from tests.places import SCENARIOS
 
 ASSIGNORS = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 CHANGES = ["fresh", "join", "leave"]
@@ -31,7 +31,7 @@ FIRST_THREE = list(SIZES)[:3]
 CASES = [(size, "equal") for size in SIZES]
 CASES += [(size, shape) for shape in ("disjoint", "half") for size in FIRST_THREE]
 
-ROLLING_DEPLOY = Path(__file__).parents[1] / "data" / "scenarios" / "rolling-deploy.yaml"
+ROLLING_DEPLOY = SCENARIOS / "rolling-deploy.yaml"
 
 KAFKA_PYTHON = {
     "range": ("range", "RangePartitionAssignor"),

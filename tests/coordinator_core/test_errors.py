@@ -4,13 +4,7 @@ import pickle
 
 import pytest
 
-from coordinator_core.errors import (
-    AssignmentError,
-    InputError,
-    PluginError,
-    ProtocolError,
-    RebalanceLabError,
-)
+from coordinator_core.errors import AssignmentError, InputError, PluginError, ProtocolError, RebalanceLabError
 
 EXAMPLES = [
     InputError("deploy.yaml: events[3].leave", "'c-9'", "a member that has joined"),

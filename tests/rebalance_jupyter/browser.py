@@ -1,9 +1,6 @@
 """Looking at a page: colours at a time, places to click, texts, and what keys do."""
 
-from tests.rebalance_jupyter.samples import (
-    clock,
-    spans_of,
-)
+from tests.rebalance_jupyter.samples import clock, spans_of
 
 MEMBERS = ("c1", "c2", "c3")
 DURATION = 180_000

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from coordinator_core import events as ev
+from coordinator_core.protocol import events as ev
 from rebalance_jupyter import run
 from rebalance_jupyter.view_model import view_model
 

@@ -7,8 +7,8 @@ from IPython.core.formatters import DisplayFormatter
 from IPython.core.interactiveshell import InteractiveShell
 
 from coordinator_core.model import GroupAssignment, GroupSubscription, Partitions, Subscription
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.comparison import Comparison, measure
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.comparison import Comparison, measure
 from rebalance_jupyter.display import (
     MOST_LANES,
     alert,

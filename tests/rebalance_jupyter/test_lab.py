@@ -8,9 +8,9 @@ from threading import Event
 import pytest
 import yaml
 
-from coordinator_core.hookspecs import AssignorSpec, hookimpl
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.simulation.scenario_files import load_scenario, load_scenario_text
+from coordinator_core.documents.files import load_scenario, load_scenario_text
+from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_jupyter import Lab
 from rebalance_jupyter.lab import EXAMPLE
 from tests.rebalance_jupyter.samples import ALONE, NOBODY

@@ -11,8 +11,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
-from coordinator_core import events as ev
-from coordinator_core.registry import default_registry
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
 from rebalance_jupyter.display import picture, words
 from rebalance_jupyter.magics import DEFAULT_STRATEGIES
 from tests.rebalance_jupyter.samples import ALONE, SCALE_OUT, ran

@@ -1,15 +1,16 @@
 """The notebooks run from top to bottom as they are in the repository: without outputs."""
 
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
+
+from tests.places import ROOT
 
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed")
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator_core.scoring.picture import PALETTE
+from coordinator_core.reports.picture import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.page import as_page
 from rebalance_jupyter.view_model import ViewModel, view_model
 from tests.benchmarks.jupyter import large
-from tests.coordinator_core.scoring.traces import changed, round_at, started, trace_of
+from tests.coordinator_core.traces.traces import changed, round_at, started, trace_of
 from tests.rebalance_jupyter.browser import (
     OWNERSHIP,
     PIXEL,
@@ -23,15 +23,7 @@ from tests.rebalance_jupyter.browser import (
     shown_ms,
     svg_texts,
 )
-from tests.rebalance_jupyter.samples import (
-    ALONE,
-    CROWD,
-    MULTITUDE,
-    NOBODY,
-    TOO_SHORT,
-    ran,
-    spans_of,
-)
+from tests.rebalance_jupyter.samples import ALONE, CROWD, MULTITUDE, NOBODY, TOO_SHORT, ran, spans_of
 
 # --- small, failed, and large
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator_core import events as ev
-from coordinator_core.scoring.picture import PALETTE
+from coordinator_core.protocol import events as ev
+from coordinator_core.reports.picture import PALETTE
 from rebalance_jupyter import show
 from rebalance_jupyter.view_model import view_model
-from tests.coordinator_core.scoring.traces import round_at, started, trace_of
+from tests.coordinator_core.traces.traces import round_at, started, trace_of
 from tests.rebalance_jupyter.browser import (
     BORDER,
     DURATION,
@@ -29,14 +29,7 @@ from tests.rebalance_jupyter.browser import (
     svg_texts,
     time_of,
 )
-from tests.rebalance_jupyter.samples import (
-    CUT_OFF,
-    NOBODY,
-    clock,
-    owned_at,
-    ran,
-    spans_of,
-)
+from tests.rebalance_jupyter.samples import CUT_OFF, NOBODY, clock, owned_at, ran, spans_of
 
 # --- ownership
 

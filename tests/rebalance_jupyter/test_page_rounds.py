@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator_core.scoring.picture import PALETTE
+from coordinator_core.reports.picture import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.view_model import view_model
-from tests.coordinator_core.scoring.traces import revoked, round_at, started, trace_of
+from tests.coordinator_core.traces.traces import revoked, round_at, started, trace_of
 from tests.rebalance_jupyter.browser import (
     DURATION,
     LANES,
@@ -20,10 +20,7 @@ from tests.rebalance_jupyter.browser import (
     svg_texts,
     time_of,
 )
-from tests.rebalance_jupyter.samples import (
-    clock,
-    ran,
-)
+from tests.rebalance_jupyter.samples import clock, ran
 
 # --- coordinator
 

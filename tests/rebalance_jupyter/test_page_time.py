@@ -13,10 +13,7 @@ from tests.rebalance_jupyter.browser import (
     shown_ms,
     time_of,
 )
-from tests.rebalance_jupyter.samples import (
-    clock,
-    ran,
-)
+from tests.rebalance_jupyter.samples import clock, ran
 
 # --- time
 

@@ -4,19 +4,11 @@ import json
 
 import pytest
 
-from coordinator_core import events as ev
-from coordinator_core.coordinator.states import LEGAL_MOVES
+from coordinator_core.coordinator.classic.states import LEGAL_MOVES
+from coordinator_core.protocol import events as ev
 from rebalance_jupyter.view_model import MOST_FIGURES, view_model
-from tests.coordinator_core.scoring.traces import assigned, joined, lost, revoked, round_at, started, trace_of
-from tests.rebalance_jupyter.samples import (
-    ALONE,
-    CUT_OFF,
-    NOBODY,
-    TOO_SHORT,
-    owned_at,
-    ran,
-    spans_of,
-)
+from tests.coordinator_core.traces.traces import assigned, joined, lost, revoked, round_at, started, trace_of
+from tests.rebalance_jupyter.samples import ALONE, CUT_OFF, NOBODY, TOO_SHORT, owned_at, ran, spans_of
 
 
 def named(model, name):

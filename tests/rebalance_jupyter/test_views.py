@@ -5,22 +5,20 @@ import json
 import math
 import re
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import AssignmentError, InputError
-from coordinator_core.hookspecs import MetricSpec, hookimpl
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.scoring.comparison import as_text, measure
-from coordinator_core.simulation.scenario_files import load_scenario_text
+from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
+from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.reports.comparison import as_text, measure
 from rebalance_jupyter import RebalanceView, compare_view, run, show, to_html
 from rebalance_jupyter.display import picture
 from rebalance_jupyter.view_model import view_model
+from tests.places import SCENARIOS
 from tests.rebalance_jupyter.samples import ALONE, ran
-
-SCENARIOS = Path(__file__).parents[1] / "data" / "scenarios"
 
 
 class Fixed:

@@ -1,6 +1,5 @@
 """Valid requests of every API in every version, and what becomes of them on a bad day."""
 
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,9 +15,10 @@ from rebalance_kafka.wire.apis import (
     head_of,
     is_served,
 )
+from tests.places import DATA
 from tests.rebalance_kafka.records import batch
 
-CORPUS = Path(__file__).parents[1] / "data" / "frames" / "damaged.txt"
+CORPUS = DATA / "frames" / "damaged.txt"
 TOPIC = "orders"
 MINUTE = from_ms(60_000)
 SUBSCRIPTION = encode_subscription(Subscription((TOPIC,)))

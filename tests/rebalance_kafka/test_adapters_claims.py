@@ -178,7 +178,7 @@ def test_an_eager_member_says_in_its_subscription_that_it_owns_nothing():
 
 
 def test_apache_kafkas_bytes_of_the_sticky_assignor_come_first():
-    from coordinator_core.registry import default_registry
+    from coordinator_core.registry.registry import default_registry
 
     made = Member(default_registry().assignor("sticky"), rack=None, instance_id=None, gives_up=True)
     made.assigned([("t", 1), ("t", 0)], None, 4)

@@ -10,9 +10,9 @@ pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a clie
 from assignors.sticky import StickyAssignor
 from assignors.user_data import decode_ownership
 from coordinator_core.errors import AssignmentError, InputError, PluginError
-from coordinator_core.hookspecs import AssignorSpec
-from coordinator_core.host import Load
 from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
+from coordinator_core.registry.hookspecs import AssignorSpec
+from coordinator_core.registry.host import Load
 from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 from rebalance_kafka.adapters.claims import Claim, Grant, attach, detach
 from tests.rebalance_kafka.test_adapters_driver import AiokafkaPeer, Group, KafkaPythonPeer

@@ -9,13 +9,7 @@ pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a clie
 from aiokafka.errors import KafkaError
 
 from coordinator_core.errors import AssignmentError
-from coordinator_core.model import (
-    Cluster,
-    GroupSubscription,
-    Partitions,
-    RebalanceProtocol,
-    Subscription,
-)
+from coordinator_core.model import Cluster, GroupSubscription, Partitions, RebalanceProtocol, Subscription
 from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 from tests.assignors.groups import assign, sets
 from tests.rebalance_kafka.test_adapters_driver import AiokafkaPeer, Group, KafkaPythonPeer

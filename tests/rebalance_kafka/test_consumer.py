@@ -4,10 +4,10 @@ from time import monotonic
 
 import pytest
 
-from coordinator_core import events as ev
 from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
 from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.asking import Asking

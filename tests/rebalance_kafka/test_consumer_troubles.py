@@ -9,10 +9,10 @@ import pytest
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError, RebalanceLabError
-from coordinator_core.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.messages import MetadataRequest
-from coordinator_core.registry import installed_registry
+from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry.registry import installed_registry
 from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import Place, places_of
 from rebalance_kafka.consumer.asking import Asking

@@ -8,9 +8,9 @@ import logging
 
 import pytest
 
-from coordinator_core.assignor import compute_assignment
+from coordinator_core.assigning.assignor import compute_assignment
 from coordinator_core.model import Cluster, GroupSubscription, Subscription
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from tests.rebalance_kafka.peers import described, missing, wait_until
 from tests.rebalance_kafka.peers.process import partitions
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from coordinator_core import events as ev
 from coordinator_core.errors import InputError
-from coordinator_core.events import TraceEvent
 from coordinator_core.model import TopicPartition
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.comparison import measure
-from coordinator_core.scoring.history import History
-from coordinator_core.scoring.rounds import Happened, Round, told
-from coordinator_core.simulation.trace import read_trace
+from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.events import TraceEvent
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.comparison import measure
+from coordinator_core.traces.rounds import Happened, Round, told
+from coordinator_core.traces.timeline import History
+from coordinator_core.traces.trace import read_trace
 from rebalance_kafka.broker import recorder
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import their_class

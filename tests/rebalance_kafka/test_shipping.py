@@ -7,10 +7,10 @@ import warnings
 
 import pytest
 
-from coordinator_core import events as ev
-from coordinator_core.cli.new_assignor import checked_name, write_project
 from coordinator_core.model import Cluster, GroupSubscription, TopicPartition
+from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
+from rebalance_conformance.commands.new_assignor import checked_name, write_project
 from rebalance_kafka import as_aiokafka, as_kafka_python
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.asking import Asking

@@ -7,15 +7,15 @@ import pytest
 import yaml
 from msgspec import structs
 
-from coordinator_core import events as ev
+from coordinator_core.documents.files import load_scenario_text
+from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import parse_scenario
-from coordinator_core.simulation.scenario_files import load_scenario_text
 from rebalance_kafka import snapshot as snapshots
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.snapshot import _row, _yaml

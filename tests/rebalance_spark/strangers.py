@@ -3,7 +3,7 @@
 import json
 import os
 
-from coordinator_core.hookspecs import AssignorSpec, MetricSpec, hookimpl
+from coordinator_core.registry.hookspecs import AssignorSpec, MetricSpec, hookimpl
 
 ME = __name__
 

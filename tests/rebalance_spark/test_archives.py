@@ -13,7 +13,7 @@ from tests.rebalance_spark.strangers import SMALL_TEXT
 
 PLUGIN = """
 from assignors.range import RangeAssignor
-from coordinator_core.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 @hookimpl
 def assignors():

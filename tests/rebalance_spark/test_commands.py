@@ -18,7 +18,7 @@ from tests.rebalance_spark.workloads import read_scores, scenario, scored_here, 
 
 PLUGIN = """
 from assignors.{module} import {name}
-from coordinator_core.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 
 @hookimpl

@@ -3,12 +3,12 @@
 import pytest
 from pyspark.errors import AnalysisException
 
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from rebalance_spark.generator import FORMAT, as_row
 from rebalance_spark.schema import WORKLOAD_COLUMNS, spark_schema
 
 PLUGIN = """
-from coordinator_core.hookspecs import WorkloadSpec, hookimpl
+from coordinator_core.registry.hookspecs import WorkloadSpec, hookimpl
 
 
 def lonely(seed, row, *, width=1):

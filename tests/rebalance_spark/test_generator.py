@@ -1,20 +1,19 @@
 """The generator of workloads as a source of Spark, read without Spark: every row once, however divided."""
 
 import json
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import InputError, PluginError
-from coordinator_core.registry import default_registry
-from coordinator_core.simulation.scenario_files import load_scenario_text
+from coordinator_core.registry.registry import default_registry
 from rebalance_spark import generator
 from rebalance_spark.generator import Rows, WorkloadReader, WorkloadSource
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
 from rebalance_spark.sizes import size_of_text
+from tests.places import MENTIONS
 
-MENTIONS = Path(__file__).parents[1] / "data" / "scenarios" / "mentions_one_day.csv"
 PLAIN = {"profile": "microservices", "rows": "20"}
 
 
@@ -132,7 +131,7 @@ def test_options_of_the_profile_are_given_to_it():
 
 def test_a_profile_of_a_module_is_known(tmp_path, monkeypatch):
     (tmp_path / "strange_profiles.py").write_text(
-        "from coordinator_core.hookspecs import WorkloadSpec, hookimpl\n"
+        "from coordinator_core.registry.hookspecs import WorkloadSpec, hookimpl\n"
         "def nothing(seed, row, *, word='none'):\n"
         "    return {'name': f'{seed} {row} {word}'}\n"
         "@hookimpl\n"

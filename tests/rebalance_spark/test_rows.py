@@ -6,13 +6,13 @@ from math import isnan
 
 import pytest
 
+from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import PluginError
-from coordinator_core.hookspecs import hookimpl
-from coordinator_core.registry import DISTRIBUTION, Registry, default_registry
-from coordinator_core.scoring.comparison import measure
+from coordinator_core.registry.hookspecs import hookimpl
+from coordinator_core.registry.registry import DISTRIBUTION, Registry, default_registry
+from coordinator_core.reports.comparison import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario_files import load_scenario_text
 from rebalance_spark import rows as rows_module
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer, plugin_versions, program_version, registry_with
@@ -231,7 +231,7 @@ def test_a_figure_that_a_run_does_not_have_is_left_out():
 def test_a_module_is_found_by_its_name_on_the_search_path(tmp_path, monkeypatch):
     (tmp_path / "found_by_name.py").write_text(
         "from assignors.range import RangeAssignor\n"
-        "from coordinator_core.hookspecs import AssignorSpec, hookimpl\n"
+        "from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl\n"
         "@hookimpl\n"
         "def assignors():\n"
         "    return [AssignorSpec('found', RangeAssignor)]\n"

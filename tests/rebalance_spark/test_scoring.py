@@ -144,7 +144,7 @@ def test_a_module_that_workers_were_sent_contributes_assignors_and_is_named_in_t
 ):
     (tmp_path / "sent_for_scoring.py").write_text(
         "from assignors.range import RangeAssignor\n"
-        "from coordinator_core.hookspecs import AssignorSpec, hookimpl\n\n"
+        "from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl\n\n"
         "@hookimpl\n"
         "def assignors():\n"
         "    return [AssignorSpec('sent', RangeAssignor)]\n"

@@ -45,16 +45,16 @@ aiokafka
       their rebalances, so that it may be handed to several.
     - Its own ``sticky`` is a class with one memory for all consumers of a process, without generations.
 
-Neither client gives an assignor loads: those come from a host (`coordinator_core.host`), one for each
-consumer; without it ``optimal`` and ``lag-aware`` count partitions.
+Neither client gives an assignor loads: those come from a host (`coordinator_core.registry.host`), one for
+each consumer; without it ``optimal`` and ``lag-aware`` count partitions.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from coordinator_core.errors import InputError
-from coordinator_core.host import Host
 from coordinator_core.model import RebalanceProtocol
+from coordinator_core.registry.host import Host
 
 __all__ = ["as_aiokafka", "as_kafka_python"]
 

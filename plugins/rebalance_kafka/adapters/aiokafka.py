@@ -18,9 +18,9 @@ from aiokafka.coordinator.protocol import (
     ConsumerProtocolMemberMetadata,
 )
 
-from coordinator_core.host import Host
 from coordinator_core.model import RebalanceProtocol, Subscription
 from coordinator_core.protocol.consumer_protocol import ASSIGNMENT_VERSION
+from coordinator_core.registry.host import Host
 from rebalance_kafka.adapters.leading import describe, joined, lead
 from rebalance_kafka.adapters.making import Assignors
 from rebalance_kafka.adapters.member import MakeMember, Member

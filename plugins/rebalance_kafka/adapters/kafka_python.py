@@ -11,9 +11,9 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.coordinator.assignors.abstract import RebalanceProtocol as ClientProtocol
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from coordinator_core.host import Host
 from coordinator_core.model import Partitions, RebalanceProtocol, Subscription
 from coordinator_core.protocol.consumer_protocol import ASSIGNMENT_VERSION, SUBSCRIPTION_VERSION
+from coordinator_core.registry.host import Host
 from rebalance_kafka.adapters.claims import as_listed
 from rebalance_kafka.adapters.leading import describe, joined, lead
 from rebalance_kafka.adapters.making import Assignors

@@ -11,7 +11,12 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from coordinator_core.assignor import AnyAssignor, compute_assignment, supported_protocols, unassigned
+from coordinator_core.assigning.assignor import (
+    AnyAssignor,
+    compute_assignment,
+    supported_protocols,
+    unassigned,
+)
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
     NO_PARTITIONS,

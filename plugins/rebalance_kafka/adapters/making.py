@@ -4,13 +4,13 @@ from collections.abc import Callable
 from inspect import isclass, isroutine, signature
 from typing import Any
 
-from coordinator_core.assignor import AnyAssignor, supported_protocols
+from coordinator_core.assigning.assignor import AnyAssignor, supported_protocols
+from coordinator_core.assigning.loading import as_factory
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
-from coordinator_core.hookspecs import AssignorSpec
-from coordinator_core.host import Host
-from coordinator_core.loading import as_factory
 from coordinator_core.model import RebalanceProtocol
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.hookspecs import AssignorSpec
+from coordinator_core.registry.host import Host
+from coordinator_core.registry.registry import default_registry
 
 
 class Assignors:

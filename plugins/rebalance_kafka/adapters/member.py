@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from coordinator_core.assignor import AnyAssignor, subscription_user_data, tell_assignment
+from coordinator_core.assigning.assignor import AnyAssignor, subscription_user_data, tell_assignment
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Partitions, Subscription, java_order
 from rebalance_kafka.adapters.claims import Claim, Grant, as_listed, attach, detach

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from coordinator_core.errors import InputError
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.embedded import EmbeddedBroker
 
 _T = TypeVar("_T")

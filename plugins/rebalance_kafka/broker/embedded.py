@@ -10,7 +10,7 @@ from typing import Self
 
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.trace import Trace
 from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.connections import Connection
 from rebalance_kafka.broker.data import Data

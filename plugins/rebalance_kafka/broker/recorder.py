@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from coordinator_core import events as ev
 from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
+from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.simulation.trace import Trace
+from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.topics import Topics
 
 MOST_EVENTS = 200_000

@@ -10,7 +10,7 @@ import typer
 
 from coordinator_core.cli.output import ExitStatus, check_path, complain, stderr, stdout, write_whole
 from coordinator_core.errors import InputError, RebalanceLabError
-from coordinator_core.simulation.durations import parse_duration
+from coordinator_core.reading.durations import parse_duration
 from rebalance_kafka.addresses import Place, places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings
 

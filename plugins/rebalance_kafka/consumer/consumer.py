@@ -10,17 +10,17 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from coordinator_core import events as ev
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.outcome import ClientOutcome, ConsumedRecord, Listener
 from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError
-from coordinator_core.hookspecs import Strategy
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.registry import Registry, default_registry
+from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.links import Links
 from rebalance_kafka.consumer.security import is_security, security_of

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from coordinator_core.cli.output import stderr, stdout
+from coordinator_core.documents.workloads import workloads
 from coordinator_core.errors import InputError
-from coordinator_core.simulation.workloads import workloads
 from rebalance_spark.commands.options import (
     CONF_HELP,
     MASTER_HELP,

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coordinator_core.cli.output import check_path, stdout, write_whole
 from coordinator_core.errors import InputError
-from coordinator_core.scoring.comparison import as_text
+from coordinator_core.reports.comparison import as_text
 from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs
 

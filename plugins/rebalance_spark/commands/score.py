@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout, warn
 from coordinator_core.errors import InputError
-from coordinator_core.registry import default_registry
+from coordinator_core.registry.registry import default_registry
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, PLUGIN_HELP, is_local, pairs
 

@@ -4,10 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
-SCENARIOS = ROOT / "tests" / "data" / "scenarios"
+from tests.places import ROOT
+
 COMMAND = [sys.executable, "-c", "from coordinator_core.cli.main import run; run()"]
 
 

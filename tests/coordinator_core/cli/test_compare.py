@@ -13,9 +13,9 @@ from rich.console import Console
 
 from coordinator_core.cli import compare as compare_module
 from coordinator_core.cli.compare import DEFAULT_STRATEGIES
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.comparison import Comparison
-from coordinator_core.simulation.trace import read_trace
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.comparison import Comparison
+from coordinator_core.traces.trace import read_trace
 from tests.coordinator_core.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
 
 METRICS = list(default_registry().metrics())

@@ -6,14 +6,14 @@ import pytest
 
 from coordinator_core.cli import compare as compare_module
 from coordinator_core.cli import running
-from coordinator_core.hookspecs import MetricSpec, ProviderSpec, hookimpl
-from coordinator_core.registry import Registry
+from coordinator_core.registry.hookspecs import MetricSpec, ProviderSpec, hookimpl
+from coordinator_core.registry.registry import Registry
 from tests.coordinator_core.cli.commands import figures_of, in_a_process, the_error
 
 
 def assignor_that_raises():
-    from coordinator_core.assignor import Assignor
-    from coordinator_core.hookspecs import AssignorSpec
+    from coordinator_core.assigning.assignor import Assignor
+    from coordinator_core.registry.hookspecs import AssignorSpec
 
     class Broken(Assignor):
         name = "broken"

@@ -3,7 +3,8 @@
 import pytest
 
 from coordinator_core.cli.compare import DEFAULT_STRATEGIES
-from tests.coordinator_core.cli.commands import SCENARIOS, in_a_process
+from tests.coordinator_core.cli.commands import in_a_process
+from tests.places import SCENARIOS
 
 SEEDS = ("0", "4242")
 

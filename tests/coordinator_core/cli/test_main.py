@@ -6,8 +6,9 @@ from importlib.metadata import EntryPoint, entry_points
 import pytest
 
 from coordinator_core.cli import main
-from coordinator_core.registry import Registry
-from tests.coordinator_core.cli.commands import COMMAND, SCENARIOS, environment, in_a_process
+from coordinator_core.registry.registry import Registry
+from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process
+from tests.places import SCENARIOS
 
 COMMANDS = ["compare", "simulate", "assign", "plugins"]
 

@@ -13,8 +13,8 @@ from coordinator_core.cli import main
 from coordinator_core.cli import plugins as plugins_module
 from coordinator_core.cli.main import command_line
 from coordinator_core.errors import InputError, PluginError
-from coordinator_core.hookspecs import CommandSpec, hookimpl
-from coordinator_core.registry import Registry, default_registry
+from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
+from coordinator_core.registry.registry import Registry, default_registry
 from tests.coordinator_core.cli.commands import environment
 
 
@@ -143,7 +143,7 @@ def test_no_plugin_of_ours_needs_the_registry_to_be_there_already():
     """Whoever loads the plugins first has the same ones as whoever comes after."""
     program = (
         "from importlib.metadata import entry_points\n"
-        "from coordinator_core.registry import Registry, default_registry\n"
+        "from coordinator_core.registry.registry import Registry, default_registry\n"
         "first = Registry()\n"
         "first.load(entry_points(group='rebalance_lab'))\n"
         "then = default_registry()\n"

@@ -7,8 +7,8 @@ import pytest
 
 from coordinator_core.cli import main
 from coordinator_core.cli import plugins as plugins_module
-from coordinator_core.hookspecs import MetricSpec, hookimpl
-from coordinator_core.registry import Registry
+from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
+from coordinator_core.registry.registry import Registry
 
 CONTRIBUTED = {
     "assignors": [

@@ -8,20 +8,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from coordinator_core import events as ev
 from coordinator_core.cli import simulate as simulate_module
 from coordinator_core.cli.simulate import print_told
-from coordinator_core.simulation.trace import read_trace
-from tests.coordinator_core.cli.commands import SCENARIOS, the_error
-from tests.coordinator_core.scoring.traces import (
-    assigned,
-    changed,
-    generation,
-    lost,
-    revoked,
-    state,
-    trace_of,
-)
+from coordinator_core.protocol import events as ev
+from coordinator_core.traces.trace import read_trace
+from tests.coordinator_core.cli.commands import the_error
+from tests.coordinator_core.traces.traces import assigned, changed, generation, lost, revoked, state, trace_of
+from tests.places import SCENARIOS
 
 SCALE_OUT = SCENARIOS / "scale-out.yaml"
 

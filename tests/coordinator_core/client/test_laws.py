@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError
-from coordinator_core.events import Assigned, Joined, Lost, Revoked
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import Assigned, Joined, Lost, Revoked
 from tests.coordinator_core.client.bench import MOST_STEPS, Bench, refusal
 from tests.coordinator_core.client.doubles import COOPERATIVE, EAGER, DealingAssignor
 

@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.records import GroupTable
-from coordinator_core.coordinator.states import GroupState
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode

@@ -5,13 +5,13 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.records import GroupTable, compact
-from coordinator_core.coordinator.states import GroupState
-from coordinator_core.events import GenerationStarted, GroupStateChanged
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import GenerationStarted, GroupStateChanged
 
 GROUPS = ("g", "h")
 INSTANCES = (None, None, None, "i3", "i4")

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import NOTHING
 from coordinator_core.coordinator.records import (
@@ -17,7 +18,6 @@ from coordinator_core.coordinator.records import (
     decode_records,
     encode_record,
 )
-from coordinator_core.coordinator.states import GroupState
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode

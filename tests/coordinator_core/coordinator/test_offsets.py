@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.coordinator.states import GroupState
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode

@@ -4,9 +4,9 @@ from math import isnan
 
 import pytest
 
-from coordinator_core import events as ev
+from coordinator_core.protocol import events as ev
 from coordinator_core.scoring import metrics
-from tests.coordinator_core.scoring.traces import (
+from tests.coordinator_core.traces.traces import (
     changed,
     history_of,
     measured,

@@ -3,9 +3,9 @@ from random import Random
 
 import pytest
 
+from coordinator_core.documents.scenario import Network as Conditions
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.network import Network
-from coordinator_core.simulation.scenario import Network as Conditions
 
 
 def network_of(seed=1, **conditions):

@@ -1,23 +1,22 @@
 """A scenario without messages: it says what the protocol says of rounds, moves and balance."""
 
 from math import isclose, isnan
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coordinator_core import events as ev
+from coordinator_core.documents.files import load_scenario
+from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import AssignmentError, InputError
-from coordinator_core.hookspecs import AssignorSpec, hookimpl
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.scoring.comparison import measure
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
+from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.reports.comparison import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import parse_scenario
-from coordinator_core.simulation.scenario_files import load_scenario
+from tests.places import SCENARIOS
 
-SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
 STRATEGIES = [
     "range",
     "roundrobin",

@@ -1,19 +1,18 @@
 """Whole runs: the scenarios kept here, what events do to processes, and that nothing is left to chance."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from coordinator_core import events as ev
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.history import History
-from coordinator_core.simulation.invariants import Invariants, check_trace
+from coordinator_core.documents.files import load_scenario
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import Run, simulate
-from coordinator_core.simulation.scenario import parse_scenario
-from coordinator_core.simulation.scenario_files import load_scenario
+from coordinator_core.traces.invariants import Invariants, check_trace
+from coordinator_core.traces.timeline import History
+from tests.places import SCENARIOS
 
-SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
 NAMES = ["scale-out", "leave", "bounce", "mixed-subscriptions", "rolling-deploy", "mentions-day"]
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 

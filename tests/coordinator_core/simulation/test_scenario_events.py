@@ -2,11 +2,11 @@
 
 import pytest
 
+from coordinator_core.documents import events as kinds
+from coordinator_core.documents.roster import Roster
+from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import InputError
-from coordinator_core.registry import Registry, default_registry
-from coordinator_core.simulation import scenario_events as kinds
-from coordinator_core.simulation.roster import Roster
-from coordinator_core.simulation.scenario import Member
+from coordinator_core.registry.registry import Registry, default_registry
 
 AT = "x.yaml: events[0]"
 

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coordinator_core.registry import default_registry
-from coordinator_core.simulation.invariants import Invariants
+from coordinator_core.documents.scenario import ScenarioEvent, parse_scenario
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import Run
-from coordinator_core.simulation.scenario import ScenarioEvent, parse_scenario
+from coordinator_core.traces.invariants import Invariants
 
 STEPS = 50
 EXAMPLES = 150

@@ -1,21 +1,20 @@
 """Weights that travel in the protocol: members report what they measured, the leader assigns by it."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from coordinator_core import events as ev
-from coordinator_core.registry import default_registry
+from coordinator_core.documents.files import load_scenario
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.comparison import measure
 from coordinator_core.scoring.bounds import least_largest_load
-from coordinator_core.scoring.comparison import measure
-from coordinator_core.scoring.history import History
-from coordinator_core.simulation.invariants import Invariants
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import parse_scenario
-from coordinator_core.simulation.scenario_files import load_scenario
+from coordinator_core.traces.invariants import Invariants
+from coordinator_core.traces.timeline import History
+from tests.places import SCENARIOS
 
-SCENARIOS = Path(__file__).parents[2] / "data" / "scenarios"
 SKEWED = [100, 10, 10, 10]
 NOTHING_YET = "nothing known yet"
 

@@ -1,10 +1,10 @@
 """The worked examples of rebalancing, told by the simulator."""
 
-from coordinator_core import events as ev
-from coordinator_core.registry import default_registry
-from coordinator_core.scoring.rounds import Round, told
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
-from coordinator_core.simulation.scenario import parse_scenario
+from coordinator_core.traces.rounds import Round, told
 
 THIRD_JOINS = {
     "name": "third-joins",

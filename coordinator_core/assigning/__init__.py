@@ -1,0 +1,1 @@
+"""Groups as arrays, the assignor interface, combinators and limits."""

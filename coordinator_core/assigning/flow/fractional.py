@@ -1,0 +1,100 @@
+"""Lower bounds on the largest load relative to capacity, where partitions have weights.
+
+The first lets partitions be cut into pieces: a set of topics that only some members subscribe to weighs at
+least so much on those (the least level is found by repeated maximum flows, as in Dinkelbach's method). The
+others go by single partitions: the heaviest has to lie somewhere, and of any m k + 1 partitions some member
+of m has k + 1.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.assigning.problem import BoolArray, FloatArray
+
+_WHOLE = 1 << 40
+"""Weights are scaled to integers that sum to about this; flows are of integers."""
+
+
+def sums_at(place: NDArray[np.integer], weight: FloatArray, count: int) -> FloatArray:
+    """float64[count]: the weights summed by their places."""
+    return np.asarray(np.bincount(place, weights=weight, minlength=count), dtype=np.float64)
+
+
+def least_level(supply: FloatArray, capacity: FloatArray, allowed: BoolArray) -> float:
+    """The largest load relative to capacity that no way of sharing out the supplies goes below.
+
+    ``supply`` float64[S]: weight of each pool; ``capacity`` float64[C], above 0; ``allowed`` bool[S, C]: who
+    may take of which pool; every pool that weighs anything has somebody. 0 where nothing weighs anything.
+    """
+    pools = np.flatnonzero(supply > 0)
+    total = float(supply.sum())
+    if not len(pools):
+        return 0.0
+    takers = allowed[pools].any(axis=0)
+    level = total / float(capacity[takers].sum())
+    if allowed[np.ix_(pools, np.flatnonzero(takers))].all():
+        return level
+    scale = _WHOLE / total
+    while True:
+        crowded = _overfull(supply[pools] * scale, capacity * scale * level, allowed[pools])
+        if not crowded.any():
+            return level
+        above = pools[crowded]
+        higher = float(supply[above].sum()) / float(capacity[allowed[above].any(axis=0)].sum())
+        if higher <= level * (1 + 1e-9):
+            return level
+        level = higher
+
+
+def _overfull(supply: FloatArray, room: FloatArray, allowed: BoolArray) -> BoolArray:
+    """bool[S]: a set of pools that does not fit into the room of those that may take of it; or none."""
+    from ortools.graph.python.max_flow import SimpleMaxFlow
+
+    pools, takers = allowed.shape
+    sink = pools + takers + 1
+    rows, columns = np.nonzero(allowed)
+    whole: Any = np.floor(supply).astype(np.int64)
+    tails = np.concatenate((np.zeros(pools, dtype=np.int64), rows + 1, np.arange(pools + 1, sink)))
+    heads = np.concatenate((np.arange(1, pools + 1), columns + pools + 1, np.full(takers, sink)))
+    capacities = np.concatenate((whole, whole[rows], np.ceil(room).astype(np.int64)))
+    graph = SimpleMaxFlow()
+    graph.add_arcs_with_capacity(tails.astype(np.int32), heads.astype(np.int32), capacities)
+    graph.solve(0, sink)
+    above = np.zeros(pools, dtype=np.bool_)
+    if graph.optimal_flow() < whole.sum():
+        cut = np.asarray(graph.get_source_side_min_cut(), dtype=np.int64)
+        above[cut[(cut >= 1) & (cut <= pools)] - 1] = True
+    return above
+
+
+def heaviest_alone(weight: FloatArray, roomiest: FloatArray) -> float:
+    """The largest load relative to capacity that one partition makes by itself.
+
+    ``weight`` float64[n]; ``roomiest`` float64[n]: the greatest capacity among those that may own each.
+    """
+    return float((weight / roomiest).max(initial=0.0))
+
+
+def pigeonhole(weight: FloatArray, capacity: FloatArray) -> float:
+    """Of the m k + 1 heaviest partitions some member of m has at least k + 1: its load, at the least."""
+    members, count = len(capacity), len(weight)
+    if not members or count <= members:
+        return 0.0
+    falling = -np.sort(-weight)
+    summed = np.concatenate(([0.0], np.cumsum(falling)))
+    k = np.arange(1, (count - 1) // members + 1)
+    last = k * members + 1
+    return float((summed[last] - summed[last - k - 1]).max()) / float(capacity.max())
+
+
+def within_moves(load: FloatArray, capacity: FloatArray, movable: float) -> float:
+    """The least largest load relative to capacity if at most so much weight may leave its members.
+
+    ``load`` float64[M]: what each member has before anything moves.
+    """
+    order = np.argsort(-(load / capacity))
+    loads, rooms = np.cumsum(load[order]), np.cumsum(capacity[order])
+    levels = (loads - movable) / rooms
+    return max(float(levels.max(initial=0.0)), 0.0)

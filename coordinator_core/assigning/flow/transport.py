@@ -1,0 +1,200 @@
+"""Balance, then racks, then fewest moves, where members subscribe differently: one min-cost flow.
+
+Partitions of one topic and one set of replica racks are a *lot*; lots that the same classes may own are a
+*pool*; members of one class and rack are a *kind*. A partition flows from its lot to its previous owner
+for nothing, or through pool and kind to any member at the cost of a move; crossing racks costs more than
+all moves together. Loads are bound to the levels of `levels`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordinator_core.assigning.flow.dealing import IntArray, deal, ranks_within
+from coordinator_core.assigning.flow.levels import load_levels
+from coordinator_core.assigning.problem import BoolArray
+from coordinator_core.model import NO_OWNER, Int32Array
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """A connected component with numbers of its own. p partitions, m members, c classes, t topics.
+
+    ``topic``  int32[p], ascending; ``owner`` int32[p]: previous owner among the m, -1 none;
+    ``rack_set`` int32[p], a row of `crossing`; ``member_class`` int32[m]; ``member_rack`` int32[m], a
+    column of `crossing`; ``subscribes`` bool[c, t]; ``crossing`` bool[s, r].
+    """
+
+    topic: Int32Array
+    owner: Int32Array
+    rack_set: Int32Array
+    member_class: Int32Array
+    member_rack: Int32Array
+    subscribes: BoolArray
+    crossing: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Lots, pools, kinds and owned pairs of a component, for one choice of who may own what."""
+
+    lot: IntArray  # of each partition
+    lot_size: IntArray
+    lot_pool: IntArray
+    pool_sets: IntArray  # rack set of each pool
+    pool_kind: tuple[IntArray, IntArray]  # the pairs that may exchange
+    kind: IntArray  # of each member
+    kind_rack: IntArray
+    pair_of: IntArray  # of each partition whose owner may keep it, else -1
+    pair: tuple[IntArray, IntArray, IntArray]  # lot, member, how many it owns
+    pair_rack_set: IntArray
+
+
+def balance_apart(component: Component) -> Int32Array:
+    """The new owner of each partition: int32[p]. Everything is owned; exact in the order of PROTOCOL 10.3."""
+    members = len(component.member_class)
+    classes = len(component.subscribes)
+    average = -(-len(component.topic) // members)
+    level = np.full(classes, average)
+    flows = _solve(component, level)
+    if flows is None:
+        size = np.bincount(component.member_class, minlength=classes)
+        supply, pools = _pooled_supply(component)
+        level = load_levels(supply, size, pools)
+        flows = _solve(component, level)
+    assert flows is not None
+    return _materialise(component, *flows)
+
+
+def _pooled_supply(component: Component) -> tuple[IntArray, BoolArray]:
+    """Topics with the same subscribers put together: int64[s] partitions, bool[c, s] who may own them."""
+    columns, which = _merged_columns(component.subscribes)
+    topics = component.subscribes.shape[1]
+    per_topic = np.bincount(component.topic, minlength=topics)
+    return np.bincount(which, weights=per_topic, minlength=columns.shape[1]).astype(np.int64), columns
+
+
+def _merged_columns(matrix: BoolArray) -> tuple[BoolArray, IntArray]:
+    packed = np.packbits(matrix.T, axis=1)
+    seen: dict[bytes, int] = {}
+    which = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
+    return matrix[:, np.unique(which, return_index=True)[1]], which
+
+
+def _layout(component: Component, level: IntArray) -> _Layout:
+    # a topic may use only its subscribers of the lowest level
+    lowest = np.where(component.subscribes, level[:, None], np.iinfo(np.int64).max).min(axis=0)
+    allowed = component.subscribes & (level[:, None] == lowest)
+    sets, racks = component.crossing.shape
+    signature_columns, signature = _merged_columns(allowed)
+
+    keys, lot = np.unique(component.topic.astype(np.int64) * sets + component.rack_set, return_inverse=True)
+    pool_keys, lot_pool = np.unique(signature[keys // sets] * sets + keys % sets, return_inverse=True)
+    pool_sets = pool_keys % sets
+    kind_keys, kind = np.unique(
+        component.member_class.astype(np.int64) * racks + component.member_rack, return_inverse=True
+    )
+    may = signature_columns[np.ix_(kind_keys // racks, pool_keys // sets)]
+    kinds, pools = np.nonzero(may)
+
+    members = len(component.member_class)
+    owner_class = component.member_class[component.owner]
+    keeps = (component.owner != NO_OWNER) & allowed[owner_class, component.topic]
+    pair_keys, pair_of_kept, owned = np.unique(
+        lot[keeps] * members + component.owner[keeps], return_inverse=True, return_counts=True
+    )
+    pair_of = np.full(len(lot), NO_OWNER, dtype=np.int64)
+    pair_of[keeps] = pair_of_kept
+    pair_lot = pair_keys // members
+    return _Layout(
+        lot=lot,
+        lot_size=np.bincount(lot, minlength=len(keys)),
+        lot_pool=lot_pool,
+        pool_sets=pool_sets,
+        pool_kind=(pools, kinds),
+        kind=kind,
+        kind_rack=kind_keys % racks,
+        pair_of=pair_of,
+        pair=(pair_lot, pair_keys % members, owned),
+        pair_rack_set=keys[pair_lot] % sets,
+    )
+
+
+def _solve(component: Component, level: IntArray) -> tuple[_Layout, IntArray, IntArray, IntArray] | None:
+    """The flow with every load in [level - 1, level], or None when there is none.
+
+    Returns the layout and the flows owned pair -> member, pool -> kind, kind -> member.
+    """
+    from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+    layout = _layout(component, level)
+    partitions, members = len(component.topic), len(component.member_class)
+    lots, pools, kinds = len(layout.lot_size), len(layout.pool_sets), len(layout.kind_rack)
+    first_pool, first_kind = lots, lots + pools
+    first_member = first_kind + kinds
+    sink = first_member + members
+    pair_lot, pair_member, owned = layout.pair
+    exchange_pool, exchange_kind = layout.pool_kind
+    crossing = component.crossing
+    cross_cost = partitions + 1
+    highest = level[component.member_class]
+    least = np.maximum(highest - 1, 0)
+    member_nodes = np.arange(first_member, sink)
+    tails = (pair_lot, np.arange(lots), exchange_pool + first_pool, layout.kind + first_kind, member_nodes)
+    heads = (
+        pair_member + first_member,
+        layout.lot_pool + first_pool,
+        exchange_kind + first_kind,
+        member_nodes,
+        np.full(members, sink),
+    )
+    capacities = (owned, layout.lot_size, np.full(len(exchange_pool), partitions), highest, highest - least)
+    costs = (
+        crossing[layout.pair_rack_set, component.member_rack[pair_member]] * cross_cost,
+        np.ones(lots),
+        crossing[layout.pool_sets[exchange_pool], layout.kind_rack[exchange_kind]] * cross_cost,
+        np.zeros(members),
+        np.zeros(members),
+    )
+    demand = partitions - int(least.sum())
+    if demand < 0:
+        return None
+    graph = SimpleMinCostFlow()
+    graph.add_arcs_with_capacity_and_unit_cost(
+        np.concatenate(tails).astype(np.int32),
+        np.concatenate(heads).astype(np.int32),
+        np.concatenate(capacities).astype(np.int64),
+        np.concatenate(costs).astype(np.int64),
+    )
+    graph.set_nodes_supplies(
+        np.concatenate((np.arange(lots), member_nodes, [sink])).astype(np.int32),
+        np.concatenate((layout.lot_size, -least, [-demand])).astype(np.int64),
+    )
+    status = graph.solve()
+    if status != graph.OPTIMAL:
+        assert status == graph.INFEASIBLE
+        return None
+    flows = np.asarray(graph.flows(np.arange(graph.num_arcs(), dtype=np.int32)), dtype=np.int64)
+    ends = np.cumsum([len(part) for part in tails])
+    return layout, flows[: ends[0]], flows[ends[1] : ends[2]], flows[ends[2] : ends[3]]
+
+
+def _materialise(
+    component: Component, layout: _Layout, kept: IntArray, exchanged: IntArray, received: IntArray
+) -> Int32Array:
+    """Partitions from amounts: the lowest ones owned are kept, the others dealt in circles."""
+    target = np.full(len(component.topic), NO_OWNER, dtype=np.int32)
+    candidates = np.flatnonzero(layout.pair_of != NO_OWNER)
+    candidates = candidates[np.argsort(layout.pair_of[candidates], kind="stable")]
+    staying = candidates[ranks_within(layout.pair[2]) < np.repeat(kept, layout.pair[2])]
+    target[staying] = component.owner[staying]
+
+    free = np.flatnonzero(target == NO_OWNER)
+    free = free[np.argsort(layout.lot_pool[layout.lot[free]], kind="stable")]
+    pools, kinds = layout.pool_kind
+    by_pool = np.lexsort((kinds, pools))
+    taken_by = deal(kinds[by_pool].astype(np.int32), exchanged[by_pool], pools[by_pool])
+    order = np.lexsort((free, taken_by))
+    members = np.argsort(layout.kind, kind="stable").astype(np.int32)
+    target[free[order]] = deal(members, received[members], layout.kind[members])
+    return target

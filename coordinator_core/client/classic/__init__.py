@@ -1,0 +1,1 @@
+"""The consumer's part of the classic group protocol."""

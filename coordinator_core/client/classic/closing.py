@@ -1,0 +1,121 @@
+"""The end of a consumer: commit, give everything up, leave (PROTOCOL 9.11, PITFALLS C-57, C-59)."""
+
+from enum import Enum, auto
+
+from coordinator_core.client.classic.membership import Membership
+from coordinator_core.client.coordinator_finder import CoordinatorFinder
+from coordinator_core.client.core import Core
+from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.client.states import MemberState
+from coordinator_core.client.subscription import partition_map
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.events import Lost, Revoked
+
+CLOSE_TIMEOUT_MS = 30_000
+"""Kafka's default for close()."""
+
+
+_REBALANCING = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+
+class _Stage(Enum):
+    OPEN = auto()
+    COMMITTING = auto()
+    LEAVING = auto()
+    DONE = auto()
+
+
+class Closing:
+    """Takes as long as the commit and the LeaveGroup take, 30 s at most."""
+
+    def __init__(
+        self, core: Core, coordinator: CoordinatorFinder, membership: Membership, offsets: Offsets
+    ) -> None:
+        self._core, self._coordinator = core, coordinator
+        self._membership, self._offsets = membership, offsets
+        self._stage = _Stage.OPEN
+        self._deadline_ms = self._retry_ms = 0
+        self._in_flight = False
+        self._to_commit: dict[TopicPartition, int] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the consumer is closing or closed."""
+        return self._stage is not _Stage.OPEN
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self._stage is _Stage.DONE
+
+    def begin(self, *, now_ms: int) -> None:
+        """Close, unless that has begun."""
+        if self._stage is not _Stage.OPEN:
+            return
+        self._stage, self._deadline_ms = _Stage.COMMITTING, now_ms + CLOSE_TIMEOUT_MS
+        lost = self._core.subscriptions.is_group_managed and self._membership.generation.is_lost
+        if self._core.failure is None and self._core.config.enable_auto_commit and not lost:
+            self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
+        self.go_on(now_ms=now_ms)
+
+    def go_on(self, *, now_ms: int) -> None:
+        """Take the next step, if it can be taken."""
+        if self._stage is _Stage.COMMITTING:
+            self._commit(now_ms=now_ms)
+        elif self._stage is _Stage.LEAVING and now_ms >= self._deadline_ms:
+            self._stage = _Stage.DONE
+
+    def next_deadline_ms(self) -> int | None:
+        """When to go on without an answer."""
+        if self._stage in (_Stage.OPEN, _Stage.DONE):
+            return None
+        waiting = self._in_flight or self._coordinator.node is None or self._stage is _Stage.LEAVING
+        return self._deadline_ms if waiting else min(self._deadline_ms, self._retry_ms)
+
+    def give_up(self) -> None:
+        """Revoked, or lost where the generation is or a rebalance is under way (C-57)."""
+        core, membership = self._core, self._membership
+        owned = sorted(core.subscriptions.partitions) if core.subscriptions.is_group_managed else []
+        if not owned:
+            return
+        client, number, listed = core.config.client_id, membership.generation.number, partition_map(owned)
+        if membership.generation.is_lost or membership.state in _REBALANCING:
+            core.effects.events.append(Lost(client=client, generation=number, partitions=listed))
+            core.callbacks.lost(owned)
+        else:
+            core.effects.events.append(Revoked(client=client, generation=number, partitions=listed))
+            core.callbacks.revoked(owned)
+        core.subscriptions.assign_by_group(())
+
+    def _commit(self, *, now_ms: int) -> None:
+        if self._in_flight:
+            if now_ms >= self._deadline_ms:
+                self._leave(now_ms=now_ms)
+            return
+        if not self._to_commit or now_ms >= self._deadline_ms or self._core.failure is not None:
+            self._leave(now_ms=now_ms)
+            return
+        if self._coordinator.node is None or now_ms < self._retry_ms:
+            self._coordinator.find(now_ms=now_ms)
+            return
+        offsets, self._in_flight = self._to_commit, True
+
+        def done(result: CommitResult, at_ms: int) -> None:
+            self._in_flight = False
+            self._offsets.say(len(offsets), result)
+            if result.retriable:
+                self._retry_ms = at_ms + self._core.config.retry_backoff_ms
+            else:
+                self._to_commit = {}
+                self.go_on(now_ms=at_ms)
+
+        self._offsets.commit(offsets, done, now_ms=now_ms)
+
+    def _leave(self, *, now_ms: int) -> None:
+        self.give_up()
+        managed = self._core.subscriptions.is_group_managed
+        told = managed and self._membership.leave("the consumer is being closed", self._left, now_ms=now_ms)
+        self._stage = _Stage.LEAVING if told else _Stage.DONE
+
+    def _left(self) -> None:
+        self._stage = _Stage.DONE

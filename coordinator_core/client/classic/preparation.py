@@ -1,0 +1,115 @@
+"""What a consumer does before it joins: commit, then give up what it must (PROTOCOL 9.5)."""
+
+from coordinator_core.client.classic.membership import Membership
+from coordinator_core.client.core import Core
+from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.client.outcome import PositionSource
+from coordinator_core.client.subscription import partition_map
+from coordinator_core.model import RebalanceProtocol, TopicPartition
+from coordinator_core.protocol.events import Lost, Revoked
+
+
+class Preparation:
+    """Runs once a rebalance, over as many polls as the commit takes (PITFALLS C-50, C-51)."""
+
+    def __init__(
+        self,
+        core: Core,
+        membership: Membership,
+        offsets: Offsets,
+        protocol: RebalanceProtocol,
+        positions: PositionSource | None,
+    ) -> None:
+        self._core, self._membership, self._offsets = core, membership, offsets
+        self._protocol, self._positions = protocol, positions
+        self._begun = self._in_flight = False
+        self._deadline_ms = self._retry_ms = 0
+        self._to_commit: dict[TopicPartition, int] = {}
+        self._leaving: frozenset[TopicPartition] = frozenset()
+
+    def is_waiting(self, *, now_ms: int) -> bool:
+        """Whether another poll would do nothing yet."""
+        if not self._begun or now_ms >= self._deadline_ms:
+            return False
+        return self._in_flight or now_ms < self._retry_ms
+
+    def next_deadline_ms(self) -> int | None:
+        """When another poll would do something."""
+        if not self._begun:
+            return None
+        return self._deadline_ms if self._in_flight else min(self._deadline_ms, self._retry_ms)
+
+    def is_done(self, *, now_ms: int) -> bool:
+        """Go on preparing; True once everything is given up that must be."""
+        if not self._begun:
+            self._begin(now_ms=now_ms)
+        if self.is_waiting(now_ms=now_ms):
+            return False
+        if self._to_commit and now_ms < self._deadline_ms and not self._membership.generation.is_lost:
+            self._commit(now_ms=now_ms)
+            if self.is_waiting(now_ms=now_ms):
+                return False
+        self._begun = self._in_flight = False
+        self._to_commit = {}
+        self._give_up()
+        return True
+
+    def _begin(self, *, now_ms: int) -> None:
+        """Stop what will be given up, and note down how far it came; a lost generation commits nothing."""
+        self._begun, self._in_flight, self._retry_ms = True, False, now_ms
+        self._to_commit, self._leaving = {}, frozenset()
+        self._deadline_ms = now_ms + self._core.config.max_poll_interval_ms
+        if self._membership.generation.is_lost:
+            return
+        if self._core.config.enable_auto_commit:
+            self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
+        leaving = self._to_give_up()
+        self._leaving = frozenset(leaving)
+        for tp in leaving:
+            self._core.subscriptions.partitions[tp].pending_revocation = True
+        if self._positions is not None and leaving:
+            self._positions.stopped(leaving, now_ms=now_ms)
+
+    def _commit(self, *, now_ms: int) -> None:
+        self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)  # what is kept has gone on since
+        offsets, self._in_flight = self._to_commit, True
+
+        def done(result: CommitResult, at_ms: int) -> None:
+            self._offsets.say(len(offsets), result)
+            if self._to_commit is not offsets:
+                return  # of a preparation that waited for it no longer
+            self._in_flight = False
+            if result.retriable:
+                self._retry_ms = at_ms + self._core.config.retry_backoff_ms
+            else:
+                self._to_commit = {}
+
+        self._offsets.commit(offsets, done, now_ms=now_ms)
+
+    def _to_give_up(self) -> list[TopicPartition]:
+        """Whatever was stopped goes, though it be subscribed to again meanwhile."""
+        subscriptions = self._core.subscriptions
+        if self._protocol is RebalanceProtocol.EAGER:
+            return sorted(subscriptions.partitions)
+        topics = frozenset(subscriptions.topics)
+        return sorted(tp for tp in subscriptions.partitions if tp.topic not in topics or tp in self._leaving)
+
+    def _give_up(self) -> None:
+        """PROTOCOL 9.5: lost with the generation, else revoked."""
+        subscriptions = self._core.subscriptions
+        generation = self._membership.generation
+        client = self._core.config.client_id
+        leaving = sorted(subscriptions.partitions) if generation.is_lost else self._to_give_up()
+        if leaving:
+            listed = partition_map(leaving)
+            if generation.is_lost:
+                event = Lost(client=client, generation=generation.number, partitions=listed)
+                self._core.effects.events.append(event)
+                self._core.callbacks.lost(leaving)
+            else:
+                revoked = Revoked(client=client, generation=generation.number, partitions=listed)
+                self._core.effects.events.append(revoked)
+                self._core.callbacks.revoked(leaving)
+        gone = frozenset(leaving)
+        subscriptions.assign_by_group(tp for tp in list(subscriptions.partitions) if tp not in gone)
+        subscriptions.group_topics = ()

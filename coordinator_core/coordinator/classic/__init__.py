@@ -1,0 +1,1 @@
+"""The coordinator's part of the classic group protocol."""

@@ -1,0 +1,1 @@
+"""Scenarios and groups as documents: parsed, checked, written and generated."""

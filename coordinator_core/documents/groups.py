@@ -1,0 +1,199 @@
+"""One group as a document: topics, members, and what they own (DESIGN, contract: ``assign``)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coordinator_core.assigning.problem import build_problem
+from coordinator_core.documents.replicas import parse_racks, per_partition
+from coordinator_core.errors import InputError
+from coordinator_core.model import (
+    NO_GENERATION,
+    NO_OWNER,
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    Partitions,
+    Subscription,
+    TopicInfo,
+)
+from coordinator_core.reading import checks as doc
+from coordinator_core.reading.checks import inside, wrong
+
+SCENARIO_DURATION = "10m"
+MOST_PARTITIONS = 2**31 - 1
+MOST_PARTITIONS_IN_ALL = 10_000_000
+"""An assignment of so many takes 2 GB; one line must not take the others down with it."""
+_TOPIC_FIELDS = ("partitions", "racks", "weights")
+_MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", "capacity")
+
+
+class GroupDocument(NamedTuple):
+    """What a document describes; ``assignor`` is None where it names none."""
+
+    cluster: Cluster
+    group: GroupSubscription
+    assignor: str | None
+
+
+def parse_group(document: Any, where: str) -> GroupDocument:
+    """A group from a document; fields beside the contract's are left to whoever wrote them.
+
+    Raises InputError that names the place inside the document.
+    """
+    root = f"{where}: "
+    fields = doc.mapping(document, root)
+    expected = "a mapping of topic names, each with partitions"
+    topics = doc.mapping(doc.required(fields, "topics", root, expected), inside(root, "topics"))
+    members = doc.sequence(
+        doc.required(fields, "members", root, "a list of members"), inside(root, "members"), "members"
+    )
+    assignor = fields.get("assignor")
+    if assignor is not None:
+        doc.text(assignor, inside(root, "assignor"), "an assignor's name")
+    at = inside(root, "topics")
+    cluster = Cluster({_name(t, at): _topic(info, inside(at, t)) for t, info in topics.items()})
+    total = sum(topic.partitions for topic in cluster.topics.values())
+    if total > MOST_PARTITIONS_IN_ALL:
+        raise InputError(at, f"{total:,} partitions in all", f"at most {MOST_PARTITIONS_IN_ALL:,}")
+    group: dict[str, Subscription] = {}
+    for i, value in enumerate(members):
+        at = inside(inside(root, "members"), i)
+        member, subscription = _member(value, at)
+        if member in group:
+            raise InputError(inside(at, "id"), f"{member!r} twice", "a different id for each member")
+        group[member] = subscription
+    return GroupDocument(cluster, GroupSubscription(group), assignor)
+
+
+def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> dict[str, list[list[Any]]]:
+    """``{member: [[topic, partition], ...]}``, members and partitions in their orders."""
+    return {m: [[topic, number] for topic, number in assignment[m]] for m in members}
+
+
+def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
+    """A group as a scenario of ten minutes in which the first member leaves after five.
+
+    Weights are records/s, capacities what members handle. Where members own something, those of the newest
+    generation run already and own what they do in truth: a partition that two of them claim is nobody's, nor
+    is one that does not exist or is not subscribed to. Everybody else joins. A member without any of the
+    topics is left out.
+    """
+    topics: dict[str, Any] = {}
+    for topic, info in parsed.cluster.topics.items():
+        topics[topic] = {"partitions": info.partitions}
+        if info.weights is not None:
+            topics[topic]["rates"] = list(info.weights)
+        if info.racks is not None and any(info.racks):
+            topics[topic]["racks"] = [list(racks) for racks in info.racks]
+    owned = _running(parsed)
+    members = [
+        _scenario_member(member, subscription, [t for t in subscription.topics if t in topics], owned)
+        for member, subscription in parsed.group.items()
+    ]
+    members = [member for member in members if member["topics"]]
+    leaves = [{"at": "5m", "leave": members[0]["id"]}] if len(members) > 1 else []
+    return {
+        "name": name[:249],
+        "duration": SCENARIO_DURATION,
+        "topics": topics,
+        "members": members,
+        "events": leaves,
+    }
+
+
+def _running(parsed: GroupDocument) -> dict[str, dict[str, list[int]]]:
+    """What the members of the newest generation own, those included that own nothing; empty for nobody."""
+    said = {m: s for m, s in parsed.group.items() if s.owned or s.generation != NO_GENERATION}
+    if not said:
+        return {}
+    newest = max(s.generation for s in said.values())
+    group = GroupSubscription({m: s for m, s in said.items() if s.generation == newest})
+    problem = build_problem(parsed.cluster, group)
+    owned: dict[str, dict[str, list[int]]] = {member: {} for member in group}
+    held = np.flatnonzero(problem.owner != NO_OWNER).astype(np.int32)
+    for (topic, number), owner in zip(problem.index.partitions(held), problem.owner[held], strict=True):
+        owned[problem.members[owner]].setdefault(topic, []).append(number)
+    return owned if len(held) else {}
+
+
+def _scenario_member(
+    member: str, subscription: Subscription, topics: list[str], owned: Mapping[str, dict[str, list[int]]]
+) -> dict[str, Any]:
+    document: dict[str, Any] = {"id": member, "topics": topics}
+    fields = {
+        "process_rate": subscription.capacity,
+        "rack": subscription.rack,
+        "instance_id": subscription.instance_id,
+        "owned": owned.get(member),
+        "generation": subscription.generation if member in owned and subscription.generation > 0 else None,
+    }
+    return document | {key: value for key, value in fields.items() if value is not None}
+
+
+def _name(topic: str, where: str) -> str:
+    return doc.text(topic, where, "a topic's name")
+
+
+def _topic(value: Any, where: str) -> TopicInfo:
+    fields = doc.mapping(value, where, _TOPIC_FIELDS)
+    count = doc.required(fields, "partitions", where, "the number of partitions")
+    partitions = doc.whole(count, inside(where, "partitions"), low=0, high=MOST_PARTITIONS)
+    return TopicInfo(
+        partitions,
+        None
+        if fields.get("racks") is None
+        else parse_racks(fields["racks"], inside(where, "racks"), partitions),
+        _weights(fields.get("weights"), inside(where, "weights"), partitions),
+    )
+
+
+def _weights(value: Any, where: str, partitions: int) -> tuple[float, ...] | None:
+    if value is None:
+        return None
+    listed = per_partition(value, where, partitions, "weights")
+    return tuple(doc.number(weight, inside(where, i)) for i, weight in enumerate(listed))
+
+
+def _member(value: Any, where: str) -> tuple[str, Subscription]:
+    fields = doc.mapping(value, where, _MEMBER_FIELDS)
+    member = doc.required(fields, "id", where, "the member's id")
+    if not isinstance(member, str) or not member:
+        raise wrong(inside(where, "id"), member, "the member's id, as text")
+    listed = doc.required(fields, "topics", where, "a list of topics")
+    topics = doc.sequence(listed, inside(where, "topics"), "topics")
+    for i, topic in enumerate(topics):
+        _name(topic, inside(inside(where, "topics"), i))
+    capacity = fields.get("capacity")
+    if capacity is not None:
+        capacity = doc.number(capacity, inside(where, "capacity"), positive=True)
+    return member, Subscription(
+        topics=tuple(dict.fromkeys(topics)),
+        owned=_owned(fields.get("owned"), inside(where, "owned")),
+        generation=_generation(fields, where),
+        rack=_optional_text(fields, "rack", where),
+        instance_id=_optional_text(fields, "instance_id", where),
+        capacity=capacity,
+    )
+
+
+def _generation(fields: Mapping[str, Any], where: str) -> int:
+    given = fields.get("generation")
+    if given is None:
+        return NO_GENERATION
+    return doc.whole(given, inside(where, "generation"), low=NO_GENERATION, high=2**31 - 1)
+
+
+def _optional_text(fields: Mapping[str, Any], key: str, where: str) -> str | None:
+    given = fields.get(key)
+    return None if given is None else doc.text(given, inside(where, key))
+
+
+def _owned(value: Any, where: str) -> Partitions:
+    listed = doc.sequence([] if value is None else value, where, "[topic, partition] pairs")
+    for i, pair in enumerate(listed):
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise wrong(inside(where, i), pair, "a pair [topic, partition]")
+        doc.whole(pair[1], inside(inside(where, i), 1), low=0, high=MOST_PARTITIONS)
+    return Partitions.of((topic, number) for topic, number in listed)

@@ -1,0 +1,58 @@
+"""Who is there at the time of an event, as far as the document alone can say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.checks import close_to
+
+
+@dataclass
+class Roster:
+    """Members (running or stopped) and topics (partition counts), kept up to date event by event."""
+
+    topics: dict[str, int]
+    duration_ms: int
+    running: dict[str, bool] = field(default_factory=dict)
+    why_stopped: dict[str, str] = field(default_factory=dict)
+
+    def started(self, member: str, where: str) -> None:
+        """A member joins. Raises InputError when it is there already."""
+        if self.running.get(member):
+            raise InputError(where, repr(member), "a member that is not already in the group")
+        self.running[member] = True
+
+    def stopped(self, member: str, where: str, why: str) -> None:
+        """A member goes. Raises InputError when it never joined or is gone."""
+        self.is_running(member, where)
+        self.running[member] = False
+        self.why_stopped[member] = why
+
+    def restarted(self, member: str, where: str) -> None:
+        """A member comes back. Raises InputError when it never joined."""
+        if member not in self.running:
+            raise InputError(where, f"{member!r}, which never joined", self._some_of(self.running, member))
+        self.running[member] = True
+
+    def is_running(self, member: str, where: str) -> None:
+        """Raises InputError unless the member is in the group at this time."""
+        if member not in self.running:
+            raise InputError(where, f"{member!r}, which never joined", self._some_of(self.running, member))
+        if not self.running[member]:
+            found = f"{member!r}, which is gone ({self.why_stopped[member]})"
+            raise InputError(where, found, self._some_of(self.running, member))
+
+    def _some_of(self, running: Mapping[str, bool], member: str) -> str:
+        there = [name for name, runs in running.items() if runs]
+        if not there:
+            return "a member of the group, which is empty at this time"
+        shown = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
+        return f"a member of the group at this time: {shown}{close_to(member, there)}"
+
+    def topic(self, name: str, where: str) -> int:
+        """The partition count of a topic. Raises InputError when there is none of that name."""
+        if name not in self.topics:
+            listed = list(self.topics)
+            shown = ", ".join(listed[:8]) + (", ..." if len(listed) > 8 else "")
+            raise InputError(where, f"the unknown topic {name!r}", f"one of {shown}{close_to(name, listed)}")
+        return self.topics[name]

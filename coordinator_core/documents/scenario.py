@@ -1,0 +1,414 @@
+"""The scenario: topics, members and what happens to them, as one document (DESIGN, contract: scenario)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from coordinator_core.documents.ownership import (
+    FIRST_GENERATION,
+    OWNERSHIP_FIELDS,
+    Ownership,
+    check_running,
+    parse_ownership,
+)
+from coordinator_core.documents.rates import Rates, read_rates
+from coordinator_core.documents.replicas import Racks, parse_racks
+from coordinator_core.documents.roster import Roster
+from coordinator_core.documents.settings import parse_config
+from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.model import TopicPartition
+from coordinator_core.reading import checks as doc
+from coordinator_core.reading.checks import inside, wrong
+from coordinator_core.reading.durations import format_duration, parse_duration
+from coordinator_core.registry.registry import Registry, default_registry
+
+MOST_PARTITIONS = 200_000
+MOST_MEMBERS = 100_000
+MOST_WAITING = 10**12
+"""Records of one partition: positions are floats, and this many still leave them room for a fraction."""
+
+_FIELDS = (
+    "name",
+    "description",
+    "duration",
+    "seed",
+    "brokers",
+    "topics",
+    "members",
+    "events",
+    "config",
+    "network",
+)
+_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval", "backlog", "racks")
+_IN_INTERVALS = ("rates_csv", "rates_rows")
+_MEMBER_FIELDS = ("id", "count", "topics", "topics_pattern", "process_rate", "instance_id", "rack")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: partitions at the start, what is produced to them, and what waits in each at time 0.
+
+    ``backlog`` is empty where nothing waits, ``racks`` where nobody said where the replicas are.
+    """
+
+    partitions: int
+    rates: Rates
+    backlog: tuple[int, ...] = ()
+    racks: Racks = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A consumer process: exactly one of ``topics`` and ``pattern``; ``process_rate`` None is unlimited.
+
+    ``owned``: what it owns at time 0, sorted, as a member of a group that runs already and is in
+    ``generation``; None where it is to join.
+    """
+
+    id: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    process_rate: float | None = None
+    instance_id: str | None = None
+    rack: str | None = None
+    owned: tuple[TopicPartition, ...] | None = None
+    generation: int = FIRST_GENERATION
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Faults and delays: latency uniform in whole milliseconds, probabilities per message."""
+
+    latency_ms_min: int = 1
+    latency_ms_max: int = 5
+    loss: float = 0.0
+    duplicate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioEvent:
+    """Something that happens at a time: a kind that a plugin contributed, and its arguments."""
+
+    at_ms: int
+    kind: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The unit of work. Everything is checked; times are integer milliseconds; events are in their order.
+
+    Events at equal times happen in the order of the document.
+    """
+
+    name: str
+    duration_ms: int
+    topics: Mapping[str, Topic]
+    members: tuple[Member, ...]
+    events: tuple[ScenarioEvent, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    network: Network = Network()
+    seed: int = 0
+    brokers: int = 3
+    description: str = ""
+
+    @property
+    def running(self) -> tuple[Member, ...]:
+        """The members of the group that runs already at time 0, the leader first; empty where none does."""
+        return tuple(member for member in self.members if member.owned is not None)
+
+    @property
+    def racks(self) -> dict[str, Racks]:
+        """Where the replicas are of the topics of which that is known."""
+        return {name: topic.racks for name, topic in self.topics.items() if any(topic.racks)}
+
+    @property
+    def joining(self) -> tuple[Member, ...]:
+        """The members that join from time 0 on."""
+        return tuple(member for member in self.members if member.owned is None)
+
+
+def parse_scenario(
+    document: Mapping[str, Any],
+    *,
+    where: str,
+    base_dir: Path | None = None,
+    registry: Registry | None = None,
+) -> Scenario:
+    """A scenario from a document. ``where`` names it in errors; CSV paths are relative to ``base_dir``.
+
+    Raises one InputError for the first thing that is wrong.
+    """
+    root = f"{where}: "
+    fields = doc.mapping(document, root, _FIELDS)
+    name = doc.text(doc.required(fields, "name", root, "the scenario's name"), inside(root, "name"))
+    expected = 'a duration such as "10m"'
+    duration = doc.required(fields, "duration", root, expected)
+    duration_ms = parse_duration(duration, inside(root, "duration"), at_least_ms=1)
+    topics = _topics(fields, root, duration_ms, base_dir)
+    roster = Roster({topic: t.partitions for topic, t in topics.items()}, duration_ms)
+    members = _members(fields, root, roster)
+    return Scenario(
+        name=name,
+        duration_ms=duration_ms,
+        topics=topics,
+        members=members,
+        events=_events(fields, root, roster, registry or default_registry()),
+        config=parse_config(fields.get("config"), inside(root, "config")),
+        network=_network(fields.get("network"), inside(root, "network")),
+        seed=doc.whole(fields.get("seed", 0), inside(root, "seed"), low=0, high=2**63 - 1),
+        brokers=doc.whole(fields.get("brokers", 3), inside(root, "brokers"), low=1, high=100),
+        description=_description(fields.get("description"), inside(root, "description")),
+    )
+
+
+def _description(value: Any, where: str) -> str:
+    if value is not None and not isinstance(value, str):
+        raise wrong(where, value, "text")
+    return value or ""
+
+
+def _topics(
+    fields: Mapping[str, Any], root: str, duration_ms: int, base_dir: Path | None
+) -> dict[str, Topic]:
+    where = inside(root, "topics")
+    expected = "a mapping of topic names, each with partitions and rates"
+    topics = doc.mapping(doc.required(fields, "topics", root, expected), where)
+    if not topics:
+        raise wrong(where, topics, "at least one topic")
+    parsed = {}
+    for name, value in topics.items():
+        doc.text(name, where, "a topic's name")
+        parsed[name] = _topic(value, inside(where, name), duration_ms, base_dir)
+    total = sum(t.partitions for t in parsed.values())
+    if total > MOST_PARTITIONS:
+        raise InputError(where, f"{total:,} partitions in all", f"at most {MOST_PARTITIONS:,}")
+    return parsed
+
+
+def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> Topic:
+    fields = doc.mapping(value, where, _TOPIC_FIELDS)
+    count = doc.required(fields, "partitions", where, "the number of partitions")
+    partitions = doc.whole(count, inside(where, "partitions"), low=1, high=MOST_PARTITIONS)
+    rates = _rates(fields, where, partitions, duration_ms, base_dir)
+    backlog = _backlog(fields, inside(where, "backlog"), partitions)
+    if "racks" not in fields:
+        return Topic(partitions, rates, backlog)
+    return Topic(partitions, rates, backlog, parse_racks(fields["racks"], inside(where, "racks"), partitions))
+
+
+def _rates(
+    fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int, base_dir: Path | None
+) -> Rates:
+    said = [key for key in ("rate", "rates", *_IN_INTERVALS) if key in fields]
+    if len(said) > 1:
+        raise InputError(where, " and ".join(said), "one of rate, rates, rates_csv, rates_rows")
+    if "interval" in fields and not set(said) & set(_IN_INTERVALS):
+        expected = "one only together with rates_csv or rates_rows"
+        raise InputError(inside(where, "interval"), "an interval", expected)
+    if said == ["rates"]:
+        return _listed_rates(fields["rates"], inside(where, "rates"), partitions)
+    if said == ["rates_csv"]:
+        return _csv_rates(fields, where, partitions, duration_ms, base_dir)
+    if said == ["rates_rows"]:
+        return _rates_in_rows(fields, where, partitions, duration_ms)
+    return Rates.evenly(doc.number(fields.get("rate", 0), inside(where, "rate")), partitions)
+
+
+def _backlog(fields: Mapping[str, Any], where: str, partitions: int) -> tuple[int, ...]:
+    """A number is that of the whole topic, as a rate is; what does not divide evenly waits in the first."""
+    if "backlog" not in fields:
+        return ()
+    value = fields["backlog"]
+    if isinstance(value, list):
+        if len(value) != partitions:
+            raise wrong(where, value, f"a list of {partitions} numbers of records, one per partition")
+        return tuple(doc.whole(n, inside(where, i), low=0, high=MOST_WAITING) for i, n in enumerate(value))
+    each, more = divmod(doc.whole(value, where, low=0, high=MOST_WAITING), partitions)
+    return tuple(each + (number < more) for number in range(partitions))
+
+
+def _listed_rates(value: Any, where: str, partitions: int) -> Rates:
+    rates = doc.sequence(value, where, "rates, one per partition")
+    if len(rates) != partitions:
+        raise wrong(where, rates, f"a list of {partitions} rates, one per partition")
+    return Rates.constant(tuple(doc.number(rate, inside(where, i)) for i, rate in enumerate(rates)))
+
+
+def _csv_rates(
+    fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int, base_dir: Path | None
+) -> Rates:
+    at = inside(where, "rates_csv")
+    path = (base_dir or Path()) / doc.text(fields["rates_csv"], at, "the path of a CSV file")
+    interval_ms = _interval(fields, where)
+    return read_rates(path, partitions=partitions, interval_ms=interval_ms, until_ms=duration_ms, where=at)
+
+
+def _rates_in_rows(fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int) -> Rates:
+    """What a CSV would say, in the document itself."""
+    at = inside(where, "rates_rows")
+    rows = doc.sequence(fields["rates_rows"], at, "rows, one per interval")
+    if not rows:
+        raise wrong(at, rows, "at least one row")
+    counts = []
+    for i, row in enumerate(rows):
+        listed = doc.sequence(row, inside(at, i), "records, one number per partition")
+        if len(listed) != partitions:
+            raise wrong(inside(at, i), listed, f"a list of {partitions}, one per partition")
+        counts.append(tuple(doc.number(n, inside(inside(at, i), j)) for j, n in enumerate(listed)))
+    return Rates.in_intervals(counts, _interval(fields, where), duration_ms)
+
+
+def _interval(fields: Mapping[str, Any], where: str) -> int:
+    interval = doc.required(fields, "interval", where, "how long a row of the rates lasts, such as 5m")
+    return parse_duration(interval, inside(where, "interval"), at_least_ms=1)
+
+
+def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Member, ...]:
+    where = inside(root, "members")
+    listed = doc.sequence(doc.required(fields, "members", root, "a list of members"), where, "members")
+    members: list[Member] = []
+    places: list[str] = []
+    for i, value in enumerate(listed):
+        at = inside(where, i)
+        for member in parse_members(value, at, roster):
+            roster.started(member.id, inside(at, "id"))
+            members.append(member)
+            places.append(at)
+            if len(members) > MOST_MEMBERS:
+                raise InputError(where, f"more than {MOST_MEMBERS:,} members", "fewer")
+    instances: dict[str, str] = {}
+    for member in members:
+        if member.instance_id is not None and member.instance_id in instances:
+            found = f"instance_id {member.instance_id!r} of {instances[member.instance_id]} and {member.id}"
+            raise InputError(where, found, "a different instance_id for each member")
+        instances[member.instance_id or ""] = member.id
+    check_running(zip(members, places, strict=True))
+    return tuple(members)
+
+
+def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Member]:
+    """The members an entry stands for: one, or ``count`` of them, numbered from 0.
+
+    With a roster they are members of the document: topics are looked up, and they may own something.
+    """
+    known = _MEMBER_FIELDS if roster is None else (*_MEMBER_FIELDS, *OWNERSHIP_FIELDS)
+    fields = doc.mapping(value, where, known)
+    name = doc.text(doc.required(fields, "id", where, "the member's id"), inside(where, "id"))
+    instance = fields.get("instance_id")
+    if instance is not None:
+        doc.text(instance, inside(where, "instance_id"))
+    rack = fields.get("rack")
+    if rack is not None:
+        doc.text(rack, inside(where, "rack"))
+    rate = fields.get("process_rate")
+    if rate is not None:
+        rate = doc.number(rate, inside(where, "process_rate"), positive=True)
+    topics, pattern = parse_subscription(fields, where, roster)
+    count = None
+    if "count" in fields:
+        count = doc.whole(fields["count"], inside(where, "count"), low=1, high=MOST_MEMBERS)
+    owns = Ownership() if roster is None else parse_ownership(fields, where, roster, topics, pattern)
+    if count is None:
+        yield Member(name, topics, pattern, rate, instance, rack, *owns)
+        return
+    for i in range(count):
+        numbered = None if instance is None else f"{instance}-{i}"
+        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack, *owns)
+
+
+def parse_subscription(
+    fields: Mapping[str, Any], where: str, roster: Roster | None
+) -> tuple[tuple[str, ...], str | None]:
+    """The topics, or the pattern, of a member; topics are looked up when there is a roster."""
+    if ("topics" in fields) == ("topics_pattern" in fields):
+        found = (
+            "both topics and topics_pattern" if "topics" in fields else "neither topics nor topics_pattern"
+        )
+        raise InputError(where.removesuffix(": "), found, "one of topics, topics_pattern")
+    if "topics_pattern" in fields:
+        at = inside(where, "topics_pattern")
+        pattern = doc.text(fields["topics_pattern"], at, "a regular expression")
+        try:
+            re.compile(pattern)
+        except re.error as problem:
+            raise InputError(at, f"{pattern!r} ({problem})", "a regular expression") from None
+        return (), pattern
+    at = inside(where, "topics")
+    listed = doc.sequence(fields["topics"], at, "topics")
+    if not listed:
+        raise wrong(at, listed, "at least one topic")
+    for i, topic in enumerate(listed):
+        doc.text(topic, inside(at, i), "a topic's name")
+        if roster is not None:
+            roster.topic(topic, inside(at, i))
+    return tuple(dict.fromkeys(listed)), None
+
+
+def _events(
+    fields: Mapping[str, Any], root: str, roster: Roster, registry: Registry
+) -> tuple[ScenarioEvent, ...]:
+    where = inside(root, "events")
+    listed = doc.sequence([] if fields.get("events") is None else fields["events"], where, "events")
+    parsed = [(_event(value, inside(where, i), roster, registry), i) for i, value in enumerate(listed)]
+    parsed.sort(key=lambda pair: pair[0].at_ms)
+    for event, i in parsed:
+        check = getattr(event.arguments, "check", None)
+        if check is not None:
+            check(roster, inside(where, i), event.at_ms)
+    return tuple(event for event, _ in parsed)
+
+
+def _event(value: Any, where: str, roster: Roster, registry: Registry) -> ScenarioEvent:
+    fields = doc.mapping(value, where)
+    specs = registry.scenario_events()
+    at_ms = parse_duration(
+        doc.required(fields, "at", where, "when the event happens, such as 30s"), inside(where, "at")
+    )
+    if at_ms > roster.duration_ms:
+        expected = f"at most the duration, {format_duration(roster.duration_ms)}"
+        raise wrong(inside(where, "at"), fields["at"], expected)
+    kinds = [key for key in fields if key in specs]
+    if len(kinds) != 1:
+        others = [key for key in fields if key != "at"]
+        if kinds:
+            raise InputError(where, " and ".join(kinds), "one kind of event")
+        if not others:
+            raise InputError(where, "an event without a kind", f"one of {', '.join(sorted(specs))}")
+        known = ", ".join(sorted(specs))
+        found = f"the unknown event {doc.describe(others[0])}"
+        raise InputError(inside(where, others[0]), found, f"one of {known}{doc.close_to(others[0], specs)}")
+    kind = kinds[0]
+    extra = {key: field for key, field in fields.items() if key not in ("at", kind)}
+    try:
+        return ScenarioEvent(at_ms, kind, specs[kind].parse(fields[kind], extra, where))
+    except RebalanceLabError:
+        raise
+    except Exception as problem:
+        raise registry.failed("scenario_events", kind, problem) from problem
+
+
+def _network(value: Any, where: str) -> Network:
+    if value is None:
+        return Network()
+    fields = doc.mapping(value, where, ("latency", "loss", "duplicate"))
+    low, high = _latency(fields.get("latency", [1, 5]), inside(where, "latency"))
+    loss = doc.number(fields.get("loss", 0.0), inside(where, "loss"), below=1.0)
+    duplicate = doc.number(fields.get("duplicate", 0.0), inside(where, "duplicate"), below=1.0)
+    return Network(low, high, loss, duplicate)
+
+
+def _latency(value: Any, where: str) -> tuple[int, int]:
+    """One duration, or the shortest and the longest."""
+    if not isinstance(value, list):
+        only = parse_duration(value, where)
+        return only, only
+    if len(value) != 2:
+        raise wrong(where, value, "one duration, or two: the shortest and the longest")
+    low, high = (parse_duration(v, inside(where, i)) for i, v in enumerate(value))
+    if low > high:
+        found = f"{format_duration(low)} before {format_duration(high)}"
+        raise InputError(where, found, "the shorter duration first")
+    return low, high

@@ -1,0 +1,45 @@
+"""The verbs that scenario events use: what every simulation of a group can do."""
+
+from typing import Protocol
+
+from coordinator_core.documents.scenario import Member
+
+
+class Stage(Protocol):
+    """A simulated group, as a scenario event sees it. Members are named by their id in the document."""
+
+    def changed(self, kind: str, target: str, cause: str = "") -> None:
+        """Record a change from outside in the trace."""
+
+    def start(self, member: Member) -> None:
+        """Start a consumer process."""
+
+    def leave(self, name: str) -> None:
+        """Close a consumer process properly."""
+
+    def crash(self, name: str) -> None:
+        """End a consumer process without a LeaveGroup."""
+
+    def restart(self, name: str) -> None:
+        """Start a consumer process again. A running process is closed first."""
+
+    def pause(self, name: str, for_ms: int) -> None:
+        """Stop the application of a consumer for a while. Its heartbeats continue."""
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Disconnect a consumer from all brokers for a while."""
+
+    def calm(self) -> None:
+        """End all faults: no loss, no duplicates, no pauses and no cuts from now on."""
+
+    def coordinator_failover(self, down_ms: int) -> None:
+        """Stop the group's coordinator. Another broker takes over after ``down_ms``."""
+
+    def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a consumer."""
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Raise the number of partitions of a topic to ``count``."""
+
+    def rolling_restart(self, every_ms: int, down_ms: int) -> None:
+        """Close and start every running consumer, one every ``every_ms``, each away for ``down_ms``."""

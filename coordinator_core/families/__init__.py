@@ -1,0 +1,1 @@
+"""Protocol families: the records that name both sides of a protocol."""

@@ -1,0 +1,1 @@
+"""Checks of documents that people write: places, durations and suggestions."""

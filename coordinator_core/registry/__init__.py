@@ -1,0 +1,1 @@
+"""Plugins: hooks, the registry, strategies, modifiers and providers."""

@@ -1,0 +1,89 @@
+"""The built-in modifiers of strategies. An entry point of the plugin group ``rebalance_lab``."""
+
+from collections.abc import Callable, Iterable
+
+from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative
+from coordinator_core.errors import InputError
+from coordinator_core.reading.durations import parse_duration
+from coordinator_core.registry.hookspecs import MakeAssignor, ModifierSpec, Strategy, hookimpl
+
+NO_PROVIDER = "none"
+DEFAULT_FALLBACK = "sticky"
+
+
+def _static(strategy: Strategy, value: str | None) -> Strategy:
+    if value is not None:
+        raise ValueError("static without a value")
+    return strategy.with_changes(static=True)
+
+
+def _cooperative(strategy: Strategy, value: str | None) -> Strategy:
+    if value is not None:
+        raise ValueError("cooperative without a value")
+    return _wrapped(strategy, lambda inner, make: with_cooperative(inner))  # noqa: ARG005
+
+
+def _budget(strategy: Strategy, value: str | None) -> Strategy:
+    text, _, fallback = (value or "").partition(":")
+    limit = _limit(text)
+    fallback = fallback or DEFAULT_FALLBACK
+
+    def wrap(inner: AnyAssignor, make: MakeAssignor) -> AnyAssignor:
+        return with_budget(inner, limit, make(fallback))
+
+    return _wrapped(strategy, wrap)
+
+
+def _limit(text: str) -> float | Pairs:
+    expected = "budget=500ms, budget=2s:range or budget=10000pairs, with the fallback behind a colon"
+    if text.endswith("pairs"):
+        count = text.removesuffix("pairs")
+        if not count.isdecimal() or not int(count):
+            raise ValueError(expected)
+        return Pairs(int(count))
+    try:
+        milliseconds = parse_duration(text, "")
+    except InputError:
+        raise ValueError(expected) from None
+    if not milliseconds:
+        raise ValueError(expected)
+    return milliseconds / 1_000
+
+
+def _weights(strategy: Strategy, value: str | None) -> Strategy:
+    if not value:
+        raise ValueError(f"weights=PROVIDER, or weights={NO_PROVIDER}")
+    return strategy.with_changes(provider="" if value == NO_PROVIDER else value)
+
+
+def _wrapped(strategy: Strategy, wrap: Callable[[AnyAssignor, MakeAssignor], AnyAssignor]) -> Strategy:
+    return strategy.with_changes(wrappers=(*strategy.wrappers, wrap))
+
+
+@hookimpl
+def modifiers() -> Iterable[ModifierSpec]:
+    """Strategy modifiers of this package."""
+    return [
+        ModifierSpec(
+            "static",
+            _static,
+            "Static membership: every member has a group.instance.id, its name unless it has one (KIP-345).",
+        ),
+        ModifierSpec(
+            "cooperative",
+            _cooperative,
+            "Makes any assignor cooperative: what changes hands waits until its owner has given it up.",
+        ),
+        ModifierSpec(
+            "budget",
+            _budget,
+            "budget=2s:range falls back to range after two seconds, budget=10000pairs above a size; to sticky"
+            " where no name is given.",
+        ),
+        ModifierSpec(
+            "weights",
+            _weights,
+            "weights=PROVIDER informs the assignor; weights=none leaves it to count partitions.",
+        ),
+    ]

@@ -1,0 +1,168 @@
+"""The built-in providers. An entry point of the plugin group ``rebalance_lab``.
+
+``reported-rates``, ``reported-lags`` and ``reported-work``: each member measures what it owns and reports it;
+the leader goes by the reports, and by what it remembers of partitions whose owner is gone. ``scenario-rates``
+and ``scenario-lags``: the host knows all loads by itself, as the simulator does.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from statistics import fmean
+from typing import TypeAlias
+
+import msgspec
+
+from coordinator_core.model import Cluster, GroupSubscription, Partitions, TopicInfo, TopicPartition
+from coordinator_core.registry.hookspecs import ProviderSpec, hookimpl
+from coordinator_core.registry.host import Host, Load
+from coordinator_core.registry.providers.report import Estimate, Report, decode_report, encode_report
+
+Measure: TypeAlias = Callable[[Estimate | Load], float]
+
+
+def by_rate(load: Estimate | Load) -> float:
+    """The weight of a partition is its records/s."""
+    return load.rate
+
+
+def by_lag(load: Estimate | Load) -> float:
+    """The weight of a partition is its lag in records."""
+    return load.lag
+
+
+WORK_SECONDS = 600.0
+"""How far ahead work is counted."""
+
+
+def by_work(load: Estimate | Load) -> float:
+    """The weight of a partition is what there is to handle in the next minutes: its lag, and what comes."""
+    return load.lag + load.rate * WORK_SECONDS
+
+
+def with_weights(cluster: Cluster, weights: Mapping[TopicPartition, float]) -> Cluster:
+    """The cluster with these weights; unknown partitions weigh the mean of their topic, else of all known.
+
+    The cluster as it is where nothing is known.
+    """
+    topics = cluster.topics
+    known = {tp: w for tp, w in weights.items() if tp.partition < cluster.partition_count(tp.topic)}
+    if not known:
+        return cluster
+    of_topic: dict[str, list[float]] = {}
+    for tp, weight in known.items():
+        of_topic.setdefault(tp.topic, []).append(weight)
+    overall = fmean(known.values())
+
+    def weighted(topic: str, info: TopicInfo) -> TopicInfo:
+        usual = fmean(of_topic[topic]) if topic in of_topic else overall
+        listed = tuple(known.get(TopicPartition(topic, n), usual) for n in range(info.partitions))
+        return msgspec.structs.replace(info, weights=listed)
+
+    return Cluster({topic: weighted(topic, info) for topic, info in topics.items()})
+
+
+def with_capacities(group: GroupSubscription, capacities: Mapping[str, float]) -> GroupSubscription:
+    """The group with these capacities; where not all are known there are none."""
+    if not group or any(m not in capacities for m in group):
+        return group
+    return GroupSubscription(
+        {m: msgspec.structs.replace(s, capacity=capacities[m]) for m, s in group.items()}
+    )
+
+
+class Reported:
+    """By what the members report. A partition's rate is the mean since its member got it, old hours fading.
+
+    A report is made once between two assignments, so that a JoinGroup that is sent again says the same.
+    """
+
+    def __init__(self, host: Host, measure: Measure) -> None:
+        self._host, self._measure = host, measure
+        self._since_ms: dict[TopicPartition, tuple[int, float]] = {}
+        self._own: dict[TopicPartition, Estimate] = {}
+        self._report: bytes | None = None
+        self._remembered: dict[TopicPartition, tuple[int, Estimate]] = {}
+
+    def assigned(self, partitions: Partitions) -> None:
+        """Measure what is new; what is kept is measured on."""
+        now_ms, seen = self._host.now_ms(), self._host.seen(partitions)
+        self._own = {tp: e for tp, e in self._own.items() if tp in partitions}
+        self._since_ms = {tp: self._since_ms.get(tp, (now_ms, each.end_offset)) for tp, each in seen.items()}
+        self._report = None
+
+    def report(self) -> bytes:
+        """The estimates of what the member got last."""
+        if self._report is None:
+            self._take_measures()
+            self._report = encode_report(Report(self._host.capacity(), self._own))
+        return self._report
+
+    def _take_measures(self) -> None:
+        now_ms = self._host.now_ms()
+        for tp, each in self._host.seen(self._since_ms).items():
+            since_ms, from_offset = self._since_ms[tp]
+            seconds = (now_ms - since_ms) / 1_000
+            if seconds > 0:
+                before = self._own.get(tp, Estimate(0.0, 0.0, 0.0))
+                rate = max(0.0, each.end_offset - from_offset) / seconds
+                self._own[tp] = before.with_measured(seconds, rate, each.lag)
+                self._since_ms[tp] = now_ms, each.end_offset
+
+    def inform(
+        self, cluster: Cluster, group: GroupSubscription, reports: Mapping[str, bytes]
+    ) -> tuple[Cluster, GroupSubscription]:
+        """By the reports; the rate of a partition that was known for longer is the one reported before."""
+        now_ms = self._host.now_ms()
+        known = {tp: e.aged((now_ms - at_ms) / 1_000) for tp, (at_ms, e) in self._remembered.items()}
+        capacities: dict[str, float] = {}
+        for member in group:
+            report = decode_report(reports[member]) if member in reports else None
+            if report is None:
+                continue
+            if report.capacity is not None:
+                capacities[member] = report.capacity
+            for tp, estimate in report.estimates.items():
+                before = known.get(tp, estimate)
+                newer = estimate.seconds >= before.seconds
+                known[tp] = estimate if newer else before._replace(lag=estimate.lag)
+        self._remembered = {tp: (now_ms, estimate) for tp, estimate in known.items()}
+        weights = {tp: self._measure(estimate) for tp, estimate in known.items()}
+        return with_weights(cluster, weights), with_capacities(group, capacities)
+
+
+class Known:
+    """By what the host knows of all partitions at the moment."""
+
+    def __init__(self, host: Host, measure: Measure) -> None:
+        self._host, self._measure = host, measure
+
+    def assigned(self, partitions: Partitions) -> None:
+        """Nothing to do."""
+
+    def report(self) -> bytes:
+        """The member's capacity alone."""
+        return encode_report(Report(self._host.capacity(), {}))
+
+    def inform(
+        self, cluster: Cluster, group: GroupSubscription, reports: Mapping[str, bytes]
+    ) -> tuple[Cluster, GroupSubscription]:
+        """Loads from the host, capacities from the members."""
+        decoded = {m: decode_report(r) for m, r in reports.items()}
+        capacities = {m: r.capacity for m, r in decoded.items() if r is not None and r.capacity is not None}
+        weights = {tp: self._measure(load) for tp, load in self._host.loads().items()}
+        return with_weights(cluster, weights), with_capacities(group, capacities)
+
+
+@hookimpl
+def providers() -> Iterable[ProviderSpec]:
+    """Providers of this package."""
+    return [
+        ProviderSpec("reported-rates", lambda host: Reported(host, by_rate), "Records/s, as members report."),
+        ProviderSpec("reported-lags", lambda host: Reported(host, by_lag), "Lags, as members report."),
+        ProviderSpec(
+            "reported-work",
+            lambda host: Reported(host, by_work),
+            "Lag and what comes in ten minutes, as members report.",
+        ),
+        ProviderSpec("scenario-rates", lambda host: Known(host, by_rate), "Records/s, as the host knows."),
+        ProviderSpec("scenario-lags", lambda host: Known(host, by_lag), "Lags, as the host knows."),
+    ]

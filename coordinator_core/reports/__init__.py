@@ -1,0 +1,1 @@
+"""Comparisons and pictures as text, JSON, CSV, HTML and SVG."""

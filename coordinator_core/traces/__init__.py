@@ -1,0 +1,1 @@
+"""Traces of runs, and what is computed from them by one fold."""

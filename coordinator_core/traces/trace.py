@@ -1,0 +1,72 @@
+"""The trace: everything that happened in a run, in order; JSON Lines when written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from coordinator_core.errors import InputError
+from coordinator_core.protocol.events import RunEnded, RunStarted, TraceEvent
+
+_DECODER = msgspec.json.Decoder(TraceEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Events with their times. The first is a RunStarted, the last a RunEnded; both are checked."""
+
+    events: tuple[TraceEvent, ...]
+
+    def __post_init__(self) -> None:
+        if not self.events or not isinstance(self.events[0].event, RunStarted):
+            raise InputError("trace", "no RunStarted at the beginning", "a whole trace")
+        if not isinstance(self.events[-1].event, RunEnded):
+            raise InputError("trace", "no RunEnded at the end", "a whole trace")
+
+    @property
+    def started(self) -> RunStarted:
+        """What was run: scenario, strategy, seed, duration, topics."""
+        first = self.events[0].event
+        assert isinstance(first, RunStarted)
+        return first
+
+    @property
+    def ended(self) -> RunEnded:
+        """How it ended: the group's state and generation, and the requests by API."""
+        last = self.events[-1].event
+        assert isinstance(last, RunEnded)
+        return last
+
+    @property
+    def scenario(self) -> str:
+        """The scenario's name."""
+        return self.started.scenario
+
+    @property
+    def strategy(self) -> str:
+        """The strategy's name as written."""
+        return self.started.strategy
+
+    def encode(self) -> bytes:
+        """JSON Lines, one event a line; equal traces give equal bytes."""
+        return msgspec.json.Encoder().encode_lines(self.events)
+
+
+def read_trace(path: Path) -> Trace:
+    """A trace from a file. Raises InputError that names the file and the line."""
+    try:
+        with path.open("rb") as file:
+            return Trace(tuple(_decoded(file, str(path))))
+    except OSError as problem:
+        found = f"a file that cannot be read ({problem.strerror})"
+        raise InputError(str(path), found, "a trace in JSON Lines") from None
+
+
+def _decoded(file: BinaryIO, where: str) -> Iterator[TraceEvent]:
+    for line, data in enumerate(file, start=1):
+        try:
+            yield _DECODER.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            raise InputError(f"{where}: line {line}", str(problem), "an event of a trace") from None

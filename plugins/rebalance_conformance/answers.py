@@ -1,0 +1,208 @@
+"""What an assignor gave to whom, as it said it, and what is wrong with that.
+
+Nothing is validated on the way in: every kind of fault is looked for by itself, so that each has a name.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from coordinator_core.assigning.assignor import ArrayAssignor, Assignor
+from coordinator_core.assigning.problem import build_problem
+from coordinator_core.errors import AssignmentError
+from coordinator_core.model import NO_OWNER, GroupAssignment, TopicPartition
+from rebalance_conformance.cases import Case, claims, subscribed, valid_owner
+
+Given: TypeAlias = Mapping[str, list[TopicPartition]]
+
+MOST_TOLD = 3
+
+
+class NoAnswerError(Exception):
+    """The assignor raised, or returned what is no assignment at all."""
+
+
+class RaisedError(NoAnswerError):
+    """It raised."""
+
+
+def answer(assignor: Assignor | ArrayAssignor, case: Case) -> Given:
+    """What every member is given, in the order of its list. Raises NoAnswerError."""
+    try:
+        return _read(_result(assignor, case), case)
+    except NoAnswerError:
+        raise
+    except AssignmentError as wrong:  # of an assignor inside this one
+        raise RaisedError("; ".join(wrong.violations)) from wrong
+    except (Exception, SystemExit) as wrong:
+        raise RaisedError(f"raised {type(wrong).__name__}: {wrong}") from wrong
+
+
+def as_sets(given: Given) -> dict[str, frozenset[TopicPartition]]:
+    """Without order, and without the members that get nothing."""
+    return {member: frozenset(got) for member, got in given.items() if got}
+
+
+def difference(first: Given, second: Given) -> str:
+    """The first partition that two answers give to different members; empty where there is none."""
+    owners = [_owners(given) for given in (first, second)]
+    for tp in sorted(set(owners[0]) | set(owners[1])):
+        here, there = owners[0].get(tp), owners[1].get(tp)
+        if here != there:
+            return f"{named(tp)} {_went(here)} and then {_went(there)}"
+    return ""
+
+
+def named(tp: TopicPartition) -> str:
+    """``orders-0``."""
+    return f"{tp.topic}-{tp.partition}"
+
+
+def fault_in(case: Case, given: Given, *, cooperative: bool) -> str:
+    """Any fault of an answer; empty for a valid one."""
+    return (
+        unknown_members(case, given)
+        or unknown_partitions(case, given)
+        or non_subscribers(case, given)
+        or given_twice(case, given)
+        or left_out(case, given, cooperative=cooperative)
+    )
+
+
+def given_twice(_: Case, given: Given) -> str:
+    """Partitions that are given more than once."""
+    holders: dict[TopicPartition, list[str]] = {}
+    for member, got in given.items():
+        for tp in got:
+            holders.setdefault(tp, []).append(member)
+    twice = {tp: members for tp, members in holders.items() if len(members) > 1}
+    return _told(f"{named(tp)} went to {' and to '.join(map(repr, m))}" for tp, m in twice.items())
+
+
+def unknown_members(case: Case, given: Given) -> str:
+    """Members that are not in the group; a name that is given nothing is a fault too."""
+    return _told(f"{member!r} is no member of the group" for member in given if member not in case.group)
+
+
+def unknown_partitions(case: Case, given: Given) -> str:
+    """Partitions that there are not."""
+    return _told(
+        f"{named(tp)}, which {member!r} was given, does not exist"
+        for member, got in given.items()
+        for tp in got
+        if not _exists(case, tp)
+    )
+
+
+def non_subscribers(case: Case, given: Given) -> str:
+    """Partitions whose topic their new owner does not want."""
+    return _told(
+        f"{named(tp)} went to {member!r}, which does not subscribe to it"
+        for member, got in given.items()
+        if member in case.group
+        for tp in got
+        if _exists(case, tp) and tp.topic not in case.group[member].topics
+    )
+
+
+def left_out(case: Case, given: Given, *, cooperative: bool) -> str:
+    """Partitions that nobody got, though somebody subscribes to their topic.
+
+    A cooperative assignor may leave out what one member claims and another may be meant to get.
+    """
+    got = {tp for partitions in given.values() for tp in partitions}
+    claimed = claims(case) if cooperative else {}
+    missing = [tp for tp in subscribed(case) if tp not in got]
+    return _told(
+        f"nobody got {named(tp)}" + (", which no other member has to give up" if cooperative else "")
+        for tp in missing
+        if not _may_be_held_back(case, tp, claimed.get(tp, {}))
+    )
+
+
+def taken_too_early(case: Case, given: Given) -> str:
+    """Partitions that go to one member while another still claims them, and not to the valid owner."""
+    claimed = claims(case)
+    return _told(
+        f"{named(tp)} went to {member!r} while {others[0]!r} still owns it"
+        for member, got in given.items()
+        for tp in got
+        if (others := [m for m in claimed.get(tp, {}) if m != member])
+        and valid_owner(case, tp, claimed[tp]) != member
+    )
+
+
+def _may_be_held_back(case: Case, tp: TopicPartition, claimants: Mapping[str, int]) -> bool:
+    able = [m for m, subscription in case.group.items() if tp.topic in subscription.topics]
+    return any(claimant != member for claimant in claimants for member in able)
+
+
+def _exists(case: Case, tp: TopicPartition) -> bool:
+    return 0 <= tp.partition < case.cluster.partition_count(tp.topic)
+
+
+def _owners(given: Given) -> dict[TopicPartition, str]:
+    return {tp: member for member, got in given.items() for tp in got}
+
+
+def _went(member: str | None) -> str:
+    return "was left out" if member is None else f"went to {member!r}"
+
+
+def _told(faults: Iterable[str]) -> str:
+    """The first few, in one line."""
+    listed = list(faults)
+    more = [f"and {len(listed) - MOST_TOLD:,} more"] if len(listed) > MOST_TOLD else []
+    return "; ".join(listed[:MOST_TOLD] + more)
+
+
+def _result(assignor: Assignor | ArrayAssignor, case: Case) -> Any:
+    if not hasattr(assignor, "solve"):
+        return assignor.assign(case.cluster, case.group)
+    prepare = getattr(assignor, "prepare", None)
+    group = case.group if prepare is None else prepare(case.group)
+    return assignor.solve(build_problem(case.cluster, group))
+
+
+def _read(result: Any, case: Case) -> Given:
+    if not isinstance(result, Mapping):
+        raise NoAnswerError(f"returned {_article(result)}, not a mapping of members to partitions")
+    if isinstance(result, GroupAssignment):
+        _check_owners(result, case)
+    return {member: [_pair(each, member) for each in _listed(got, member)] for member, got in result.items()}
+
+
+def _check_owners(result: GroupAssignment, case: Case) -> None:
+    """An owner array that does not fit is no mapping, and would be read as something else."""
+    index, members = case.cluster.index, case.group.sorted_members()
+    owner = result.owner_array(index, members)
+    if owner is None:
+        return
+    if owner.shape != (index.size,) or owner.dtype.kind != "i":
+        raise NoAnswerError(
+            f"returned an owner array {owner.dtype}{list(owner.shape)}, not int32[{index.size}]"
+        )
+    strange = owner[(owner < NO_OWNER) | (owner >= len(members))]
+    if len(strange):
+        raise NoAnswerError(
+            f"returned member number {strange[0]} in its owner array, of {len(members)} members"
+        )
+
+
+def _listed(got: Any, member: Any) -> list[Any]:
+    if not isinstance(got, Iterable) or isinstance(got, (str, bytes)):
+        raise NoAnswerError(f"gave {member!r} {_article(got)}, not a list of (topic, partition) pairs")
+    return list(got)
+
+
+def _pair(each: Any, member: Any) -> TopicPartition:
+    if isinstance(each, tuple | list) and len(each) == 2:
+        topic, number = each
+        if isinstance(topic, str) and isinstance(number, int | np.integer) and not isinstance(number, bool):
+            return TopicPartition(topic, int(number))
+    raise NoAnswerError(f"gave {member!r} {each!r}, not a (topic, partition) pair")
+
+
+def _article(thing: Any) -> str:
+    return "nothing (None)" if thing is None else f"a {type(thing).__name__}"

@@ -1,0 +1,156 @@
+"""``rebalance-lab check``: hold an assignor to the conformance suite."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from coordinator_core.cli.output import ExitStatus, complain, stdout
+from coordinator_core.errors import InputError
+from rebalance_conformance.results import (
+    DEFAULT_EXAMPLES,
+    GROUP_FOLLOWS,
+    SUITE_VERSION,
+    Outcome,
+    Report,
+    Result,
+)
+
+DEFAULT_SECONDS = 30.0
+
+_SIGNS = {
+    Outcome.PASSED: ("✓", "green"),
+    Outcome.FAILED: ("✗", "bold red"),
+    Outcome.EXPECTED: ("x", "yellow"),
+    Outcome.NOT_APPLICABLE: ("-", "dim"),
+    Outcome.NOT_RUN: ("?", "yellow"),
+}
+
+
+class Format(StrEnum):
+    """How to print it."""
+
+    text = "text"
+    json = "json"
+
+
+def check(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="An installed assignor, file.py:Name, module:Name, or a strategy such as range+cooperative.",
+        ),
+    ],
+    examples: Annotated[
+        int, typer.Option("--examples", "-n", min=1, help="Groups to try for each check.")
+    ] = DEFAULT_EXAMPLES,
+    output: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.text,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.1, help="A check that takes longer has failed.")
+    ] = DEFAULT_SECONDS,
+    expect: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CHECK=REASON", help="A check that is expected to fail. Give it several times."),
+    ] = None,
+) -> None:
+    """Hold an assignor to the conformance suite: groups of every kind, and what must be true of the answers.
+
+    For each check that fails the smallest group it fails on is printed as a line for `rebalance-lab assign`.
+    Exit status 0: all passed; 1: some failed.
+    """
+    # these bring in Hypothesis, which the other commands do without
+    from rebalance_conformance.checks import CHECKS
+    from rebalance_conformance.subject import subject_of
+    from rebalance_conformance.suite import checks_named
+    from rebalance_conformance.watched import results_in_time
+
+    expected = _expected(expect or [])
+    checks_named(expected)
+    with redirect_stdout(sys.stderr):  # what the author's module prints is no result
+        subject = subject_of(name)
+    results = results_in_time(subject, CHECKS, expected, examples=examples, seconds=timeout)
+    if output is Format.json:
+        report = Report(subject.name, tuple(results))
+        document = as_document(report, examples)
+        stdout().out(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    else:
+        console = stdout()
+        console.print(Text.assemble((name, "bold"), f", suite {SUITE_VERSION}, {examples} groups a check"))
+        width = max(len(each.name) for each in CHECKS)
+        report = Report(subject.name, tuple(_shown(results, width, console)))
+        _print_failures(report, stdout())
+    if not report.passed:
+        count = len(report.failures)
+        complain(f"{name} fails {count} of {len(report.results)} checks")
+        raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def as_document(report: Report, examples: int) -> dict[str, Any]:
+    """The report as plain values; a group is the document that ``rebalance-lab assign`` takes."""
+    return {
+        "assignor": report.assignor,
+        "suite_version": report.suite_version,
+        "examples": examples,
+        "passed": report.passed,
+        "checks": [
+            {
+                "check": each.check,
+                "demands": each.doc,
+                "outcome": each.outcome,
+                "reason": each.reason or None,
+                "group": msgspec.json.decode(each.line) if each.line else None,
+            }
+            for each in report.results
+        ],
+    }
+
+
+def _expected(listed: Sequence[str]) -> dict[str, str]:
+    expected = {}
+    for text in listed:
+        name, _, reason = text.partition("=")
+        if not reason.strip():
+            raise InputError(
+                "--expect", repr(text), "CHECK=REASON, such as impure='it reads the lag from a file'"
+            )
+        expected[name] = reason
+    return expected
+
+
+def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[Result]:
+    """The results, each printed as it comes."""
+    for each in results:
+        sign, style = _SIGNS[each.outcome]
+        row = Table.grid(padding=(0, 2, 0, 0))
+        row.add_column(no_wrap=True)
+        row.add_column(no_wrap=True, min_width=width)
+        row.add_column(overflow="fold")
+        beside = (
+            each.doc if each.outcome in (Outcome.PASSED, Outcome.FAILED) else f"{each.outcome}: {each.reason}"
+        )
+        row.add_row(Text(sign, style), Text(each.check), Text(beside, "dim"))
+        console.print(row)
+        yield each
+
+
+def _print_failures(report: Report, console: Console) -> None:
+    """Each fault once, with all the checks that found it and the shortest line."""
+    together: dict[str, list[Result]] = {}
+    for each in report.failures:
+        together.setdefault(each.reason, []).append(each)
+    for reason, results in together.items():
+        names = ", ".join(each.check for each in results)
+        console.print()
+        console.print(Text.assemble((names, "bold red"), f": {reason}"))
+        lines = [each.line for each in results if each.line]
+        if lines:
+            console.print(Text(GROUP_FOLLOWS, "dim"))
+            console.out(min(lines, key=len))

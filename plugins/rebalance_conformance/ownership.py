@@ -1,0 +1,90 @@
+"""Checks that assignors are held to by what they declare: sticky, balanced."""
+
+import msgspec
+from hypothesis import strategies as st
+
+from coordinator_core.assigning.assignor import subscription_user_data, tell_assignment
+from coordinator_core.model import GroupSubscription, Partitions, Subscription
+from rebalance_conformance.answers import Given, as_sets, difference, named
+from rebalance_conformance.cases import Case, with_members
+from rebalance_conformance.groups import NEWEST_GENERATION, ordinary_groups
+from rebalance_conformance.search import Bench, FaultError
+
+
+def not_sticky(bench: Bench) -> None:
+    """Fails where a group that does not change is not given the same again (C-62)."""
+
+    def examine(case: Case) -> None:
+        settled, first = _settled(bench, case)
+        second = bench.given(settled)
+        if as_sets(first) != as_sets(second):
+            raise FaultError(f"nothing changed, and still {difference(first, second)}", settled)
+
+    bench.try_all(ordinary_groups(), examine)
+
+
+def moves_too_much_on_leave(bench: Bench) -> None:
+    """Fails where a leave takes something from a member that stays, all subscribing alike (C-67)."""
+
+    def examine(drawn: tuple[Case, int]) -> None:
+        case, number = drawn
+        settled, _ = _settled(bench, case)
+        leaver = list(case.group)[number % len(case.group)]
+        after = with_members(settled, [m for m in settled.group if m != leaver])
+        given = bench.given(after)
+        for member, subscription in after.group.items():
+            lost = sorted(subscription.owned - frozenset(given.get(member, ())))
+            if lost:
+                raise FaultError(
+                    f"{leaver!r} left, and {member!r}, which stays, lost {named(lost[0])}", after
+                )
+
+    groups = ordinary_groups(alike=True, plain=True, least_members=2)
+    bench.try_all(st.tuples(groups, st.integers(0, 9)), examine)
+
+
+def unbalanced(bench: Bench) -> None:
+    """Fails where members that subscribe alike differ by more than one partition."""
+
+    def examine(case: Case) -> None:
+        settled, given = _settled(bench, case)
+        loads = {member: len(given.get(member, ())) for member in case.group}
+        most, least = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
+        if loads[most] - loads[least] > 1:
+            shown = settled if bench.subject.cooperative else case
+            raise FaultError(f"{most!r} got {loads[most]} partitions and {least!r} got {loads[least]}", shown)
+
+    bench.try_all(ordinary_groups(alike=True, plain=True), examine)
+
+
+def _settled(bench: Bench, case: Case) -> tuple[Case, Given]:
+    """The group as it joins after it was assigned, and what it was given before that.
+
+    A cooperative group takes a second round, in which it is given what the first one held back.
+    """
+    given = bench.given(case)
+    after = _rejoined(bench, case, given, NEWEST_GENERATION + 1)
+    if not bench.subject.cooperative:
+        return after, given
+    given = bench.given(after)
+    return _rejoined(bench, after, given, NEWEST_GENERATION + 2), given
+
+
+def _rejoined(bench: Bench, case: Case, given: Given, generation: int) -> Case:
+    members = {}
+    for member, subscription in case.group.items():
+        members[member] = _owning(bench, subscription, Partitions.of(given.get(member, ())), generation)
+    return Case(case.cluster, GroupSubscription(members))
+
+
+def _owning(bench: Bench, subscription: Subscription, owned: Partitions, generation: int) -> Subscription:
+    """Ownership where cooperative members put it, and in user data, where eager ones do."""
+    assignor = bench.subject.make()
+    try:
+        tell_assignment(assignor, owned, generation)
+        data = subscription_user_data(assignor, subscription.topics)
+    except Exception as wrong:
+        raise FaultError(
+            f"on_assignment or subscription_user_data raised {type(wrong).__name__}: {wrong}"
+        ) from wrong
+    return msgspec.structs.replace(subscription, owned=owned, generation=generation, user_data=data)

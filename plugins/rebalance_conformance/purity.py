@@ -1,0 +1,145 @@
+"""The check that an assignor touches nothing outside the group it is given (C-71).
+
+While it assigns, clocks, random numbers, sockets, files and processes refuse, and note who asked. Names that
+its modules imported from there (``from time import time``) refuse too.
+"""
+
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from inspect import isfunction, ismethod
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from rebalance_conformance.answers import NoAnswerError, answer
+from rebalance_conformance.cases import Case, copy_of
+from rebalance_conformance.groups import ordinary_groups
+from rebalance_conformance.search import Bench, FaultError
+
+CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
+CHANCE = (
+    *("betavariate", "choice", "choices", "expovariate", "gauss", "getrandbits", "normalvariate"),
+    *("randbytes", "randint", "random", "randrange", "sample", "seed", "shuffle", "triangular", "uniform"),
+)
+NUMPY_CHANCE = (
+    "choice",
+    "normal",
+    "permutation",
+    "rand",
+    "randint",
+    "randn",
+    "random",
+    "seed",
+    "shuffle",
+    "uniform",
+)
+
+
+class TouchedError(Exception):
+    """What the assignor gets in place of an answer from outside."""
+
+
+def impure(bench: Bench) -> None:
+    """Fails where anything outside is touched, even if the assignor bears the refusal."""
+
+    def examine(case: Case) -> None:
+        bench.given(case)  # whatever is imported late is imported now
+        assignor, lent = bench.subject.make(), copy_of(case)
+        with _refusing(_modules_of(assignor)) as touched:
+            try:
+                answer(assignor, lent)
+            except NoAnswerError as wrong:
+                if not touched:
+                    raise FaultError(str(wrong), case) from wrong
+        if touched:
+            raise FaultError(f"it used {touched[0]} while assigning", case)
+
+    bench.try_all(ordinary_groups(), examine)
+
+
+def _forbidden() -> Iterator[tuple[Any, str, str]]:
+    """Where each is, under which name, and how to call it."""
+    for clock in CLOCKS:
+        yield time, clock, f"time.{clock}"
+        yield time, f"{clock}_ns", f"time.{clock}_ns"
+    yield time, "sleep", "time.sleep"
+    for name in CHANCE:
+        yield random, name, f"random.{name}"
+    yield random.SystemRandom, "random", "random.SystemRandom"
+    yield random.SystemRandom, "getrandbits", "random.SystemRandom"
+    for name in NUMPY_CHANCE:
+        yield np.random, name, f"numpy.random.{name}"
+    yield os, "urandom", "os.urandom"
+    yield socket.socket, "__init__", "socket.socket"
+    yield socket, "getaddrinfo", "socket.getaddrinfo"
+    yield subprocess.Popen, "__init__", "subprocess.Popen"
+    yield sys.modules["builtins"], "open", "open"
+
+
+@contextmanager
+def _refusing(modules: list[ModuleType]) -> Iterator[list[str]]:
+    """Everything forbidden refuses to the thread that is here now; what was asked for is listed."""
+    touched: list[str] = []
+    with ExitStack() as patched:
+        for place, name, called in list(_forbidden()):
+            original = getattr(place, name)
+            stand_in = _stand_in(original, called, touched)
+            for module in modules:
+                for alias in [a for a, value in vars(module).items() if value is original]:
+                    patched.enter_context(patch.object(module, alias, stand_in))
+            patched.enter_context(patch.object(place, name, stand_in))
+        seedless = _seedless(np.random.default_rng, touched)
+        patched.enter_context(patch.object(np.random, "default_rng", seedless))
+        yield touched
+
+
+def _stand_in(original: Callable[..., Any], called: str, touched: list[str]) -> Callable[..., Any]:
+    asking = threading.get_ident()
+
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if threading.get_ident() != asking or caller.partition(".")[0] == "logging":
+            return original(*args, **kwargs)  # others' threads, and the time in a line of a log
+        touched.append(called)
+        raise TouchedError(f"{called} is out of reach while assigning")
+
+    return stand_in
+
+
+def _seedless(original: Callable[..., Any], touched: list[str]) -> Callable[..., Any]:
+    """Random numbers from a seed are no chance."""
+
+    def default_rng(seed: Any = None) -> Any:
+        if seed is not None:
+            return original(seed)
+        touched.append("numpy.random.default_rng without a seed")
+        raise TouchedError("numpy.random.default_rng needs a seed")
+
+    return default_rng
+
+
+def _modules_of(assignor: Any) -> list[ModuleType]:
+    """The modules of the author's package: where the class, a function, and what it wraps come from."""
+    own = {_package(name) for name in _module_names(assignor, depth=3)} - {"coordinator_core", ""}
+    return [module for name, module in sorted(sys.modules.items()) if _package(name) in own]
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _module_names(thing: Any, depth: int) -> Iterator[str]:
+    yield thing.__module__ if isfunction(thing) or ismethod(thing) else type(thing).__module__
+    if depth:
+        for inner in getattr(thing, "__dict__", {}).values():
+            if isfunction(inner) or hasattr(inner, "assign") or hasattr(inner, "solve"):
+                yield from _module_names(inner, depth - 1)

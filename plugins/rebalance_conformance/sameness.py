@@ -1,0 +1,102 @@
+"""Checks that the answer depends on the group and on nothing else."""
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+
+from rebalance_conformance.answers import Given, as_sets, difference
+from rebalance_conformance.cases import Case, copy_of, reordered, with_members
+from rebalance_conformance.groups import ordinary_groups
+from rebalance_conformance.lines import group_line
+from rebalance_conformance.remote import CannotRemakeError, elsewhere
+from rebalance_conformance.search import Bench, FaultError, NotRunError
+
+HASH_SEEDS = (1, 2, 3)
+
+ORDERS: tuple[tuple[str, Callable[[Sequence[str]], Sequence[str]]], ...] = (
+    ("reversed", lambda items: items[::-1]),
+    ("with the first one last", lambda items: [*items[1:], *items[:1]]),
+)
+
+
+def depends_on_order(bench: Bench) -> None:
+    """Fails where members and topics in another order get something else; the order of a list may differ."""
+
+    def examine(case: Case) -> None:
+        first = bench.given(case)
+        for how, order in ORDERS:
+            _same(first, bench.given(reordered(case, order)), case, f"its members and topics {how}")
+
+    bench.try_all(ordinary_groups(), examine)
+
+
+def depends_on_hash_seed(bench: Bench) -> None:
+    """Fails where processes that hash differently answer differently."""
+
+    try:
+        with elsewhere(bench.subject.make, HASH_SEEDS) as processes:
+
+            def examine(case: Case) -> None:
+                bench.listener.trying(case)
+                line = group_line(case.cluster, case.group)
+                for process in processes:
+                    process.ask(line)
+                first, *others = (process.hear(case) for process in processes)
+                for seed, other in zip(HASH_SEEDS[1:], others, strict=True):
+                    _same(first, other, case, f"PYTHONHASHSEED={seed} in place of {HASH_SEEDS[0]}")
+
+            bench.try_all(ordinary_groups(), examine)
+    except CannotRemakeError as problem:
+        raise NotRunError(f"it cannot be made again in another process: {problem}") from problem
+
+
+def not_deterministic(bench: Bench) -> None:
+    """Fails where two fresh objects answer the same group differently."""
+
+    def examine(case: Case) -> None:
+        first = bench.given(case)
+        for _ in range(3):
+            _same(first, bench.given(case), case, "another fresh object")
+
+    bench.try_all(ordinary_groups(), examine)
+
+
+def remembers_groups(bench: Bench) -> None:
+    """Fails where an object answers differently after it has assigned something."""
+
+    def examine(case: Case) -> None:
+        assignor = bench.subject.make()
+        first = bench.given(case, assignor)
+        _same(first, bench.given(case, assignor), case, "the same object again")
+        leaver, *others = case.group
+        assignor = bench.subject.make()
+        bench.given(with_members(case, others), assignor)
+        _same(
+            first, bench.given(case, assignor), case, f"an object that assigned it without {leaver!r} before"
+        )
+
+    bench.try_all(ordinary_groups(least_members=2), examine)
+
+
+def mutates_input(bench: Bench) -> None:
+    """Fails where the group or the cluster is not what it was before."""
+
+    def examine(case: Case) -> None:
+        lent = copy_of(case)
+        before = _written_out(lent)
+        bench.lend(lent, case)
+        for was, is_now in zip_longest(before, _written_out(lent), fillvalue="nothing"):
+            if was != is_now:
+                raise FaultError(f"it was lent {was}, and left {is_now} in its place", case)
+
+    bench.try_all(ordinary_groups(), examine)
+
+
+def _same(first: Given, second: Given, case: Case, given: str) -> None:
+    if as_sets(first) != as_sets(second):
+        raise FaultError(f"given {given}: {difference(first, second)}", case)
+
+
+def _written_out(case: Case) -> list[str]:
+    """All there is to see, in its order."""
+    topics = [f"topic {topic!r}, {info}" for topic, info in case.cluster.topics.items()]
+    return topics + [f"member {member!r}, {subscription}" for member, subscription in case.group.items()]

@@ -1,0 +1,110 @@
+"""Hold an assignor to the suite, and say what came of it."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.checks import close_to
+from rebalance_conformance.cases import Case, size_of
+from rebalance_conformance.checks import CHECKS, Check
+from rebalance_conformance.lines import group_line
+from rebalance_conformance.results import DEFAULT_EXAMPLES, Outcome, Report, Result
+from rebalance_conformance.search import Bench, FaultError, Listener, NotRunError
+from rebalance_conformance.subject import Subject, subject_of
+
+LONGEST_LINE = 20_000
+"""A longer one is of no use to a reader; such groups are made by rule, and told by their size."""
+
+
+def check_assignor(
+    assignor: Any,
+    *,
+    checks: Sequence[str] | None = None,
+    expected_failed_checks: Mapping[str, str] | None = None,
+    examples: int = DEFAULT_EXAMPLES,
+    clock: Callable[[], float] = time.process_time,
+) -> Report:
+    """Hold an assignor to the suite; the same answer every time, but for what a clock says.
+
+    ``assignor``: an installed name, a reference (``file.py:Name``, ``module:Name``), a strategy's text, a
+    class, a function of (cluster, group), a factory without arguments, or an object. ``checks``: only these.
+    ``expected_failed_checks``: name -> reason; one that passes all the same fails. ``examples``: groups a
+    check. ``clock``: what growth is measured by; processor time does not count what else a busy machine does.
+    Raises InputError for the name of a check that there is not, and what `subject_of` raises.
+    """
+    subject = subject_of(assignor)
+    expected = expected_failed_checks or {}
+    bench = Bench(subject, examples, clock, Listener())
+    chosen = chosen_checks(checks)
+    checks_named(expected)
+    return Report(subject.name, tuple(results_of(bench, chosen, expected)))
+
+
+def results_of(bench: Bench, checks: Sequence[Check], expected: Mapping[str, str]) -> Iterator[Result]:
+    """What comes of each check, one after the other."""
+    for check in checks:
+        yield as_expected(result_of(bench, check), expected)
+
+
+def result_of(bench: Bench, check: Check) -> Result:
+    """What comes of one check."""
+    reason = check.not_applicable_to(bench.subject)
+    if reason:
+        return Result(check.name, check.doc, Outcome.NOT_APPLICABLE, reason)
+    try:
+        check.run(bench)
+    except NotRunError as why:
+        return Result(check.name, check.doc, Outcome.NOT_RUN, str(why))
+    except FaultError as fault:
+        return failed(bench.subject, check, fault)
+    return Result(check.name, check.doc, Outcome.PASSED)
+
+
+def failed(subject: Subject, check: Check, fault: FaultError) -> Result:
+    """The result of a fault."""
+    reason = " ".join(fault.problem.split())
+    if fault.case is None:
+        return Result(check.name, check.doc, Outcome.FAILED, reason)
+    line = line_of(subject, fault.case)
+    if not line:
+        reason += f" (a group of {size_of(fault.case)})"
+    elif any(subscription.user_data for subscription in fault.case.group.values()):
+        reason += " (its members send user data too, which the line below cannot hold)"
+    return Result(check.name, check.doc, Outcome.FAILED, reason, line)
+
+
+def line_of(subject: Subject, case: Case) -> str:
+    """The group as a line for ``rebalance-lab assign``; nothing where it would be too long."""
+    line = group_line(case.cluster, case.group, subject.name)
+    return line if len(line) <= LONGEST_LINE else ""
+
+
+def as_expected(result: Result, expected: Mapping[str, str]) -> Result:
+    """The result, in the light of what was expected to fail."""
+    why = expected.get(result.check)
+    if why is None:
+        return result
+    if result.outcome is Outcome.FAILED:
+        return replace(result, outcome=Outcome.EXPECTED, reason=f"{why} ({result.reason})")
+    if result.outcome is Outcome.PASSED:
+        return replace(result, outcome=Outcome.FAILED, reason=f"it passes, and was expected to fail: {why}")
+    return result
+
+
+def chosen_checks(names: Sequence[str] | None) -> list[Check]:
+    """The checks of these names, in the order of the suite; all where none are named."""
+    if names is None:
+        return list(CHECKS)
+    checks_named(names)
+    return [check for check in CHECKS if check.name in names]
+
+
+def checks_named(names: Sequence[str] | Mapping[str, str]) -> None:
+    """Raises InputError for what is no check."""
+    known = [check.name for check in CHECKS]
+    for name in names:
+        if name not in known:
+            expected = f"one of {', '.join(known)}{close_to(name, known)}"
+            raise InputError("check", repr(name), expected)

@@ -1,0 +1,112 @@
+"""Checks on groups out of the ordinary: an exception or a fault on any of them fails."""
+
+from collections.abc import Iterable
+
+import msgspec
+from hypothesis import strategies as st
+
+from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription
+from rebalance_conformance.answers import fault_in
+from rebalance_conformance.cases import Case
+from rebalance_conformance.groups import MEMBERS, TOPICS, ordinary_groups
+from rebalance_conformance.search import Bench, FaultError
+
+FOREIGN_USER_DATA = (
+    b"",
+    b"\x00",
+    b"\x00\x00\x00\x05",  # a generation, or the length of an array that does not follow
+    b"\x7f\xff\xff\xff",
+    b"\x00\x00\x00\x01\x00\x06orders\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x07",  # Kafka's sticky, v1
+    b"\x00\x00\x00\x01\x00\x06ord",  # the same, cut off
+    b'{"owned": [["orders", 0]]}',
+    b"\xff" * 9,
+)
+UNICODE = ("größe", "\uff41", "\U0001f600", "zwei Worte", "e\u0301", "\u0130", "'\"\\", "-" * 249)
+
+
+def no_members(bench: Bench) -> None:
+    """Fails where a group without members is no group to it."""
+    emptied = ordinary_groups().map(lambda case: Case(case.cluster, GroupSubscription({})))
+    bench.try_all(emptied, lambda case: _examine(bench, case))
+
+
+def no_partitions(bench: Bench) -> None:
+    """Fails where there are no topics, or topics without partitions."""
+    emptied = st.lists(st.sampled_from(TOPICS), unique=True).map(lambda t: Cluster(dict.fromkeys(t, 0)))
+    members = st.lists(st.sampled_from(MEMBERS), unique=True, min_size=1)
+    drawn = st.builds(lambda cluster, names: _alike(cluster, names, TOPICS), emptied, members)
+    bench.try_all(drawn, lambda case: _examine(bench, case))
+
+
+def unknown_topics(bench: Bench) -> None:
+    """Fails where members want, or claim, what the cluster does not have (any more)."""
+    gone = Partitions({"gone": [0, 3], "orders": [7]})
+
+    def with_unknown(case: Case) -> Case:
+        members = {
+            m: msgspec.structs.replace(s, topics=("gone", *s.topics), owned=gone, generation=1)
+            for m, s in case.group.items()
+        }
+        return Case(case.cluster, GroupSubscription(members))
+
+    bench.try_all(ordinary_groups().map(with_unknown), lambda case: _examine(bench, case))
+
+
+def more_members_than_partitions(bench: Bench) -> None:
+    """Fails where some get nothing."""
+    one = st.sampled_from(TOPICS).map(lambda topic: Cluster({topic: 1}))
+    members = st.lists(st.sampled_from(MEMBERS), unique=True, min_size=2)
+    drawn = st.builds(lambda cluster, names: _alike(cluster, names, cluster.topics), one, members)
+    bench.try_all(drawn, lambda case: _examine(bench, case))
+
+
+def member_without_topics(bench: Bench) -> None:
+    """Fails where a member subscribes to nothing."""
+
+    def with_idle(case: Case) -> Case:
+        return Case(case.cluster, GroupSubscription({**case.group, "idle": Subscription(())}))
+
+    bench.try_all(ordinary_groups().map(with_idle), lambda case: _examine(bench, case))
+
+
+def topic_without_members(bench: Bench) -> None:
+    """Fails where nobody subscribes to a topic that there is."""
+
+    def with_unwanted(case: Case) -> Case:
+        return Case(Cluster({**case.cluster.topics, "unwanted": 3}), case.group)
+
+    bench.try_all(ordinary_groups().map(with_unwanted), lambda case: _examine(bench, case))
+
+
+def unicode_names(bench: Bench) -> None:
+    """Fails on names that are more than letters."""
+    names = st.lists(st.sampled_from(UNICODE), unique=True, min_size=1)
+    topics = names.map(lambda listed: Cluster(dict.fromkeys(listed, 2)))
+    drawn = st.builds(lambda cluster, members: _alike(cluster, members, cluster.topics), topics, names)
+    bench.try_all(drawn, lambda case: _examine(bench, case))
+
+
+def foreign_user_data(bench: Bench) -> None:
+    """Fails where members send what another assignor, or another version of it, wrote."""
+
+    def examine(drawn: tuple[Case, bytes]) -> None:
+        case, data = drawn
+        members = {m: msgspec.structs.replace(s, user_data=data) for m, s in case.group.items()}
+        try:
+            _examine(bench, Case(case.cluster, GroupSubscription(members)))
+        except FaultError as fault:
+            raise FaultError(
+                f"{fault.problem} (all members sent the user data {data!r})", fault.case
+            ) from fault
+
+    bench.try_all(st.tuples(ordinary_groups(), st.sampled_from(FOREIGN_USER_DATA)), examine)
+
+
+def _alike(cluster: Cluster, members: Iterable[str], topics: Iterable[str]) -> Case:
+    return Case(cluster, GroupSubscription(dict.fromkeys(members, Subscription(tuple(topics)))))
+
+
+def _examine(bench: Bench, case: Case) -> None:
+    problem = fault_in(case, bench.given(case), cooperative=bench.subject.cooperative)
+    if problem:
+        raise FaultError(problem, case)

@@ -1,0 +1,267 @@
+"""The door: assignors of both kinds are run, and whatever they return is checked."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from coordinator_core.assigning.assignor import (
+    ArrayAssignor,
+    Assignor,
+    compute_assignment,
+    subscription_user_data,
+    supported_protocols,
+    tell_assignment,
+    unassigned,
+)
+from coordinator_core.errors import AssignmentError, InputError
+from coordinator_core.model import Cluster, GroupAssignment, Partitions, RebalanceProtocol, TopicIndex
+from tests.assignors.groups import group, listed, member, partitions, told
+
+CLUSTER = Cluster({"t": 3, "u": 2})
+GROUP = group(a=member("t u"), b=member("t"))
+
+
+class Returns:
+    """An author's assignor that returns what it is told to."""
+
+    name = "author"
+
+    def __init__(self, result):
+        self.result = result
+
+    def assign(self, cluster, group):
+        return self.result
+
+
+class Solves:
+    """One over arrays."""
+
+    name = "arrays"
+
+    def __init__(self, solve):
+        self.solve = solve
+
+
+def owners(*values, dtype=np.int32):
+    """An assignor that returns these owners, in the problem's own numbers."""
+    return Solves(lambda p: GroupAssignment.from_owners(p.index, p.members, np.array(values, dtype=dtype)))
+
+
+def violations(assignor, members=GROUP):
+    with pytest.raises(AssignmentError) as told:
+        compute_assignment(assignor, CLUSTER, members)
+    assert told.value.assignor == assignor.name
+    return list(told.value.violations)
+
+
+# --- what is right
+
+
+def test_a_plain_mapping_becomes_an_assignment():
+    result = {"a": [("u", 1), ("t", 0)], "b": (("t", 2), ("t", 1))}
+    assert told(compute_assignment(Returns(result), CLUSTER, GROUP)) == {"a": "u:1 t:0", "b": "t:2,1"}
+
+
+def test_members_that_were_left_out_get_nothing_and_all_come_in_the_order_of_the_group():
+    """C-60."""
+    assignment = compute_assignment(Returns({"b": [("t", 0)]}), CLUSTER, GROUP)
+    assert listed(assignment) == {"a": [], "b": [("t", 0)]}
+    assert list(assignment) == ["a", "b"]
+
+
+def test_partitions_may_be_of_any_kind_that_can_be_iterated():
+    """A generator can be read once only."""
+    result = {"a": iter([("t", 0), ("u", np.int64(1))]), "b": {("t", 1): None}}
+    assert told(compute_assignment(Returns(result), CLUSTER, GROUP)) == {"a": "t:0 u:1", "b": "t:1"}
+
+
+def test_an_author_may_return_an_assignment_of_either_form():
+    index = TopicIndex({"t": 3})
+    array = GroupAssignment.from_owners(index, ("b",), np.array([0, -1, 0], dtype=np.int32))
+    mapping = GroupAssignment({"b": partitions("t:0,2")}, user_data={"b": b"x"})
+    for result in (array, mapping):
+        assignment = compute_assignment(Returns(result), CLUSTER, GROUP)
+        assert told(assignment) == {"a": "", "b": "t:0,2"}
+    assert assignment.user_data == {"b": b"x"}
+
+
+def test_an_assignor_over_arrays_is_given_the_problem():
+    assignor = owners(0, 1, -1, 0, 0)
+    assignor.assign = None  # never called
+    assert told(compute_assignment(assignor, CLUSTER, GROUP)) == {"a": "t:0 u:0,1", "b": "t:1"}
+
+
+def test_an_assignor_over_arrays_may_return_a_mapping():
+    assignor = Solves(lambda problem: GroupAssignment({"b": partitions("t:1")}))
+    assert told(compute_assignment(assignor, CLUSTER, GROUP)) == {"a": "", "b": "t:1"}
+
+
+def test_the_group_is_prepared_before_the_problem_is_built():
+    def solve(problem):
+        assert problem.members == ("a",)
+        return GroupAssignment.from_owners(problem.index, problem.members, problem.owner)
+
+    assignor = Solves(solve)
+    assignor.prepare = lambda members: group(a=member("t", "t:2"))
+    assert told(compute_assignment(assignor, CLUSTER, GROUP)) == {"a": "t:2"}
+
+
+def test_partitions_that_nobody_got_can_be_asked_for():
+    assignment = compute_assignment(Returns({"a": [("t", 1)]}), CLUSTER, GROUP)
+    assert list(unassigned(CLUSTER, GROUP, assignment)) == [("t", 0), ("t", 2), ("u", 0), ("u", 1)]
+    only_t = group(b=member("t"))
+    everything = compute_assignment(Returns({"b": [("t", n) for n in range(3)]}), CLUSTER, only_t)
+    assert list(unassigned(CLUSTER, only_t, everything)) == []
+
+
+# --- what is wrong
+
+
+def test_a_partition_that_went_to_two_members_is_named():
+    """C-60."""
+    found = violations(Returns({"a": [("t", 0)], "b": [("t", 0)]}))
+    assert found == ["t-0 went to both 'a' and 'b'"]
+
+
+def test_a_partition_that_went_twice_to_one_member_is_named():
+    """C-60."""
+    assert violations(Returns({"a": [("t", 0), ("t", 0)]})) == ["t-0 went to both 'a' and 'a'"]
+
+
+def test_a_stranger_is_named():
+    """C-60."""
+    assert violations(Returns({"x": [("t", 0)]})) == ["there is no member 'x'"]
+    assert violations(Returns({3: []})) == ["there is no member 3"]
+
+
+def test_a_member_that_does_not_subscribe_is_named():
+    """C-60: in both forms."""
+    expected = ["u-1 went to 'b', which does not subscribe to it"]
+    assert violations(Returns({"b": [("t", 0), ("u", 1)]})) == expected
+    assert violations(owners(1, -1, -1, 0, 1)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pair", "named"),
+    [
+        (("t", 3), "t-3"),
+        (("t", -1), "t--1"),
+        (("unknown", 0), "unknown-0"),
+        (("t", 0.0), "t-0.0"),
+        (("t", "0"), "t-0"),
+        ((None, 0), "None-0"),
+        ((["t"], 0), "['t']-0"),
+    ],
+)
+def test_a_partition_that_does_not_exist_is_named(pair, named):
+    """C-60."""
+    assert violations(Returns({"a": [pair]})) == [f"{named} does not exist"]
+
+
+@pytest.mark.parametrize("result", [None, [("a", [("t", 0)])], "a", 7])
+def test_what_is_no_mapping_is_named(result):
+    found = violations(Returns(result))
+    assert found == [f"returned {type(result).__name__}, not a mapping of members"]
+
+
+@pytest.mark.parametrize("given", [None, 7, ["t-0"], [("t",)], [("t", 0, 1)], [7]])
+def test_what_is_no_list_of_partitions_is_named(given):
+    assert violations(Returns({"a": given, "b": []})) == [
+        "what 'a' gets is no list of (topic, partition) pairs"
+    ]
+
+
+def test_an_assignor_that_raises_is_named_with_what_it_raised():
+    class Broken:
+        name = "broken"
+
+        def assign(self, cluster, group):
+            raise KeyError("t")
+
+    with pytest.raises(AssignmentError) as told:
+        compute_assignment(Broken(), CLUSTER, GROUP)
+    assert str(told.value) == "assignor 'broken': raised KeyError: 't'"
+    assert isinstance(told.value.__cause__, KeyError)
+
+
+def test_a_generator_that_raises_half_way_is_named():
+    def half():
+        yield "t", 0
+        raise KeyError("more")
+
+    assert violations(Returns({"a": half()})) == ["what 'a' gets raised KeyError: 'more'"]
+
+
+def test_an_assignor_over_arrays_that_raises_is_named():
+    assert violations(Solves(lambda problem: 1 // 0)) == [
+        "raised ZeroDivisionError: integer division or modulo by zero"
+    ]
+
+
+def test_an_error_of_the_program_itself_passes_through():
+    with pytest.raises(InputError, match="capacity"):
+        compute_assignment(owners(), CLUSTER, group(a=member("t", capacity=-1)))
+
+
+@pytest.mark.parametrize("number", [2, -2])
+def test_a_member_number_out_of_range_is_named_with_its_partition(number):
+    assert violations(owners(0, number, -1, -1, -1)) == [f"t-1 went to member number {number} of 2"]
+
+
+@pytest.mark.parametrize(
+    ("assignor", "found"),
+    [
+        (owners(0, 0, 0, 0), "int32[4]"),
+        (owners(0, 0, 0, 0, 0, 0), "int32[6]"),
+        (owners(0, 0, 0, 0, 0, dtype=float), "float64[5]"),
+    ],
+)
+def test_an_owner_array_of_another_shape_or_kind_is_refused(assignor, found):
+    assert violations(assignor) == [f"returned an owner array {found}, not int32[5]"]
+
+
+def test_all_violations_are_told_of_up_to_ten():
+    wrong = [("t", n) for n in range(3, 23)]
+    found = violations(Returns({"x": [], "a": wrong}))
+    assert found[:3] == ["there is no member 'x'", "t-3 does not exist", "t-4 does not exist"]
+    assert found[10:] == ["and more"]
+    few = violations(Returns({"a": wrong[:10]}))
+    assert few == [f"t-{n} does not exist" for n in range(3, 13)]
+
+
+def test_an_array_wrong_all_over_is_told_of_ten_times():
+    wide = Cluster({"t": 50, "u": 1})
+    for value, members in ((9, group(a=member("t"))), (0, group(a=member("u")))):
+        with pytest.raises(AssignmentError) as told:
+            compute_assignment(owners(*[value] * 50, -1), wide, members)
+        assert len(told.value.violations) == 10
+        assert told.value.violations[9].startswith("t-9 went to")
+
+
+# --- optional attributes
+
+
+def test_an_assignor_needs_no_more_than_a_name_and_one_function():
+    plain = Returns({})
+    assert isinstance(plain, Assignor)
+    assert not isinstance(plain, ArrayAssignor)
+    assert isinstance(owners(), ArrayAssignor)
+    assert not isinstance(SimpleNamespace(assign=print), Assignor)
+    assert supported_protocols(plain) == (RebalanceProtocol.EAGER,)
+    assert subscription_user_data(plain, ("t",)) is None
+    tell_assignment(plain, Partitions(), 1)
+
+
+def test_what_an_assignor_offers_besides_is_used():
+    heard = []
+    rich = SimpleNamespace(
+        name="rich",
+        supported_protocols=(RebalanceProtocol.COOPERATIVE,),
+        subscription_user_data=lambda topics: ",".join(topics).encode(),
+        on_assignment=lambda partitions, generation: heard.append((list(partitions), generation)),
+    )
+    assert supported_protocols(rich) == (RebalanceProtocol.COOPERATIVE,)
+    assert subscription_user_data(rich, ("t", "u")) == b"t,u"
+    tell_assignment(rich, partitions("t:1"), 4)
+    assert heard == [([("t", 1)], 4)]

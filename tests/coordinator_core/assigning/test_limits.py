@@ -1,0 +1,57 @@
+"""Calls with a limit: what they return and raise comes through; one that hangs is left behind."""
+
+import threading
+from math import inf
+
+import pytest
+
+from coordinator_core.assigning.limits import within
+
+NEVER = 0.02
+"""Seconds; the calls that are too late here wait until they are let go."""
+
+
+@pytest.fixture
+def stuck():
+    """A call that hangs until the test is over."""
+    let_go = threading.Event()
+    yield let_go.wait
+    let_go.set()
+
+
+@pytest.mark.parametrize("value", [3, None, [], ValueError("returned, not raised")])
+def test_what_the_call_returns_is_returned(value):
+    assert within(60, lambda: value) is value
+
+
+class Unusual(BaseException):
+    """Not an Exception, as KeyboardInterrupt and SystemExit are not."""
+
+
+@pytest.mark.parametrize("raised", [ValueError("no"), TimeoutError("its own"), SystemExit(3), Unusual()])
+def test_what_the_call_raises_is_raised(raised):
+    def call():
+        raise raised
+
+    with pytest.raises(type(raised)) as caught:
+        within(60, call)
+    assert caught.value is raised
+
+
+def test_a_call_that_is_too_late_is_a_timeout_that_says_the_limit(stuck):
+    with pytest.raises(TimeoutError, match=r"^no answer within 0\.02 s$"):
+        within(NEVER, stuck)
+
+
+def test_a_call_that_hangs_does_not_keep_the_process_from_ending(stuck):
+    before = set(threading.enumerate())
+    with pytest.raises(TimeoutError):
+        within(NEVER, stuck)
+    (left_behind,) = set(threading.enumerate()) - before
+    assert left_behind.daemon
+
+
+@pytest.mark.parametrize("seconds", [1e300, inf])
+def test_no_limit_is_too_long(seconds):
+    """Threads of the platform wait no longer than some centuries."""
+    assert within(seconds, lambda: "answer") == "answer"

@@ -1,0 +1,254 @@
+"""The array view: classes, claims, racks, weights, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from coordinator_core.assigning.problem import build_problem
+from coordinator_core.errors import InputError
+from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicIndex, TopicInfo
+from tests.assignors.groups import claims, counted_owners, crosses, group, groups, member, wanted
+
+examples = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def owners(problem):
+    """Partition -> member, for those that have an owner that counts."""
+    every = np.arange(problem.index.size, dtype=np.int32)
+    return {
+        tp: problem.members[o]
+        for tp, o in zip(problem.index.partitions(every), problem.owner.tolist(), strict=True)
+        if o >= 0
+    }
+
+
+# --- classes
+
+
+def test_members_that_subscribe_alike_form_a_class():
+    problem = build_problem(
+        Cluster({"t": 1, "u": 1}), group(a=member("t u"), b=member("t"), c=member("u t"), d=member(""))
+    )
+    assert problem.members == ("a", "b", "c", "d")
+    assert problem.member_class.tolist() == [0, 1, 0, 2]
+    assert problem.class_subscribes.tolist() == [[True, True], [True, False], [False, False]]
+    assert problem.class_count == 3
+    assert not problem.alike
+
+
+def test_members_are_alike_when_all_subscribe_to_everything_there_is():
+    cluster = Cluster({"t": 1, "u": 1})
+    assert build_problem(cluster, group(a=member("t u"), b=member("u t missing"))).alike
+    assert not build_problem(cluster, group(a=member("t"), b=member("t"))).alike
+    assert not build_problem(cluster, group()).alike
+
+
+def test_topics_nobody_described_are_left_out_of_the_classes():
+    problem = build_problem(Cluster({"t": 1}), group(a=member("t x"), b=member("y t"), c=member("z")))
+    assert problem.member_class.tolist() == [0, 0, 1]
+    assert problem.class_subscribes.tolist() == [[True], [False]]
+
+
+def test_the_topics_of_each_class_stand_one_after_the_other():
+    problem = build_problem(Cluster({"t": 1, "u": 1, "v": 1}), group(a=member("v t"), b=member("u")))
+    assert problem.class_offsets.tolist() == [0, 2, 3]
+    assert problem.class_topics.tolist() == [0, 2, 1]
+
+
+def test_subscribed_partitions_are_those_of_topics_with_a_subscriber():
+    problem = build_problem(Cluster({"t": 2, "u": 3, "v": 1}), group(a=member("v"), b=member("t")))
+    assert problem.topic_subscribed.tolist() == [True, False, True]
+    assert problem.subscribed.tolist() == [0, 1, 5]
+    assert build_problem(Cluster({"t": 2}), group(a=member("t"))).subscribed.tolist() == [0, 1]
+
+
+def test_topics_with_the_same_subscribers_share_a_signature():
+    problem = build_problem(
+        Cluster({"t": 1, "u": 1, "v": 1, "w": 1}), group(a=member("t u v"), b=member("t v"), c=member("v t"))
+    )
+    signature, subscribers = problem.topic_signature
+    assert signature.tolist() == [0, 1, 0, -1]
+    assert [each.tolist() for each in subscribers] == [[0, 1, 2], [0]]
+
+
+def test_eligible_members_subscribe_to_the_topic():
+    problem = build_problem(Cluster({"t": 1, "u": 1}), group(a=member("t"), b=member("t u")))
+    members, partitions = np.array([0, 0, 1]), np.array([0, 1, 1])
+    assert problem.eligible(members, partitions).tolist() == [True, False, True]
+    alike = build_problem(Cluster({"t": 1}), group(a=member("t")))
+    assert alike.eligible(np.array([0, 0]), np.array([0, 0])).tolist() == [True, True]
+
+
+# --- claims
+
+
+T6 = Cluster({"t": 6})
+
+
+def test_the_newest_generation_that_claims_a_partition_wins():
+    """C-65, whichever of the two comes first."""
+    for old, new in (("a", "b"), ("b", "a")):
+        members = GroupSubscription({old: member("t", "t:0,1", 3), new: member("t", "t:1,2", 4)})
+        assert owners(build_problem(T6, members)) == {("t", 0): old, ("t", 1): new, ("t", 2): new}
+
+
+def test_two_claims_of_the_newest_generation_cancel():
+    """C-65: an older third claim does not count either."""
+    members = group(a=member("t", "t:0,1", 4), b=member("t", "t:1,2", 4), c=member("t", "t:1", 3))
+    assert owners(build_problem(T6, members)) == {("t", 0): "a", ("t", 2): "b"}
+
+
+def test_a_newer_claim_outbids_two_that_are_equally_old():
+    """C-65."""
+    members = group(a=member("t", "t:1", 3), b=member("t", "t:1", 3), c=member("t", "t:1", 4))
+    assert owners(build_problem(T6, members)) == {("t", 1): "c"}
+
+
+def test_a_claim_without_generation_counts_where_nobody_contests_it():
+    """C-65."""
+    members = group(a=member("t", "t:0,1", -1), b=member("t", "t:1", 0))
+    assert owners(build_problem(T6, members)) == {("t", 0): "a", ("t", 1): "b"}
+
+
+def test_a_claim_made_twice_by_one_member_is_one_claim():
+    """C-65: numbers come from the wire as they are, doubled ones too."""
+    twice = Subscription(("t",), Partitions({"t": [1, 1]}), 3)
+    assert owners(build_problem(T6, GroupSubscription({"a": twice}))) == {("t", 1): "a"}
+    both = GroupSubscription({"a": twice, "b": member("t", "t:1", 2)})
+    assert owners(build_problem(T6, both)) == {("t", 1): "a"}
+
+
+def test_an_owner_that_no_longer_subscribes_counts_as_none():
+    """C-65: its claim still outbids an older one, because it may still be at work."""
+    problem = build_problem(T6, group(a=member("", "t:0", 4), b=member("t", "t:0,1", 3)))
+    assert owners(problem) == {("t", 1): "b"}
+    assert problem.claim_partition.tolist() == [0, 0, 1]
+    assert problem.claim_member.tolist() == [0, 1, 1]
+
+
+def test_claims_to_partitions_that_do_not_exist_are_forgotten():
+    problem = build_problem(T6, group(a=member("t", "t:5,6 gone:0")))
+    assert problem.claim_partition.tolist() == [5]
+    assert owners(problem) == {("t", 5): "a"}
+
+
+@examples
+@given(drawn=groups())
+def test_owners_and_claims_are_those_found_one_by_one(drawn):
+    """C-65."""
+    cluster, members = drawn
+    problem = build_problem(cluster, members)
+    assert owners(problem) == counted_owners(cluster, members)
+    found = {}
+    partitions = problem.index.partitions(problem.claim_partition)
+    for tp, m in zip(partitions, problem.claim_member.tolist(), strict=True):
+        found.setdefault(tp, set()).add(problem.members[m])
+    assert found == {tp: set(by) for tp, by in claims(cluster, members).items()}
+    assert set(problem.index.partitions(problem.subscribed)) == wanted(cluster, members)
+
+
+def test_claims_in_another_numbering_mean_the_same_partitions():
+    """A topic has come and one has gone since the members were assigned."""
+    old = TopicIndex({"gone": 2, "t": 6})
+    owned = Partitions.dense(old, np.array([1, 2, 7], dtype=np.int32))
+    members = GroupSubscription({"a": Subscription(("t", "new"), owned, 1)})
+    assert owners(build_problem(Cluster({"new": 3, "t": 5}), members)) == {("t", 0): "a"}
+
+
+# --- racks
+
+
+def test_racks_are_sets_of_names_with_the_empty_set_first():
+    """C-72."""
+    cluster = Cluster({"t": TopicInfo(4, (("y", "x"), (), ("x", "y"), ("z",))), "u": 1})
+    racks = build_problem(
+        cluster, group(a=member("t", rack="y"), b=member("t"), c=member("t", rack="w"))
+    ).racks
+    assert racks.names == ("w", "x", "y", "z")
+    assert racks.member.tolist() == [2, -1, 0]
+    assert racks.sets.tolist() == [
+        [False, False, False, False],
+        [False, True, True, False],
+        [False, False, False, True],
+    ]
+    assert racks.partition_set.tolist() == [1, 0, 1, 2, 0]
+
+
+@examples
+@given(drawn=groups())
+def test_an_owner_crosses_where_no_replica_is_in_its_rack(drawn):
+    """C-72: members and partitions without racks never do."""
+    cluster, members = drawn
+    problem = build_problem(cluster, members)
+    every = np.arange(problem.index.size, dtype=np.int32)
+    for p, tp in enumerate(problem.index.partitions(every)):
+        for m, name in enumerate(problem.members):
+            expected = crosses(cluster, members[name], tp)
+            if problem.racks is None:
+                assert not expected
+            else:
+                row, column = problem.racks.partition_set[p], problem.racks.member[m]
+                assert problem.racks.crossing[row, column] == expected
+
+
+@pytest.mark.parametrize(
+    ("replicas", "rack"),
+    [(None, "x"), ((("x",), ("x",)), None), ((("x",), ("x",)), ""), (((), ()), "x")],
+    ids=["no replicas known", "member without", "member with an empty one", "empty sets only"],
+)
+def test_without_racks_on_both_sides_there_are_none(replicas, rack):
+    """C-72."""
+    assert (
+        build_problem(Cluster({"t": TopicInfo(2, replicas)}), group(a=member("t", rack=rack))).racks is None
+    )
+
+
+def test_racks_must_be_there_for_every_partition():
+    """Even where no member has a rack."""
+    with pytest.raises(InputError) as told:
+        build_problem(Cluster({"t": TopicInfo(3, (("x",), ("x",)))}), group(a=member("t")))
+    assert str(told.value) == "topics.t.racks: found 2 entries, expected one per partition, 3"
+
+
+# --- weights and capacities
+
+
+def test_topics_without_weights_weigh_one_where_others_have_them():
+    cluster = Cluster({"t": TopicInfo(2, weights=(0.5, 3)), "u": 2})
+    assert build_problem(cluster, group(a=member("t u"))).weights.tolist() == [0.5, 3.0, 1.0, 1.0]
+    assert build_problem(Cluster({"t": 2}), group(a=member("t"))).weights is None
+
+
+def test_a_member_that_names_no_capacity_counts_as_the_mean_of_those_that_do():
+    members = group(b=member("t"), a=member("t", capacity=2.5), c=member("t", capacity=1.5))
+    assert build_problem(T6, members).capacity.tolist() == [2.5, 2.0, 1.5]
+    assert build_problem(T6, group(a=member("t"))).capacity is None
+
+
+def test_weights_must_be_there_for_every_partition():
+    with pytest.raises(InputError) as told:
+        build_problem(Cluster({"t": TopicInfo(1, weights=(1.0, 2.0))}), group())
+    assert str(told.value) == "topics.t.weights: found 2 entries, expected one per partition, 1"
+
+
+@pytest.mark.parametrize("weight", [-0.1, float("nan"), float("inf")])
+def test_a_weight_that_is_no_amount_is_refused_by_place(weight):
+    with pytest.raises(InputError) as told:
+        build_problem(Cluster({"t": TopicInfo(2, weights=(1.0, weight))}), group())
+    assert str(told.value) == f"topics.t.weights[1]: found {weight}, expected a number of 0 or more"
+
+
+@pytest.mark.parametrize("capacity", [0, -1.0, float("nan"), float("inf")])
+def test_a_capacity_that_is_no_amount_is_refused_by_member(capacity):
+    with pytest.raises(InputError) as told:
+        build_problem(T6, group(a=member("t"), b=member("t", capacity=capacity)))
+    assert str(told.value) == f"members.b.capacity: found {capacity}, expected a finite number above 0"
+
+
+def test_a_group_of_nobody_is_a_problem_like_any_other():
+    """C-69."""
+    problem = build_problem(T6, group())
+    assert problem.members == ()
+    assert problem.owner.tolist() == [-1] * 6
+    assert problem.subscribed.tolist() == []
+    assert (problem.class_count, problem.racks, problem.capacity) == (0, None, None)

@@ -1,0 +1,178 @@
+"""The matrix of errors: for each kind of request and each error, what the consumer then does (C-46)."""
+
+import pytest
+
+from coordinator_core.client.classic.error_actions import COMMIT, FIND, HEARTBEAT, JOIN, SYNC, Action, action
+from coordinator_core.client.states import MemberState
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+from tests.coordinator_core.client.bench import T0, cooperative
+
+UNJOINED, PREPARING = MemberState.UNJOINED, MemberState.PREPARING_REBALANCE
+COMPLETING, STABLE = MemberState.COMPLETING_REBALANCE, MemberState.STABLE
+
+# What becomes of a consumer that was m1 in generation 1 and owns t-0: its state, generation and member id,
+# whether it joins again at the next poll or after the backoff, and whether it looks for its coordinator.
+KEPT_WAITS = "kept, after the backoff"
+REDISCOVERS = "kept, at another coordinator"
+REJOINS = "kept, rejoins at once"
+NO_GENERATION = "keeps its id only"
+NOBODY = "keeps nothing"
+ENDS = "ends"
+NOTHING = "goes on"
+
+SHARED = {
+    "COORDINATOR_NOT_AVAILABLE": REDISCOVERS,
+    "NOT_COORDINATOR": REDISCOVERS,
+    "REQUEST_TIMED_OUT": REDISCOVERS,
+    "COORDINATOR_LOAD_IN_PROGRESS": KEPT_WAITS,
+    "UNKNOWN_SERVER_ERROR": KEPT_WAITS,
+    "UNKNOWN_MEMBER_ID": NOBODY,
+    "ILLEGAL_GENERATION": NO_GENERATION,
+    "REBALANCE_IN_PROGRESS": REJOINS,
+}
+IN_THE_BACKGROUND = SHARED | {"COORDINATOR_LOAD_IN_PROGRESS": NOTHING, "UNKNOWN_SERVER_ERROR": NOTHING}
+MATRIX = {
+    "join": SHARED | {"REBALANCE_IN_PROGRESS": KEPT_WAITS, "MEMBER_ID_REQUIRED": NO_GENERATION},
+    "sync": SHARED,
+    "heartbeat": IN_THE_BACKGROUND,
+    "commit": IN_THE_BACKGROUND
+    | dict.fromkeys(
+        ("UNKNOWN_TOPIC_OR_PARTITION", "OFFSET_METADATA_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED"), NOTHING
+    ),
+}
+KINDS = {
+    "join": m.JoinGroupRequest,
+    "sync": m.SyncGroupRequest,
+    "heartbeat": m.HeartbeatRequest,
+    "commit": m.OffsetCommitRequest,
+}
+
+
+def asking(kind):
+    """A member of generation 1 that owns t-0 and has asked for something."""
+    bench = cooperative(enable_auto_commit=False).stable(T0)
+    if kind == "heartbeat":
+        bench.sleep(3_000)
+    elif kind == "commit":
+        bench.call("commit", {T0: 5})
+    else:
+        bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+        bench.polls()
+        if kind == "sync":
+            bench.join_answered(generation=1)
+    return bench
+
+
+@pytest.mark.parametrize("error", [error for error in ErrorCode if error is not ErrorCode.NONE])
+@pytest.mark.parametrize("kind", MATRIX)
+def test_each_error_of_each_request_has_its_consequence(kind, error):
+    """Given a member that owns a partition, when a request is refused, then it ends, goes on, waits, looks
+    for its coordinator, rejoins as it is, or without generation or id, as the matrix says. What is owned is
+    lost with the generation, and never otherwise. PROTOCOL 9.9, 9.5, C-46, C-35, C-48."""
+    consequence = MATRIX[kind].get(error.name, ENDS)
+    bench = asking(kind)
+    finds = len(bench.requests(m.FindCoordinatorRequest))
+    before = bench.state
+    bench.refuse(KINDS[kind], error)
+    if consequence is ENDS:
+        assert bench.client.failure is not None
+        assert error.name in bench.client.failure
+        assert not bench.client.wants_poll
+        return
+    assert bench.client.failure is None
+    if consequence is NOTHING:
+        assert (bench.state, bench.client.wants_poll) == (before, False)
+        return
+    if kind in ("heartbeat", "commit") and consequence is REDISCOVERS:
+        bench.sleep(0)
+        assert len(bench.requests(m.FindCoordinatorRequest)) == finds + 1
+        assert bench.state is STABLE
+        return
+    now = bench.now_ms
+    bench.sleep(200, polling=True)
+    join = bench.join()
+    waits = consequence in (KEPT_WAITS, REDISCOVERS)
+    assert bench.now_ms - now == 200
+    assert (len(bench.requests(m.FindCoordinatorRequest)) == finds + 1) is (consequence is REDISCOVERS)
+    said = bench.subscription()
+    id_kept = {NOBODY: "", NO_GENERATION: "given" if error.name == "MEMBER_ID_REQUIRED" else "m1"}
+    assert join.member_id == id_kept.get(consequence, "m1")
+    lost = consequence in (NOBODY, NO_GENERATION)
+    assert said.generation == (-1 if lost else 1)
+    if error is not ErrorCode.MEMBER_ID_REQUIRED:
+        assert bench.owned == ([] if lost else [T0])
+    assert not waits or bench.state is PREPARING
+
+
+@pytest.mark.parametrize("kind", ["join", "sync"])
+@pytest.mark.parametrize(
+    ("error", "waits"),
+    [
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, True),
+        (ErrorCode.UNKNOWN_MEMBER_ID, False),
+        (ErrorCode.ILLEGAL_GENERATION, False),
+    ],
+)
+def test_only_an_error_that_passes_is_waited_out(kind, error, waits):
+    """Given a refused join or sync, then the next join goes out at once, or after the backoff if that is what
+    the error wants. PROTOCOL 9.10, C-46."""
+    bench = asking(kind)
+    bench.refuse(KINDS[kind], error)
+    bench.sleep(99, polling=True)
+    assert bool(bench.asked(m.JoinGroupRequest)) is not waits
+    bench.sleep(1, polling=True)
+    assert bench.asked(m.JoinGroupRequest)
+
+
+def test_a_sync_told_to_rebalance_keeps_generation_and_partitions():
+    """Given REBALANCE_IN_PROGRESS for a sync, then nothing is revoked or lost, and the join says both.
+    PROTOCOL 9.9, C-48."""
+    bench = asking("sync")
+    bench.refuse(m.SyncGroupRequest, ErrorCode.REBALANCE_IN_PROGRESS)
+    assert bench.state is COMPLETING
+    bench.polls()
+    assert (bench.owned, bench.subscription().owned, bench.subscription().generation) == ([T0], {T0}, 1)
+    assert bench.calls == [("assigned", [T0])]
+
+
+def test_a_join_refused_after_the_consumer_became_somebody_else_changes_nothing():
+    """Given a join under way, when a late heartbeat already reset the member, then the join's
+    UNKNOWN_MEMBER_ID resets nothing more. C-46."""
+    bench = cooperative(enable_auto_commit=False).stable(T0)
+    bench.sleep(3_000)
+    late = bench.sent(m.HeartbeatRequest)
+    bench.subscribe("t", "u")
+    bench.polls()
+    bench.refuse(late, ErrorCode.ILLEGAL_GENERATION)
+    assert (bench.state, bench.client.generation.member_id) == (UNJOINED, "m1")
+    bench.refuse(m.JoinGroupRequest, ErrorCode.UNKNOWN_MEMBER_ID)
+    bench.polls()
+    assert bench.join().member_id == "m1"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "INCONSISTENT_GROUP_PROTOCOL",
+        "INVALID_SESSION_TIMEOUT",
+        "INVALID_GROUP_ID",
+        "GROUP_AUTHORIZATION_FAILED",
+        "GROUP_MAX_SIZE_REACHED",
+        "FENCED_INSTANCE_ID",
+    ],
+)
+def test_a_first_join_that_can_never_succeed_ends_the_consumer(bench, error):
+    """PROTOCOL 9.9, C-46, C-45."""
+    bench.subscribe("t")
+    bench.polls()
+    bench.refuse(m.JoinGroupRequest, ErrorCode[error])
+    assert bench.client.failure == f"JoinGroup: {error}"
+    bench.sleep(60_000, polling=True)
+    assert len(bench.requests(m.JoinGroupRequest)) == 1
+
+
+def test_an_error_that_no_table_has_ends_the_consumer():
+    """C-46."""
+    for table in (FIND, JOIN, SYNC, HEARTBEAT, COMMIT):
+        assert action(table, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) is Action.FATAL

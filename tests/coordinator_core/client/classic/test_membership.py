@@ -1,0 +1,210 @@
+"""Who a consumer is: one protocol for all its assignors, leaving, and static members."""
+
+import pytest
+
+from coordinator_core.client.classic.generation import NO_PART, Generation
+from coordinator_core.client.classic.membership import rebalance_protocol
+from coordinator_core.client.states import MemberState
+from coordinator_core.errors import InputError
+from coordinator_core.model import RebalanceProtocol
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import ClientStateChanged
+from tests.coordinator_core.client.bench import T0, T1, T2, Bench
+from tests.coordinator_core.client.doubles import COOPERATIVE, EAGER, DealingAssignor
+
+STICKY = DealingAssignor("cooperative-sticky", (COOPERATIVE, EAGER))
+RANGE = DealingAssignor("range", (EAGER,))
+PURE = DealingAssignor("pure", (COOPERATIVE,))
+
+
+@pytest.mark.parametrize(
+    ("assignors", "protocol"),
+    [
+        ([RANGE], EAGER),
+        ([STICKY], COOPERATIVE),
+        ([PURE, STICKY], COOPERATIVE),
+        ([STICKY, RANGE], EAGER),
+        ([RANGE, STICKY], EAGER),
+    ],
+)
+def test_a_consumer_runs_under_the_highest_protocol_that_all_its_assignors_support(assignors, protocol):
+    """PROTOCOL 9.8, C-58."""
+    assert rebalance_protocol(assignors) is protocol
+
+
+def test_an_assignor_that_says_nothing_is_eager():
+    """PROTOCOL 9.8, C-58."""
+
+    class Plain:
+        name = "plain"
+
+    assert rebalance_protocol([Plain()]) is RebalanceProtocol.EAGER
+
+
+@pytest.mark.parametrize(
+    ("assignors", "problem"),
+    [
+        ([], "expected at least one"),
+        ([RANGE, STICKY, RANGE], "'range' twice"),
+        ([PURE, RANGE], "pure: cooperative, range: eager"),
+    ],
+)
+def test_assignors_that_cannot_go_together_are_an_error_of_configuration(assignors, problem):
+    """Given no assignor, one name twice, or no protocol in common, then no consumer can be made.
+    PROTOCOL 9.8, C-58."""
+    with pytest.raises(InputError, match=problem):
+        Bench(assignors=assignors)
+
+
+def bounced(*assignors):
+    """A member that owns two partitions, and is told to rejoin."""
+    bench = Bench(assignors=list(assignors), enable_auto_commit=False).stable(T0, T1)
+    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.polls()
+    return bench
+
+
+def test_the_first_bounce_to_cooperative_still_runs_eagerly():
+    """Given a consumer that lists [cooperative-sticky, range], whichever the group chooses, then it gives
+    everything up before it joins. PROTOCOL 9.8, 9.5, C-58."""
+    for chosen in ("range", "cooperative-sticky"):
+        bench = bounced(STICKY, RANGE)
+        assert [p.name for p in bench.join().protocols] == ["cooperative-sticky", "range"]
+        assert (bench.owned, bench.calls[-1]) == ([], ("revoked", [T0, T1]))
+        bench.join_answered(generation=2, protocol=chosen)
+        bench.synced(T1, T2)
+        assert bench.calls[-1] == ("assigned", [T1, T2])
+        assert not bench.client.wants_poll
+
+
+def test_the_second_bounce_runs_cooperatively():
+    """Given a consumer that lists [cooperative-sticky] alone, then it keeps what it owns while it joins,
+    gives up only what it lost, and joins again. PROTOCOL 9.8, 9.7, C-58."""
+    bench = bounced(STICKY)
+    assert (bench.owned, bench.subscription().owned) == ([T0, T1], {T0, T1})
+    bench.join_answered(generation=2)
+    bench.synced(T1)
+    assert bench.calls[1:] == [("revoked", [T0]), ("assigned", [])]
+    assert bench.state is MemberState.PREPARING_REBALANCE
+
+
+def test_a_generation_without_a_number_or_a_member_is_lost():
+    """C-50."""
+    assert NO_PART.is_lost
+    assert Generation(-1, "m1").is_lost
+    assert Generation(3, "").is_lost
+    assert not Generation(3, "m1").is_lost
+
+
+def test_each_change_of_state_is_an_event(bench):
+    """PROTOCOL 9.4."""
+    bench.stable(T0)
+    states = [(e.before, e.after) for e in bench.events_of(ClientStateChanged)]
+    assert states == [
+        ("unjoined", "preparing-rebalance"),
+        ("preparing-rebalance", "completing-rebalance"),
+        ("completing-rebalance", "stable"),
+    ]
+
+
+def test_unsubscribe_gives_up_leaves_and_says_why(bench):
+    """Given a stable member, when it unsubscribes, then its partitions are revoked, a LeaveGroup goes out,
+    and whatever the answer, the consumer is free. PROTOCOL 9.1, C-57, C-59."""
+    bench.stable(T0)
+    bench.call("unsubscribe")
+    (identity,) = bench.sent(m.LeaveGroupRequest).request.members
+    assert identity == m.MemberIdentity("m1", None, "the consumer unsubscribed")
+    bench.refuse(m.LeaveGroupRequest, ErrorCode.UNKNOWN_MEMBER_ID)
+    assert (bench.calls[-1], bench.client.generation) == (("revoked", [T0]), NO_PART)
+    assert bench.client.failure is None
+    bench.call("assign", [T1])
+
+
+def test_who_unsubscribes_in_a_round_has_lost_its_partitions(calm):
+    """Given a round under way, joining or syncing, when the consumer unsubscribes, then its partitions are
+    lost. C-57."""
+    for joined in (False, True):
+        bench = bounced(STICKY)
+        if joined:
+            bench.join_answered(generation=2)
+        bench.call("unsubscribe")
+        assert bench.calls[-1] == ("lost", [T0, T1])
+
+
+def test_an_answer_to_a_join_of_before_is_dropped(bench):
+    """Given a join under way, when the consumer unsubscribes and subscribes again, then it joins again only
+    when the first join is answered, and does not take that answer over. PROTOCOL 9.9."""
+    bench.subscribe("t")
+    bench.polls()
+    bench.call("unsubscribe")
+    bench.subscribe("u")
+    bench.polls()
+    assert len(bench.asked(m.JoinGroupRequest)) == 1
+    bench.join_answered(member_id="old")
+    assert (bench.state, bench.client.generation) == (MemberState.UNJOINED, NO_PART)
+    bench.polls()
+    assert (bench.join().member_id, bench.subscription().topics) == ("", ("u",))
+
+
+def test_an_id_given_to_a_join_of_before_is_not_taken(bench):
+    """Given a join under way, when the consumer unsubscribes and is then given an id, then it commits without
+    one. PROTOCOL 9.6, 9.9."""
+    bench.subscribe("t")
+    bench.polls()
+    bench.call("unsubscribe")
+    bench.refuse(m.JoinGroupRequest, ErrorCode.MEMBER_ID_REQUIRED)
+    bench.call("assign", [T0])
+    bench.call("commit", {T0: 5})
+    assert bench.requests(m.OffsetCommitRequest)[0].member_id == ""
+
+
+@pytest.mark.parametrize("way", ["unsubscribe", "close", "sleep"])
+def test_a_static_member_never_leaves(way):
+    """Given a static member, when it unsubscribes, closes or polls too rarely, then no LeaveGroup goes out
+    and its heartbeats stop: only its session timeout makes the group rebalance. PROTOCOL 6.1, 6.5, 9.9,
+    C-44."""
+    bench = Bench(group_instance_id="i1", enable_auto_commit=False, max_poll_interval_ms=10_000).stable(T0)
+    if way == "sleep":
+        bench.serve(m.HeartbeatRequest)
+        bench.sleep(10_000)
+    else:
+        bench.call(way)
+    assert bench.requests(m.LeaveGroupRequest) == []
+    beats = len(bench.requests(m.HeartbeatRequest))
+    bench.sleep(60_000)
+    assert len(bench.requests(m.HeartbeatRequest)) == beats
+    assert bench.state is MemberState.UNJOINED
+
+
+def test_a_static_member_says_its_instance_id_in_every_request_of_the_group():
+    """PROTOCOL 6.1."""
+    bench = Bench(group_instance_id="i1", enable_auto_commit=False).stable(T0)
+    bench.beat()
+    bench.call("commit", {T0: 1})
+    kinds = (m.JoinGroupRequest, m.SyncGroupRequest, m.HeartbeatRequest, m.OffsetCommitRequest)
+    assert [bench.requests(kind)[0].group_instance_id for kind in kinds] == ["i1"] * 4
+
+
+def test_a_static_member_comes_back_without_an_id(bench):
+    """Given a static member that has not polled for too long, when it polls again, then what it owned is
+    lost and it joins with an empty id and its instance id. PROTOCOL 6.1, C-44, C-56."""
+    bench = Bench(group_instance_id="i1", enable_auto_commit=False, max_poll_interval_ms=10_000).stable(T0)
+    bench.sleep(10_000)
+    bench.polls()
+    assert (bench.join().member_id, bench.join().group_instance_id) == ("", "i1")
+    assert bench.calls[-1] == ("lost", [T0])
+
+
+def test_a_fenced_member_is_at_its_end_and_has_lost_everything():
+    """Given two processes with one instance id, then the one that is fenced fails for good: it joins no more,
+    beats no more, and on close what it owned is lost, not revoked. PROTOCOL 9.5, 9.9, C-45."""
+    bench = Bench(group_instance_id="i1").stable(T0)
+    bench.beat(ErrorCode.FENCED_INSTANCE_ID)
+    assert bench.client.failure == "Heartbeat: FENCED_INSTANCE_ID"
+    asked = len(bench.log)
+    bench.live(60_000)
+    bench.close()
+    assert bench.client.closed
+    assert {type(send.request) for send in bench.log[asked:]} <= {m.MetadataRequest}
+    assert bench.calls[-1] == ("lost", [T0])

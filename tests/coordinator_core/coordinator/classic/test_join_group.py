@@ -1,0 +1,287 @@
+"""JoinGroup: who is let in, who is known, and what a member that joins again gets."""
+
+import pytest
+
+from coordinator_core.coordinator.classic.states import GroupState
+from coordinator_core.model import Partitions, Subscription
+from coordinator_core.protocol.consumer_protocol import encode_subscription
+from coordinator_core.protocol.error_codes import ErrorCode
+
+
+def test_an_empty_group_id_is_invalid(bench):
+    """Given no group, when a join names none, then INVALID_GROUP_ID. PROTOCOL 3.1, C-02."""
+    assert bench.joined(group="").error is ErrorCode.INVALID_GROUP_ID
+    assert bench.coordinator.group_ids() == []
+
+
+@pytest.mark.parametrize("session_ms", [5_999, 1_800_001, -1])
+def test_a_session_timeout_out_of_bounds_is_refused(bench, session_ms):
+    """Given any state, when the session timeout is out of bounds, then INVALID_SESSION_TIMEOUT, before the
+    group is looked at. PROTOCOL 3.1, C-02."""
+    assert bench.joined(session_ms=session_ms).error is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert bench.coordinator.group_ids() == []
+    leader, _ = bench.stable_group()
+    assert bench.joined(leader, session_ms=session_ms).error is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert bench.state() is GroupState.STABLE
+
+
+@pytest.mark.parametrize("session_ms", [6_000, 1_800_000])
+def test_a_session_timeout_at_a_bound_is_taken(bench, session_ms):
+    """PROTOCOL 3.1."""
+    assert bench.joined(session_ms=session_ms).error is ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_an_unknown_group_is_created_for_an_empty_member_id_only(bench):
+    """Given no group, when a join carries a member id, then UNKNOWN_MEMBER_ID and no group; without one,
+    the group is created. PROTOCOL 3.2, C-01."""
+    assert bench.joined("x").error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.coordinator.group_ids() == []
+    bench.enter()
+    assert bench.coordinator.group_ids() == ["g"]
+    assert bench.state() is GroupState.PREPARING_REBALANCE
+
+
+@pytest.mark.parametrize("arrange", ["preparing_group", "completing_group", "stable_group"])
+def test_an_unknown_member_id_in_a_known_group_is_refused(bench, arrange):
+    """PROTOCOL 3.2, C-22."""
+    getattr(bench, arrange)()
+    assert bench.joined("x").error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_the_id_of_a_member_that_left_is_unknown_to_the_empty_group(bench):
+    """Given a group that became Empty, when a former member joins by its id, then UNKNOWN_MEMBER_ID. C-22."""
+    (member,) = bench.stable_group(1)
+    bench.leave(member)
+    assert bench.state() is GroupState.EMPTY
+    assert bench.joined(member).error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_dead_group_is_not_available(bench):
+    """Given a group in state Dead, when anybody joins, then COORDINATOR_NOT_AVAILABLE. C-22."""
+    leader, _ = bench.stable_group()
+    bench.group().move_to(GroupState.DEAD)
+    assert bench.joined(leader).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert bench.joined().error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("wrong", [{"kind": ""}, {"names": ()}])
+def test_a_join_without_protocol_type_or_assignors_is_inconsistent(bench, wrong):
+    """Given no group or an Empty one, when the protocol type or the list is empty, then
+    INCONSISTENT_GROUP_PROTOCOL. PROTOCOL 3.3, C-06."""
+    assert bench.joined(**wrong).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.coordinator.group_ids() == []
+    bench.joined()
+    assert bench.state() is GroupState.EMPTY
+    assert bench.joined(**wrong).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_the_first_member_fixes_the_protocol_type(bench):
+    """Given a group of consumers, when a connector joins, then INCONSISTENT_GROUP_PROTOCOL. PROTOCOL 3.3."""
+    bench.stable_group(1)
+    assert bench.joined(kind="connect").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.group().protocol_type == "consumer"
+
+
+def test_an_emptied_group_takes_the_next_members_type(bench):
+    """PROTOCOL 3.3, C-06."""
+    (member,) = bench.stable_group(1)
+    bench.leave(member)
+    bench.enter(kind="connect")
+    assert bench.group().protocol_type == "connect"
+
+
+def test_an_assignor_must_be_common_to_all(bench):
+    """Given [range, rr] and [rr], when [range] joins, then INCONSISTENT_GROUP_PROTOCOL: each has one, but
+    none is everybody's. PROTOCOL 3.3, C-06."""
+    bench.enter(names=("range", "rr"))
+    bench.enter(names=("rr",))
+    assert bench.joined(names=("range",)).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.joined(names=("range", "rr")).error is ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_a_new_dynamic_member_must_come_back_with_its_id(bench):
+    """Given v4 or later and no ids, then MEMBER_ID_REQUIRED with `client-uuid`, pending, no member yet.
+    PROTOCOL 3.4, C-03."""
+    answer = bench.joined(version=4, client="billing")
+    assert answer.error is ErrorCode.MEMBER_ID_REQUIRED
+    prefix, uuid = answer.member_id.split("-", 1)
+    assert prefix == "billing"
+    assert len(uuid) == 36
+    assert not bench.group().members
+    assert bench.state() is GroupState.EMPTY
+    assert bench.joined(answer.member_id) is None
+    assert list(bench.group().members) == [answer.member_id]
+
+
+def test_before_v4_a_member_is_taken_in_at_once(bench):
+    """PROTOCOL 3.4, C-03."""
+    assert bench.joined(version=3) is None
+    assert len(bench.group().members) == 1
+
+
+def test_a_pending_id_is_dropped_after_the_session_timeout(bench):
+    """Given a pending id, when its session timeout passes without a join, then it is unknown.
+    PROTOCOL 3.4, C-03."""
+    in_time = bench.joined(session_ms=8_000).member_id
+    late = bench.joined(session_ms=8_000).member_id
+    bench.sleep(7_999)
+    assert bench.joined(in_time) is None
+    bench.sleep(1)
+    assert bench.joined(late).error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_every_member_id_is_new(bench):
+    """PROTOCOL 3.4."""
+    assert len({bench.joined().member_id for _ in range(20)}) == 20
+
+
+def test_a_static_member_is_never_pending(bench):
+    """Given an instance id, when it joins, then it is parked at once, as `instance-uuid`.
+    PROTOCOL 6.1, C-03."""
+    assert bench.joined(instance="i1") is None
+    (member,) = bench.group().members
+    assert member.startswith("i1-")
+
+
+def test_a_pending_id_may_not_join_as_a_static_member(bench):
+    """Given a pending id, when it joins with an instance id, then it is refused as a programming error and
+    never made static. C-05."""
+    pending = bench.joined().member_id
+    assert bench.joined(pending, instance="i1").error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not bench.group().static_members
+    assert bench.joined(pending) is None
+
+
+def test_a_full_group_turns_newcomers_away(make_bench):
+    """Given a Stable group of the greatest size, when another joins, then GROUP_MAX_SIZE_REACHED and no
+    member id; who is in may join again. PROTOCOL 3.1, C-08."""
+    bench = make_bench(max_size=2)
+    leader, follower = bench.stable_group()
+    answer = bench.joined()
+    assert (answer.error, answer.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+    assert bench.joined(follower).error is ErrorCode.NONE
+    assert bench.joined(leader) is None
+
+
+def test_a_pending_id_that_finds_the_group_full_is_forgotten(make_bench):
+    """Given more ids than places, when the last joins, then it is turned away and its id is removed, so
+    that nobody waits for it. C-08."""
+    bench = make_bench(max_size=2)
+    ids = [bench.joined().member_id for _ in range(3)]
+    answers = [bench.joined(each) for each in ids]
+    assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
+    assert bench.joined(ids[2]).error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert bench.settle() == ids[:2]
+
+
+def test_the_last_to_rejoin_a_shrunken_group_is_put_out(make_bench):
+    """Given a Stable group of three and a limit of two from now on, when all rejoin, then the last gets
+    GROUP_MAX_SIZE_REACHED and the round ends without it. PROTOCOL 3.1, C-08."""
+    roomy = make_bench()
+    members = roomy.stable_group(3)
+    bench = make_bench(max_size=2, log=roomy.log)
+    answers = [bench.joined(member) for member in members]
+    assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
+    assert bench.state() is GroupState.COMPLETING_REBALANCE
+    assert list(bench.group().members) == members[:2]
+
+
+def test_a_member_that_waits_already_may_repeat_its_join(make_bench):
+    """Given a full group in PreparingRebalance, when a waiting member sends its join again, it is taken.
+    C-08."""
+    bench = make_bench(max_size=2)
+    bench.enter()
+    waiting = bench.newcomer()
+    assert bench.joined(waiting) is None
+    assert len(bench.group().members) == 2
+
+
+def test_a_member_rejoins_while_preparing(bench):
+    """Given PreparingRebalance, when a known member joins, then it counts as rejoined, with what it says
+    now. PROTOCOL 3.9, C-19."""
+    _, follower = bench.preparing_group()
+    request = bench.join(follower, names=("range", "rr"), session_ms=20_000, rebalance_ms=30_000)
+    member = bench.group().members[follower]
+    assert [p.name for p in member.protocols] == ["range", "rr"]
+    assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (20_000, 30_000)
+    assert bench.state() is GroupState.COMPLETING_REBALANCE
+    assert bench.replies[request].generation_id == 2
+
+
+def test_an_unchanged_member_gets_the_generation_under_way_again(bench):
+    """Given CompletingRebalance, when members join with what they said before, then the current generation,
+    the leader with all members, and no change of state. PROTOCOL 3.9, C-19."""
+    leader, follower = bench.completing_group()
+    again = bench.joined(follower)
+    assert (again.error, again.generation_id, again.members) == (ErrorCode.NONE, 2, ())
+    assert {each.member_id for each in bench.joined(leader).members} == {leader, follower}
+    assert bench.state() is GroupState.COMPLETING_REBALANCE
+
+
+def test_changed_metadata_during_completing_starts_a_round(bench):
+    """PROTOCOL 3.9, C-19."""
+    leader, follower = bench.completing_group()
+    assert bench.joined(follower, metadata=b"other") is None
+    assert bench.state() is GroupState.PREPARING_REBALANCE
+    assert bench.joined(leader).generation_id == 3
+
+
+def test_the_leader_that_rejoins_starts_a_round(bench):
+    """Given Stable, when the leader joins unchanged, then a round starts. PROTOCOL 3.9, C-20."""
+    leader, _ = bench.stable_group()
+    assert bench.joined(leader) is None
+    assert bench.state() is GroupState.PREPARING_REBALANCE
+
+
+def test_a_changed_follower_starts_a_round(bench):
+    """PROTOCOL 3.9, C-20."""
+    _, follower = bench.stable_group()
+    assert bench.joined(follower, metadata=b"other") is None
+    assert bench.state() is GroupState.PREPARING_REBALANCE
+
+
+def test_an_unchanged_follower_does_not_start_a_round(bench):
+    """Given Stable, when a follower joins unchanged, then the current generation. PROTOCOL 3.9, C-20."""
+    leader, follower = bench.stable_group()
+    answer = bench.joined(follower)
+    assert (answer.error, answer.generation_id, answer.leader) == (ErrorCode.NONE, 1, leader)
+    assert answer.members == ()
+    assert bench.state() is GroupState.STABLE
+
+
+def test_another_order_of_assignors_is_a_change(bench):
+    """Given Stable, when a follower lists the same assignors in another order, then a round. C-21."""
+    _, follower = bench.stable_group(names=("range", "rr"))
+    assert bench.joined(follower, names=("range", "rr")).error is ErrorCode.NONE
+    assert bench.joined(follower, names=("rr", "range")) is None
+
+
+def test_an_equal_subscription_encoded_anew_is_no_change(bench):
+    """Given what one owns, listed in any order, when it is encoded again, then the bytes are equal and no
+    round starts. C-21."""
+
+    def encoded(owned):
+        return encode_subscription(Subscription(("t", "u"), Partitions(owned), 3))
+
+    _, follower = bench.stable_group(metadata=encoded({"t": [0, 1], "u": [2]}))
+    answer = bench.joined(follower, metadata=encoded({"u": [2], "t": [1, 0]}))
+    assert answer.error is ErrorCode.NONE
+    assert bench.state() is GroupState.STABLE
+
+
+def test_a_refused_join_names_no_protocol(bench):
+    """Given any error, when a join or sync is answered with it, then protocol type and name are null.
+    C-23."""
+    leader, _ = bench.stable_group()
+    refused = [
+        bench.joined(),
+        bench.joined("x"),
+        bench.joined(leader, kind="connect"),
+        bench.joined(leader, session_ms=1),
+        bench.joined(leader, instance="i"),
+        bench.synced("x"),
+        bench.synced(leader, 9),
+        bench.synced(leader, protocol_name="rr"),
+    ]
+    assert ErrorCode.NONE not in [answer.error for answer in refused]
+    assert {(answer.protocol_type, answer.protocol_name) for answer in refused} == {(None, None)}

@@ -1,0 +1,248 @@
+"""The states of a group: which moves are legal, how a group is forgotten, what each state answers."""
+
+import itertools
+
+import pytest
+
+from coordinator_core.coordinator import facade
+from coordinator_core.coordinator.classic.group import Group
+from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState, check_move
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import GroupStateChanged
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+DAY_MS = 86_400_000
+E = ErrorCode
+
+MOVES = {
+    (EMPTY, PREPARING),
+    (EMPTY, DEAD),
+    (PREPARING, COMPLETING),
+    (PREPARING, EMPTY),
+    (PREPARING, DEAD),
+    (COMPLETING, STABLE),
+    (COMPLETING, PREPARING),
+    (COMPLETING, DEAD),
+    (STABLE, PREPARING),
+    (STABLE, DEAD),
+    (DEAD, DEAD),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(GroupState, GroupState)))
+def test_only_legal_moves_are_made(before, after):
+    """Given any two states, when a group is to go from one to the other, then it does if the move is in the
+    list, and raises if not. PROTOCOL 2.1."""
+    group = Group("g", state=before)
+    assert (after in LEGAL_MOVES[before]) is ((before, after) in MOVES)
+    if (before, after) in MOVES:
+        group.move_to(after)
+        assert (group.previous_state, group.state) == (before, after)
+    else:
+        with pytest.raises(AssertionError, match=f"from {before.value} to {after.value}"):
+            check_move(before, after)
+        with pytest.raises(AssertionError):
+            group.move_to(after)
+        assert group.state is before
+
+
+def test_a_group_without_members_and_offsets_is_forgotten(bench):
+    """Given an Empty group nobody committed to, when it is next looked at, then it is Dead and unknown.
+    PROTOCOL 2.1."""
+    (member,) = bench.stable_group(1)
+    bench.leave(member)
+    assert bench.table()[0]["g"].generation == 2
+    bench.sleep(600_000)
+    assert bench.coordinator.group_ids() == []
+    assert bench.table() == ({}, {})
+    last = bench.events_of(GroupStateChanged)[-1]
+    assert (last.before, last.after) == ("Empty", "Dead")
+
+
+def test_a_group_with_offsets_lingers_until_they_expire(bench):
+    """Given offsets committed by a member that leaves a day later, when seven days have passed since the
+    group became Empty, then it is forgotten, and not before. PROTOCOL 2.1."""
+    (member,) = bench.stable_group(1, session_ms=1_800_000)
+    bench.commit(member, 1)
+    for _ in range(96):
+        bench.sleep(900_000)
+        bench.beat(member)
+    bench.leave(member)
+    bench.sleep(7 * DAY_MS - 1)
+    assert bench.committed() == 5
+    bench.sleep(600_000)
+    assert bench.committed() == -1
+    assert bench.coordinator.group_ids() == []
+    assert bench.table() == ({}, {})
+
+
+def test_a_newer_offset_keeps_the_group_and_the_older_one_goes(bench):
+    """Given simple commits four days apart, then each expires seven days after its own. PROTOCOL 2.1."""
+    bench.commit(topic="t")
+    bench.sleep(4 * DAY_MS)
+    bench.commit(topic="u")
+    bench.sleep(3 * DAY_MS + 600_000)
+    assert (bench.committed(topic="t"), bench.committed(topic="u")) == (-1, 5)
+    bench.sleep(4 * DAY_MS)
+    assert bench.coordinator.group_ids() == []
+
+
+def test_offsets_of_a_group_with_members_do_not_expire(bench):
+    """PROTOCOL 2.1."""
+    (member,) = bench.stable_group(1, session_ms=1_800_000)
+    bench.commit(member, 1)
+    for _ in range(8 * 96):
+        bench.sleep(900_000)
+        bench.beat(member)
+    assert bench.committed() == 5
+
+
+def test_a_pending_id_keeps_the_group(bench):
+    """Given an Empty group, when it is looked at while an id is pending, then it stays. PROTOCOL 2.1, 3.4."""
+    pending = bench.joined(session_ms=1_800_000).member_id
+    bench.sleep(1_200_000)
+    assert bench.joined(pending, session_ms=1_800_000) is None
+
+
+def test_expiry_that_cannot_be_written_is_tried_again(bench):
+    """PROTOCOL 2.1."""
+    bench.commit()
+    bench.append_error = E.COORDINATOR_NOT_AVAILABLE
+    bench.sleep(8 * DAY_MS)
+    assert bench.committed() == 5
+    bench.append_error = E.NONE
+    bench.sleep(600_000)
+    assert bench.coordinator.group_ids() == []
+
+
+def arranged(make_bench, state):
+    """A bench in a state, and its group's leader and follower; no bench for the state of an unknown group."""
+    bench = make_bench()
+    if state is None:
+        return bench, "leader", "follower"
+    arrange = {PREPARING: bench.preparing_group, COMPLETING: bench.completing_group}.get(
+        state, bench.stable_group
+    )
+    leader, follower = arrange()
+    if state is EMPTY:
+        bench.leave(leader, follower)
+    if state is DEAD:
+        bench.group().move_to(DEAD)
+    assert bench.state() is state
+    return bench, leader, follower
+
+
+def first_error(answer):
+    """The error of an answer, or, where each item has its own, of the first."""
+    match answer:
+        case m.OffsetCommitResponse(partitions=items):
+            return items[0].error
+        case m.DescribeGroupsResponse(groups=items) | m.DeleteGroupsResponse(groups=items):
+            return items[0].error
+        case m.LeaveGroupResponse(members=(first, *_)):
+            return first.error
+        case _:
+            return answer.error
+
+
+OFFSETS = (m.OffsetToCommit("t", 0, 5),)
+PARTITIONS = (TopicPartition("t", 0),)
+REQUESTS = {
+    "join": lambda b, leader, follower: b.joined(follower),
+    "join of the leader": lambda b, leader, follower: b.joined(leader),
+    "join of a stranger": lambda b, leader, follower: b.joined("stranger"),
+    "join with no id": lambda b, leader, follower: b.joined(),
+    "sync": lambda b, leader, follower: b.synced(follower),
+    "sync of a stranger": lambda b, leader, follower: b.synced("stranger"),
+    "sync of yesterday": lambda b, leader, follower: b.synced(follower, 0),
+    "heartbeat": lambda b, leader, follower: m.HeartbeatResponse(error=b.beat(follower)),
+    "heartbeat of a stranger": lambda b, leader, follower: m.HeartbeatResponse(error=b.beat("stranger")),
+    "heartbeat of yesterday": lambda b, leader, follower: m.HeartbeatResponse(error=b.beat(follower, 0)),
+    "leave": lambda b, leader, follower: b.ask(
+        m.LeaveGroupRequest(group_id="g", members=(m.MemberIdentity(follower),))
+    ),
+    "commit": lambda b, leader, follower: b.ask(
+        m.OffsetCommitRequest(
+            group_id="g",
+            member_id=follower,
+            generation_id=b.group().generation if b.group() else 1,
+            offsets=OFFSETS,
+        )
+    ),
+    "simple commit": lambda b, leader, follower: b.ask(m.OffsetCommitRequest(group_id="g", offsets=OFFSETS)),
+    "fetch": lambda b, leader, follower: b.ask(m.OffsetFetchRequest(group_id="g", partitions=PARTITIONS)),
+    "describe": lambda b, leader, follower: b.ask(m.DescribeGroupsRequest(group_ids=("g",))),
+    "list": lambda b, leader, follower: b.ask(m.ListGroupsRequest()),
+    "delete": lambda b, leader, follower: b.ask(m.DeleteGroupsRequest(group_ids=("g",))),
+    "offset delete": lambda b, leader, follower: b.ask(
+        m.OffsetDeleteRequest(group_id="g", partitions=PARTITIONS)
+    ),
+}
+PARKED = None
+UNKNOWN, ILLEGAL, ROUND = E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION, E.REBALANCE_IN_PROGRESS
+NEW, GONE, NOT_FOUND = E.MEMBER_ID_REQUIRED, E.COORDINATOR_NOT_AVAILABLE, E.GROUP_ID_NOT_FOUND
+ANSWERS = {  # for an unknown group, Empty, PreparingRebalance, CompletingRebalance, Stable
+    "join": (UNKNOWN, UNKNOWN, E.NONE, E.NONE, E.NONE),
+    "join of the leader": (UNKNOWN, UNKNOWN, PARKED, E.NONE, PARKED),
+    "join of a stranger": (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN),
+    "join with no id": (NEW, NEW, NEW, NEW, NEW),
+    "sync": (UNKNOWN, UNKNOWN, ROUND, PARKED, E.NONE),
+    "sync of a stranger": (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN),
+    "sync of yesterday": (UNKNOWN, UNKNOWN, ILLEGAL, ILLEGAL, ILLEGAL),
+    "heartbeat": (UNKNOWN, UNKNOWN, ROUND, E.NONE, E.NONE),
+    "heartbeat of a stranger": (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN),
+    "heartbeat of yesterday": (UNKNOWN, UNKNOWN, ILLEGAL, ILLEGAL, ILLEGAL),
+    "leave": (UNKNOWN, UNKNOWN, E.NONE, E.NONE, E.NONE),
+    "commit": (ILLEGAL, UNKNOWN, E.NONE, ROUND, E.NONE),
+    "simple commit": (E.NONE, E.NONE, UNKNOWN, UNKNOWN, UNKNOWN),
+    "fetch": (E.NONE, E.NONE, E.NONE, E.NONE, E.NONE),
+    "describe": (NOT_FOUND, E.NONE, E.NONE, E.NONE, E.NONE),
+    "list": (E.NONE, E.NONE, E.NONE, E.NONE, E.NONE),
+    "delete": (NOT_FOUND, E.NONE, E.NON_EMPTY_GROUP, E.NON_EMPTY_GROUP, E.NON_EMPTY_GROUP),
+    "offset delete": (NOT_FOUND, E.NONE, E.NONE, E.NONE, E.NONE),
+}
+TABLE = [
+    pytest.param(request, state, answer, id=f"{request}, {state.value if state else 'unknown group'}")
+    for request, answers in ANSWERS.items()
+    for state, answer in zip((None, EMPTY, PREPARING, COMPLETING, STABLE), answers, strict=True)
+]
+
+
+@pytest.mark.parametrize(("request_", "state", "answer"), TABLE)
+def test_each_state_answers_each_request_as_documented(make_bench, request_, state, answer):
+    """Given a group in a state, when a request of a kind comes, then its answer is the one in the table, or
+    it is parked. PROTOCOL 3.2, 3.9, 4.1, 5.1, 7.1, 7.3, C-22, C-24, C-32, C-33."""
+    bench, leader, follower = arranged(make_bench, state)
+    reply = REQUESTS[request_](bench, leader, follower)
+    assert (reply if reply is None else first_error(reply)) is answer
+
+
+@pytest.mark.parametrize(
+    "request_", ["join", "join of a stranger", "join with no id", "sync", "heartbeat", "leave", "commit"]
+)
+def test_a_dead_group_is_not_available(make_bench, request_):
+    """Given Dead, then COORDINATOR_NOT_AVAILABLE whoever asks. PROTOCOL 4.1, 5.1, C-22, C-32."""
+    bench, leader, follower = arranged(make_bench, DEAD)
+    assert first_error(REQUESTS[request_](bench, leader, follower)) is GONE
+
+
+def test_the_table_has_every_request_that_has_a_handler(make_bench, monkeypatch):
+    """A request kind that is added shows up here."""
+    bench, leader, follower = arranged(make_bench, STABLE)
+    sent, send = set(), bench.send
+
+    def noting(request, *given):
+        sent.add(type(request))
+        return send(request, *given)
+
+    monkeypatch.setattr(bench, "send", noting)
+    for ask in REQUESTS.values():
+        ask(bench, leader, follower)
+    assert sent == {
+        *facade._HANDLERS,
+        m.DescribeGroupsRequest,
+        m.ListGroupsRequest,
+        m.DeleteGroupsRequest,
+    }

@@ -1,0 +1,321 @@
+"""What is wrong with events, settings and the network, by place, what was found and what was expected."""
+
+import copy
+import pickle
+
+import pytest
+
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.errors import InputError
+from coordinator_core.registry.registry import default_registry
+
+RIGHT = {
+    "name": "deploy",
+    "duration": "10m",
+    "topics": {"orders": {"partitions": 12, "rate": 6_000}, "payments": {"partitions": 3}},
+    "members": [{"id": "c", "count": 3, "topics": ["orders"]}, {"id": "s", "topics_pattern": ".*"}],
+    "events": [{"at": "30s", "leave": "c-1"}],
+}
+KINDS = ", ".join(sorted(default_registry().scenario_events()))
+DURATION = 'a duration such as "250ms", "10s", "5m", "24h", or whole milliseconds'
+
+
+def error_of(document):
+    with pytest.raises(InputError) as caught:
+        parse_scenario(document, where="deploy.yaml")
+    return caught.value.where, caught.value.found, caught.value.expected
+
+
+def changed(**fields):
+    return copy.deepcopy(RIGHT) | fields
+
+
+def event(*events):
+    return changed(events=[{"at": "1s"} | each for each in events])
+
+
+WRONG = {
+    # Events.
+    "events as a mapping": (changed(events={"at": 1}), "events", "a mapping of 1 keys", "a list of events"),
+    "an event as text": (changed(events=["leave"]), "events[0]", "'leave'", "a mapping"),
+    "an event without a time": (
+        changed(events=[{"leave": "c-1"}]),
+        "events[0].at",
+        "nothing",
+        "when the event happens, such as 30s",
+    ),
+    "a join with what it owns": (
+        event({"join": {"id": "x", "topics": ["orders"], "owned": {}}}),
+        "events[0].join.owned",
+        "the unknown field 'owned'",
+        "one of id, count, topics, topics_pattern, process_rate, instance_id, rack",
+    ),
+    "an event at no time": (event({"at": "noon", "leave": "c-1"}), "events[0].at", "'noon'", DURATION),
+    "an event before the beginning": (
+        event({"at": -1, "leave": "c-1"}),
+        "events[0].at",
+        "-1",
+        "a duration of at least 0ms",
+    ),
+    "an event after the end": (
+        event({"at": "11m", "leave": "c-1"}),
+        "events[0].at",
+        "'11m'",
+        "at most the duration, 10m",
+    ),
+    "an event a millisecond after the end": (
+        event({"at": 600_001, "leave": "c-1"}),
+        "events[0].at",
+        "600001",
+        "at most the duration, 10m",
+    ),
+    "an event without a kind": (event({}), "events[0]", "an event without a kind", f"one of {KINDS}"),
+    "an unknown kind of event": (
+        event({"leaves": "c-1"}),
+        "events[0].leaves",
+        "the unknown event 'leaves'",
+        f"one of {KINDS} (did you mean 'leave'?)",
+    ),
+    "two kinds in one event": (
+        event({"leave": "c-1", "crash": "c-1"}),
+        "events[0]",
+        "leave and crash",
+        "one kind of event",
+    ),
+    "an event with a field too many": (
+        event({"leave": "c-1", "for": "5s"}),
+        "events[0].for",
+        "the unknown field 'for'",
+        "no further fields",
+    ),
+    "a leave of a member that never joined": (
+        event({"crash": "c-0"}, {"crash": "c-1"}, {"crash": "c-2"}, {"leave": "c-9"}),
+        "events[3].leave",
+        "'c-9', which never joined",
+        "a member of the group at this time: s",
+    ),
+    "a leave before the join": (
+        event({"at": "5s", "join": {"id": "x", "topics": ["orders"]}}, {"leave": "x"}),
+        "events[1].leave",
+        "'x', which never joined",
+        "a member of the group at this time: c-0, c-1, c-2, s",
+    ),
+    "a leave twice": (
+        event({"leave": "c-1"}, {"at": "2s", "leave": "c-1"}),
+        "events[1].leave",
+        "'c-1', which is gone (left at 1000ms)",
+        "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
+    ),
+    "a leave after a crash": (
+        event({"at": "2s", "leave": "c-1"}, {"at": "1s", "crash": "c-1"}),
+        "events[0].leave",
+        "'c-1', which is gone (crashed at 1000ms)",
+        "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
+    ),
+    "a leave of a number": (event({"leave": 1}), "events[0].leave", "1", "a member's id"),
+    "a restart of one that never joined": (
+        event({"restart": "x"}),
+        "events[0].restart",
+        "'x', which never joined",
+        "a member of the group at this time: c-0, c-1, c-2, s",
+    ),
+    "a join of one that is there": (
+        event({"join": {"id": "s", "topics": ["orders"]}}),
+        "events[0].join.id",
+        "'s'",
+        "a member that is not already in the group",
+    ),
+    "a join without a subscription": (
+        event({"join": {"id": "x"}}),
+        "events[0].join",
+        "neither topics nor topics_pattern",
+        "one of topics, topics_pattern",
+    ),
+    "a join with an unknown topic": (
+        event({"join": {"id": "x", "topics": ["t"]}}),
+        "events[0].join.topics[0]",
+        "the unknown topic 't'",
+        "one of orders, payments",
+    ),
+    "a pause without an end": (
+        event({"pause": "c-1"}),
+        "events[0].for",
+        "nothing",
+        "how long it lasts, such as 70s",
+    ),
+    "a pause of nothing": (
+        event({"pause": "c-1", "for": "0s"}),
+        "events[0].for",
+        "'0s'",
+        "a duration of at least 1ms",
+    ),
+    "a pause of one that is gone": (
+        event({"leave": "c-1"}, {"pause": "c-1", "for": "1s"}),
+        "events[1].pause",
+        "'c-1', which is gone (left at 1000ms)",
+        "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
+    ),
+    "a subscription to nothing": (
+        event({"subscribe": "s"}),
+        "events[0]",
+        "neither topics nor topics_pattern",
+        "one of topics, topics_pattern",
+    ),
+    "a subscription to an unknown topic": (
+        event({"subscribe": "s", "topics": ["order"]}),
+        "events[0].topics[0]",
+        "the unknown topic 'order'",
+        "one of orders, payments (did you mean 'orders'?)",
+    ),
+    "add_partitions that shrinks": (
+        event({"add_partitions": {"payments": 2}}),
+        "events[0].add_partitions.payments",
+        "2",
+        "more than the 3 partitions it has (a topic does not shrink)",
+    ),
+    "add_partitions that shrinks what grew": (
+        event({"add_partitions": {"payments": 9}}, {"add_partitions": {"payments": 6}}),
+        "events[1].add_partitions.payments",
+        "6",
+        "more than the 9 partitions it has (a topic does not shrink)",
+    ),
+    "add_partitions to an unknown topic": (
+        event({"add_partitions": {"order": 24}}),
+        "events[0].add_partitions.order",
+        "the unknown topic 'order'",
+        "one of orders, payments (did you mean 'orders'?)",
+    ),
+    "add_partitions to nothing": (
+        event({"add_partitions": {}}),
+        "events[0].add_partitions",
+        "an empty mapping",
+        "topics with their new numbers of partitions",
+    ),
+    "add_partitions of half a partition": (
+        event({"add_partitions": {"orders": 24.5}}),
+        "events[0].add_partitions.orders",
+        "24.5",
+        "a whole number from 1 to 200,000",
+    ),
+    "a rolling restart without a pace": (
+        event({"rolling_restart": {"down": "5s"}}),
+        "events[0].rolling_restart.every",
+        "nothing",
+        "the time from one restart to the next, such as 20s",
+    ),
+    "a rolling restart of nobody": (
+        changed(members=[], events=[{"at": 1, "rolling_restart": {"every": 1, "down": 1}}]),
+        "events[0].rolling_restart",
+        "no members at this time",
+        "a group that has some",
+    ),
+    "a failover with an unknown field": (
+        event({"coordinator_failover": {"dwon": "3s"}}),
+        "events[0].coordinator_failover.dwon",
+        "the unknown field 'dwon'",
+        "one of down (did you mean 'down'?)",
+    ),
+    "a failover as a duration": (
+        event({"coordinator_failover": "3s"}),
+        "events[0].coordinator_failover",
+        "'3s'",
+        "a mapping with down",
+    ),
+    # Settings and the network.
+    "settings as a list": (changed(config=["a"]), "config", "a list of 1", "a mapping"),
+    "a bad latency": (changed(network={"latency": "fast"}), "network.latency", "'fast'", DURATION),
+    "a latency of three": (
+        changed(network={"latency": [1, 2, 3]}),
+        "network.latency",
+        "a list of 3",
+        "one duration, or two: the shortest and the longest",
+    ),
+    "a latency the wrong way round": (
+        changed(network={"latency": ["5ms", "1ms"]}),
+        "network.latency",
+        "5ms before 1ms",
+        "the shorter duration first",
+    ),
+    "half a bad latency": (
+        changed(network={"latency": [1, -1]}),
+        "network.latency[1]",
+        "-1",
+        "a duration of at least 0ms",
+    ),
+    "a loss of everything": (
+        changed(network={"loss": 1.0}),
+        "network.loss",
+        "1.0",
+        "a number not negative and below 1",
+    ),
+    "a loss below nothing": (
+        changed(network={"loss": -0.1}),
+        "network.loss",
+        "-0.1",
+        "a number not negative and below 1",
+    ),
+    "a duplication of everything": (
+        changed(network={"duplicate": 1}),
+        "network.duplicate",
+        "1",
+        "a number not negative and below 1",
+    ),
+    "a network with an unknown field": (
+        changed(network={"delay": 1}),
+        "network.delay",
+        "the unknown field 'delay'",
+        "one of latency, loss, duplicate",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "path", "found", "expected"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_named_with_its_place(document, path, found, expected):
+    where = f"deploy.yaml: {path}" if path else "deploy.yaml"
+    assert error_of(document) == (where, found, expected)
+
+
+CONFIG = {
+    "an unknown setting": (
+        {"session.timeout": 1},
+        "session.timeout",
+        "the unknown setting 'session.timeout'",
+    ),
+    "an identity": (
+        {"group.instance.id": "a"},
+        "group.instance.id",
+        "the unknown setting 'group.instance.id'",
+    ),
+    "a bad duration": ({"session.timeout.ms": "long"}, "session.timeout.ms", "'long'"),
+    "a negative duration": ({"session.timeout.ms": -1}, "session.timeout.ms", "-1"),
+    "text for a yes or no": ({"enable.auto.commit": "yes"}, "enable.auto.commit", "'yes'"),
+    "a number for a yes or no": ({"enable.auto.commit": 1}, "enable.auto.commit", "1"),
+    "a size as text": ({"group.max.size": "many"}, "group.max.size", "'many'"),
+    "a policy there is not": ({"auto.offset.reset": "lateest"}, "auto.offset.reset", "'lateest'"),
+    "a heartbeat as long as the session": (
+        {"session.timeout.ms": "6s", "heartbeat.interval.ms": "6s"},
+        "heartbeat.interval.ms",
+        "6000",
+    ),
+}
+
+
+@pytest.mark.parametrize(("config", "path", "found"), CONFIG.values(), ids=CONFIG.keys())
+def test_a_setting_that_is_wrong_is_named(config, path, found):
+    assert error_of(changed(config=config))[:2] == (f"deploy.yaml: config.{path}", found)
+
+
+def test_an_unknown_setting_gets_advice():
+    expected = error_of(changed(config={"session.timeout": 1}))[2]
+    assert expected.startswith("one of ")
+    assert expected.endswith(" (did you mean 'session.timeout.ms'?)")
+
+
+def test_an_error_reads_as_one_line_and_survives_pickling():
+    with pytest.raises(InputError) as caught:
+        parse_scenario(event({"leave": "nobody"}), where="deploy.yaml")
+    expected = (
+        "deploy.yaml: events[0].leave: found 'nobody', which never joined, expected a member of the group "
+        "at this time: c-0, c-1, c-2, s"
+    )
+    assert str(caught.value) == str(pickle.loads(pickle.dumps(caught.value))) == expected

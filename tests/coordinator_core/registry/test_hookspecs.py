@@ -1,0 +1,165 @@
+"""What plugins contribute: records with defaults, through hooks that put everything together."""
+
+import inspect
+from dataclasses import MISSING, FrozenInstanceError, fields
+
+import pluggy
+import pytest
+
+from assignors import assignors as built_in_assignors
+from coordinator_core.assigning.assignor import (
+    ArrayAssignor,
+    Assignor,
+    Capability,
+    capabilities,
+    supported_protocols,
+)
+from coordinator_core.model import RebalanceProtocol
+from coordinator_core.registry.hookspecs import (
+    PROJECT,
+    AssignorSpec,
+    Hooks,
+    MetricSpec,
+    ModifierSpec,
+    ProviderSpec,
+    ScenarioEventSpec,
+    Strategy,
+    WorkloadSpec,
+    hookimpl,
+)
+
+HOOKS = ["assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events", "commands"]
+BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware", "rendezvous"]
+BUILT_IN += ["average", "average-by-circle"]
+
+
+def manager():
+    made = pluggy.PluginManager(PROJECT)
+    made.add_hookspecs(Hooks)
+    return made
+
+
+def test_the_hooks_are_these_and_each_says_what_it_is_for():
+    found = [name for name in vars(Hooks) if not name.startswith("_")]
+    assert found == HOOKS
+    assert all(inspect.getdoc(getattr(Hooks, name)) for name in found)
+
+
+def test_no_hook_takes_arguments():
+    plugins = manager()
+    assert [plugins.hook.__dict__[name].spec.argnames for name in HOOKS] == [()] * len(HOOKS)
+
+
+def test_a_plugin_may_implement_some_hooks_and_leave_the_others_out():
+    class Plugin:
+        @staticmethod
+        @hookimpl
+        def assignors():
+            return [AssignorSpec("mine", dict)]
+
+    plugins = manager()
+    plugins.register(Plugin)
+    plugins.check_pending()
+    assert plugins.hook.assignors() == [[AssignorSpec("mine", dict)]]
+    assert plugins.hook.metrics() == []
+
+
+def test_the_results_of_all_plugins_are_put_together():
+    class One:
+        @hookimpl
+        def metrics(self):
+            return [MetricSpec("one", "s", len)]
+
+    class Two:
+        @hookimpl
+        def metrics(self):
+            return [MetricSpec("two", "s", len)]
+
+    plugins = manager()
+    plugins.register(One())
+    plugins.register(Two())
+    assert {spec.name for result in plugins.hook.metrics() for spec in result} == {"one", "two"}
+
+
+def test_a_hook_that_does_not_exist_is_noticed():
+    class Plugin:
+        @hookimpl
+        def asignors(self):
+            return []
+
+    plugins = manager()
+    plugins.register(Plugin())
+    with pytest.raises(pluggy.PluginValidationError, match="unknown hook 'asignors'"):
+        plugins.check_pending()
+
+
+RECORDS = [AssignorSpec, ModifierSpec, ProviderSpec, MetricSpec, WorkloadSpec, ScenarioEventSpec]
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_every_record_has_a_name_first_and_its_description_last(record):
+    names = [field.name for field in fields(record)]
+    assert (names[0], names[-1]) == ("name", "doc")
+    made = record(*[f.name for f in fields(record) if f.default is f.default_factory is MISSING])
+    assert made.doc == ""
+    with pytest.raises(FrozenInstanceError):
+        made.name = "other"
+
+
+def test_a_metric_is_better_when_lower_unless_it_says_otherwise():
+    assert MetricSpec("lag", "records", len).better == "lower"
+
+
+def test_a_strategy_is_an_assignor_and_what_modifiers_made_of_the_rest():
+    plain = Strategy("range", "range")
+    assert (plain.static, dict(plain.options)) == (False, {})
+    assert (dict(plain.arguments), plain.wrappers, plain.provider) == ({}, (), "")
+    static = plain.with_changes(name="range+static", static=True)
+    assert static == Strategy("range+static", "range", static=True)
+    assert plain == Strategy("range", "range")
+
+
+def test_strategies_do_not_share_their_options():
+    assert Strategy("a", "a").options is not Strategy("b", "b").options
+    assert Strategy("a", "a").arguments is not Strategy("b", "b").arguments
+
+
+def test_the_built_in_assignors_come_by_the_same_hook():
+    """PROTOCOL 10.1, 10.2, 10.3."""
+    specs = built_in_assignors()
+    assert [spec.name for spec in specs] == BUILT_IN
+    for spec in specs:
+        made = spec.factory()
+        assert made.name == spec.name
+        assert spec.doc
+        assert isinstance(made, Assignor)
+        assert isinstance(made, ArrayAssignor)
+        assert spec.factory() is not made
+
+
+def test_only_assignors_that_weigh_are_informed_unless_asked_otherwise():
+    """Whoever counts partitions needs nobody to tell it anything; its user data stay its own."""
+    found = {spec.name: spec.provider for spec in built_in_assignors() if spec.provider}
+    assert found == {"optimal": "reported-rates", "lag-aware": "reported-work"}
+    for spec in built_in_assignors():
+        assert (Capability.WEIGHTED in capabilities(spec.factory())) == (spec.name in found)
+
+
+def test_every_option_of_a_built_in_assignor_is_an_argument_of_its_factory():
+    options = {spec.name: spec.options for spec in built_in_assignors() if spec.options}
+    assert set(options) == {"optimal", "lag-aware"}
+    for spec in built_in_assignors():
+        assert set(spec.options) <= set(inspect.signature(spec.factory).parameters)
+
+
+def test_options_and_provider_are_given_by_name():
+    """A third argument that is not named is the description, as it was before there were options."""
+    spec = AssignorSpec("mine", dict, "An assignor.")
+    assert (spec.doc, dict(spec.options), spec.provider) == ("An assignor.", {}, "")
+
+
+def test_only_cooperative_sticky_can_leave_what_stays_alone():
+    """PROTOCOL 11.5: it prefers the cooperative protocol, and can do without in a mixed group."""
+    eager, cooperative = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+    found = {spec.name: tuple(supported_protocols(spec.factory())) for spec in built_in_assignors()}
+    assert found == dict.fromkeys(BUILT_IN, (eager,)) | {"cooperative-sticky": (cooperative, eager)}

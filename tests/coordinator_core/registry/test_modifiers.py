@@ -1,0 +1,153 @@
+"""The built-in modifiers: what may stand behind a plus sign, and what it makes of a strategy."""
+
+import pytest
+
+from coordinator_core.assigning.assignor import compute_assignment
+from coordinator_core.assigning.combinators import Pairs
+from coordinator_core.errors import InputError
+from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription
+from coordinator_core.registry import modifiers as modifiers_module
+from coordinator_core.registry.registry import default_registry
+
+BUDGET = "expected budget=500ms, budget=2s:range or budget=10000pairs, with the fallback behind a colon"
+
+
+@pytest.fixture
+def registry():
+    return default_registry()
+
+
+def answer(strategy):
+    """What a member that owns everything, and another that has just come, get of three partitions."""
+    owning = Subscription(("t",), Partitions.of([("t", n) for n in range(3)]), 1)
+    group = GroupSubscription({"a": owning, "b": Subscription(("t",))})
+    assignment = compute_assignment(default_registry().assignor(strategy), Cluster({"t": 3}), group)
+    return {m: sorted(p.partition for p in assignment[m]) for m in group}
+
+
+def test_the_built_in_modifiers_are_these_and_each_says_what_it_does():
+    built_in = list(modifiers_module.modifiers())
+    assert [spec.name for spec in built_in] == ["static", "cooperative", "budget", "weights"]
+    assert all(spec.doc for spec in built_in)
+
+
+def test_modifiers_do_not_undo_one_another(registry):
+    made = registry.strategy("optimal+max_moves=3+static+cooperative+budget=5s+weights=scenario-lags")
+    assert made.static
+    assert list(made.arguments) == ["max_moves"]
+    assert len(made.wrappers) == 2
+    assert made.provider == "scenario-lags"
+
+
+# --- static, cooperative
+
+
+@pytest.mark.parametrize("name", ["static", "cooperative"])
+@pytest.mark.parametrize("value", ["yes", ""])
+def test_what_has_no_value_takes_none(registry, name, value):
+    with pytest.raises(InputError) as caught:
+        registry.strategy(f"range+{name}={value}")
+    assert str(caught.value) == (
+        f"strategy 'range+{name}={value}': found '{name}={value}', expected {name} without a value"
+    )
+
+
+def test_cooperative_holds_back_what_moves():
+    assert answer("range") == {"a": [0, 1], "b": [2]}
+    assert answer("range+cooperative") == {"a": [0, 1], "b": []}
+
+
+# --- budget
+
+
+@pytest.fixture
+def budgets(monkeypatch):
+    """The limits and fallbacks that are asked for."""
+    asked = []
+
+    def with_budget(inner, limit, fallback):
+        asked.append((inner.name, limit, fallback.name))
+        return inner
+
+    monkeypatch.setattr(modifiers_module, "with_budget", with_budget)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "fallback"),
+    [
+        ("500ms", 0.5, "sticky"),
+        ("2s:range", 2.0, "range"),
+        ("1.5s", 1.5, "sticky"),
+        ("1m", 60.0, "sticky"),
+        ("250", 0.25, "sticky"),
+        ("10000pairs", Pairs(10_000), "sticky"),
+        ("1pairs:roundrobin", Pairs(1), "roundrobin"),
+        ("2s:", 2.0, "sticky"),
+    ],
+)
+def test_a_budget_is_a_time_or_a_number_of_pairs_and_sticky_is_the_fallback(
+    registry, budgets, value, limit, fallback
+):
+    registry.assignor(f"range+budget={value}")
+    assert budgets == [("range", limit, fallback)]
+
+
+@pytest.mark.parametrize(
+    "value", ["", "0s", "-1s", "soon", "0pairs", "-3pairs", "1.5pairs", "pairs", ":range", "0.0001ms", "nan"]
+)
+def test_what_is_no_budget_is_answered_with_what_one_looks_like(registry, value):
+    with pytest.raises(InputError, match=BUDGET):
+        registry.strategy(f"range+budget={value}")
+
+
+def test_a_budget_without_a_value_is_none(registry):
+    with pytest.raises(InputError, match=BUDGET):
+        registry.strategy("range+budget")
+
+
+def test_a_fallback_that_there_is_not_is_answered_with_those_that_are(registry):
+    with pytest.raises(InputError, match=r"found 'rnage', expected one of .*did you mean 'range'"):
+        registry.assignor("sticky+budget=2s:rnage")
+
+
+def test_a_budget_of_pairs_chooses_by_the_size_of_the_group():
+    """Three partitions for two members are six pairs."""
+    assert answer("roundrobin+budget=6pairs:range") == answer("roundrobin") == {"a": [0, 2], "b": [1]}
+    assert answer("roundrobin+budget=5pairs:range") == answer("range")
+
+
+def test_what_stands_first_is_innermost(registry, budgets):
+    assert registry.assignor("range+budget=1s+cooperative").name == "range-cooperative"
+    assert registry.assignor("range+cooperative+budget=1s").name == "range-cooperative"
+    assert budgets == [("range", 1.0, "sticky"), ("range-cooperative", 1.0, "sticky")]
+
+
+def test_a_budget_that_is_made_cooperative_holds_back_in_the_fallback_too():
+    assert answer("roundrobin+budget=1pairs:range+cooperative") == answer("range+cooperative")
+
+
+# --- weights
+
+
+def test_weights_name_the_provider_and_none_is_nobody(registry):
+    assert registry.strategy("range+weights=reported-lags").provider == "reported-lags"
+    assert registry.strategy("optimal").provider == "reported-rates"
+    assert registry.strategy("optimal+weights=none").provider == ""
+    assert registry.strategy("optimal+weights=none+weights=scenario-rates").provider == "scenario-rates"
+
+
+@pytest.mark.parametrize("part", ["weights", "weights="])
+def test_weights_without_a_provider_are_answered_with_what_is_expected(registry, part):
+    with pytest.raises(InputError, match=f"found '{part}', expected weights=PROVIDER, or weights=none"):
+        registry.strategy(f"range+{part}")
+
+
+def test_a_provider_that_there_is_not_is_answered_with_those_that_are(registry):
+    with pytest.raises(InputError) as caught:
+        registry.strategy("range+weights=reported-rate")
+    assert str(caught.value) == (
+        "provider of strategy 'range+weights=reported-rate': found 'reported-rate', expected one of"
+        " reported-lags, reported-rates, reported-work, scenario-lags, scenario-rates"
+        " (did you mean 'reported-rates'?)"
+    )

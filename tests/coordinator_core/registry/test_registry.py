@@ -1,0 +1,414 @@
+"""The registry: built-ins and strangers come in by the same door, and a broken one harms nobody else."""
+
+import sys
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import pytest
+
+from coordinator_core.assigning.assignor import subscription_user_data
+from coordinator_core.errors import AssignmentError, InputError, PluginError
+from coordinator_core.registry.hookspecs import (
+    AssignorSpec,
+    Hooks,
+    MetricSpec,
+    ModifierSpec,
+    ProviderSpec,
+    hookimpl,
+)
+from coordinator_core.registry.providers.informed import Informed, unpack
+from coordinator_core.registry.registry import Registry, default_registry
+
+
+class Mine:
+    name = "mine"
+
+    def assign(self, cluster, group):
+        return {member: [] for member in group}
+
+
+class Plugin:
+    @hookimpl
+    def assignors(self):
+        return [AssignorSpec("mine", Mine, "An assignor.")]
+
+
+def plugin_with(hook, function):
+    return type("Made", (), {hook: hookimpl(function)})()
+
+
+@pytest.fixture
+def registry():
+    made = Registry()
+    made.register(Plugin(), name="first", distribution="first-dist")
+    return made
+
+
+@pytest.fixture
+def module():
+    """Makes importable modules, and takes them away again."""
+    made = []
+
+    def make(name, **content):
+        module = ModuleType(name)
+        vars(module).update(content)
+        sys.modules[name] = module
+        made.append(name)
+        return EntryPoint(name, name, "rebalance_lab")
+
+    yield make
+    for name in made:
+        del sys.modules[name]
+
+
+def test_the_built_in_assignors_come_in_through_the_entry_points():
+    origins = {p.name: p for p in default_registry().plugins}
+    assert {"range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware"} <= set(
+        origins["assignors"].contributes["assignors"]
+    )
+    assert origins["assignors"].distribution == "rebalance-lab"
+    assert not [f for f in default_registry().failures if f.distribution == "rebalance-lab"]
+
+
+def test_an_assignor_is_made_afresh_for_each_consumer(registry):
+    assert registry.assignor("mine") is not registry.assignor("mine")
+
+
+def test_an_unknown_assignor_lists_what_there_is_and_the_closest_name(registry):
+    with pytest.raises(InputError, match=r"found 'mone', expected one of mine \(did you mean 'mine'\?\)"):
+        registry.assignor("mone")
+
+
+def test_an_assignor_that_cannot_be_made_is_a_plugin_error_that_names_the_plugin(registry):
+    def broken():
+        raise RuntimeError("no licence")
+
+    registry.register(plugin_with("assignors", lambda self: [AssignorSpec("bad", broken)]), name="second")
+    with pytest.raises(PluginError, match=r"'second'.*'bad'.*RuntimeError: no licence"):
+        registry.assignor("bad")
+
+
+def test_a_name_that_is_taken_is_refused_and_both_distributions_are_named(registry):
+    with pytest.raises(PluginError, match=r"'mine' of second-dist is already contributed by first-dist"):
+        registry.register(Plugin(), name="second", distribution="second-dist")
+    assert [p.name for p in registry.plugins] == ["first"]
+
+
+def test_a_plugin_with_one_bad_record_contributes_nothing(registry):
+    bad = plugin_with("assignors", lambda self: [AssignorSpec("good", Mine), AssignorSpec("Not Good", Mine)])
+    with pytest.raises(PluginError, match="'Not Good' is not lower-case"):
+        registry.register(bad, name="bad")
+    assert "good" not in registry.assignors()
+
+
+@pytest.mark.parametrize(
+    ("hook", "function", "problem"),
+    [
+        ("assignors", lambda self: [Mine], "expected AssignorSpec records"),
+        ("assignors", lambda self: [AssignorSpec("twice", Mine)] * 2, "contributes 'twice' twice"),
+        ("assignors", lambda self: 1 / 0, "ZeroDivisionError"),
+        ("assignors", lambda self: None, "TypeError"),
+        ("assigners", lambda self: [], "no such hook; there are assignors, modifiers"),
+        ("assignors", lambda self: [AssignorSpec("bad", Mine, options=5)], "options of 'bad' are no mapping"),
+        ("providers", lambda self: [MetricSpec("bad", "", len)], "expected ProviderSpec records"),
+    ],
+)
+def test_an_unusable_contribution_says_what_was_found(registry, hook, function, problem):
+    with pytest.raises(PluginError, match=problem):
+        registry.register(plugin_with(hook, function), name="bad")
+
+
+def test_an_object_without_hooks_is_not_a_plugin(registry):
+    with pytest.raises(PluginError, match="marked with hookimpl"):
+        registry.register(object(), name="nothing")
+
+
+def test_the_same_plugin_twice_is_refused(registry):
+    plugin = plugin_with("metrics", lambda self: [])
+    registry.register(plugin, name="once")
+    with pytest.raises(PluginError):
+        registry.register(plugin, name="once")
+
+
+def test_a_plugin_that_cannot_be_imported_is_put_down_and_the_others_are_loaded(module):
+    good = module("zz_good_plugin", metrics=hookimpl(lambda: [MetricSpec("m", "1", lambda history: 0.0)]))
+    registry = Registry()
+    registry.load([good, EntryPoint("gone", "no_such_module_here", "rebalance_lab")])
+    assert [p.name for p in registry.plugins] == ["zz_good_plugin"]
+    assert [f.name for f in registry.failures] == ["gone"]
+    assert "no_such_module_here" in registry.failures[0].problem
+
+
+def test_entry_points_are_loaded_in_sorted_order_whatever_order_they_come_in(module):
+    def metric():
+        return hookimpl(lambda: [MetricSpec("m", "1", lambda history: 0.0)])
+
+    points = [module("plugin_b", metrics=metric()), module("plugin_a", metrics=metric())]
+    for order in (points, points[::-1]):
+        registry = Registry()
+        registry.load(order)
+        assert [p.name for p in registry.plugins] == ["plugin_a"]
+        assert [f.name for f in registry.failures] == ["plugin_b"]
+
+
+def test_a_strategy_is_an_assignor_with_modifiers(registry):
+    modifier = ModifierSpec("slow", lambda strategy, value: strategy.with_changes(options={"slow": value}))
+    registry.register(plugin_with("modifiers", lambda self: [modifier]), name="modifiers")
+    strategy = registry.strategy("mine+slow=30s")
+    assert (strategy.name, strategy.assignor, strategy.options) == ("mine+slow=30s", "mine", {"slow": "30s"})
+
+
+def test_an_unknown_modifier_lists_what_there_is(registry):
+    with pytest.raises(InputError, match=r"strategy 'mine[+]fast': found 'fast', expected one of"):
+        registry.strategy("mine+fast")
+
+
+def test_a_modifier_says_what_value_it_expects(registry):
+    def refuse(strategy, value):
+        raise ValueError("a duration")
+
+    registry.register(plugin_with("modifiers", lambda self: [ModifierSpec("slow", refuse)]), name="modifiers")
+    with pytest.raises(InputError, match="found 'slow=x', expected a duration"):
+        registry.strategy("mine+slow=x")
+
+
+def test_static_membership_is_a_modifier_of_any_assignor():
+    assert default_registry().strategy("range+static").static
+    assert not default_registry().strategy("range").static
+
+
+def test_every_hook_has_a_sentence_and_a_record_type_in_the_registry():
+    hooks = {n for n in vars(Hooks) if not n.startswith("_")}
+    kinds = {"assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events", "commands"}
+    assert hooks == kinds
+    assert all(getattr(Hooks, h).__doc__ for h in hooks)
+
+
+# --- options: what a strategy may say to the assignor itself
+
+
+class Optioned(Mine):
+    name = "optioned"
+
+    def __init__(self, *, limit=10, fast=False):
+        if limit == 13:
+            raise RuntimeError("unlucky")
+        self.limit, self.fast = limit, fast
+
+
+def whole_number(text):
+    if not text.isdecimal():
+        raise ValueError("a whole number")
+    return int(text)
+
+
+OPTIONS = {"limit": whole_number, "fast": lambda text: text != "no", "broken": {}.__getitem__}
+
+
+def slowly(strategy, value):
+    return strategy.with_changes(options={"slow": value})
+
+
+def no_wrapper(inner, make):
+    raise RuntimeError("cannot be wrapped")
+
+
+def unwrappable(strategy, value):
+    return strategy.with_changes(wrappers=(no_wrapper,))
+
+
+class Telling:
+    """A provider that says who made it."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def report(self):
+        return b"said"
+
+    def assigned(self, partitions):
+        pass
+
+    def inform(self, cluster, group, reports):
+        return cluster, group
+
+
+class Rich:
+    """Assignors with options and providers, and modifiers that work and do not."""
+
+    @hookimpl
+    def assignors(self):
+        return [
+            AssignorSpec("optioned", Optioned, options=OPTIONS),
+            AssignorSpec("told", Mine, provider="telling"),
+            AssignorSpec("orphan", Mine, provider="nobody"),
+            AssignorSpec("worried", Mine, provider="failing"),
+            AssignorSpec("nameless", object),
+        ]
+
+    @hookimpl
+    def modifiers(self):
+        def broken(strategy, value):
+            raise KeyError("no such key")
+
+        return [
+            ModifierSpec("slow", slowly),
+            ModifierSpec("limit", slowly),
+            ModifierSpec("crashing", broken),
+            ModifierSpec("unwrappable", unwrappable),
+            ModifierSpec("weights", lambda strategy, value: strategy.with_changes(provider=value or "")),
+        ]
+
+    @hookimpl
+    def providers(self):
+        return [ProviderSpec("telling", Telling), ProviderSpec("failing", lambda host: 1 / 0)]
+
+
+@pytest.fixture
+def rich():
+    made = Registry()
+    made.register(Rich(), name="rich", distribution="rich-dist")
+    return made
+
+
+def test_options_are_read_and_given_to_the_factory(rich):
+    made = rich.assignor("optioned+limit=4+fast")
+    assert (made.limit, made.fast) == (4, True)
+    assert rich.strategy("optioned+limit=4+fast").arguments == {"limit": 4, "fast": True}
+    assert rich.assignor("optioned").limit == 10
+
+
+def test_the_last_value_of_an_option_counts(rich):
+    assert rich.assignor("optioned+limit=4+limit=5").limit == 5
+
+
+def test_an_assignors_own_option_goes_before_a_modifier_of_that_name(rich):
+    assert rich.strategy("optioned+limit=4").options == {}
+    assert rich.strategy("told+limit=4").options == {"slow": "4"}
+
+
+def test_options_and_modifiers_come_in_any_order(rich):
+    for text in ("optioned+slow=1+limit=4", "optioned+limit=4+slow=1"):
+        strategy = rich.strategy(text)
+        assert (strategy.arguments, strategy.options) == ({"limit": 4}, {"slow": "1"})
+
+
+@pytest.mark.parametrize("part", ["limit=many", "limit=", "limit"])
+def test_an_option_says_what_value_it_expects(rich, part):
+    with pytest.raises(InputError) as caught:
+        rich.strategy(f"optioned+{part}")
+    assert str(caught.value) == f"strategy 'optioned+{part}': found {part!r}, expected a whole number"
+
+
+def test_an_unknown_option_is_answered_with_options_and_modifiers(rich):
+    with pytest.raises(InputError) as caught:
+        rich.strategy("optioned+limti=4")
+    assert str(caught.value) == (
+        "modifier of strategy 'optioned+limti=4': found 'limti', expected one of broken, crashing, fast,"
+        " limit, slow, unwrappable, weights (did you mean 'limit'?)"
+    )
+
+
+@pytest.mark.parametrize("text", ["optioned+", "optioned++fast", "optioned+=4"])
+def test_a_plus_sign_with_nothing_behind_it_is_an_unknown_modifier(rich, text):
+    with pytest.raises(InputError, match="found '', expected one of"):
+        rich.strategy(text)
+
+
+def test_options_of_one_assignor_are_none_of_another(rich):
+    with pytest.raises(InputError, match="found 'fast', expected one of crashing"):
+        rich.strategy("told+fast")
+
+
+def test_the_code_behind_an_option_or_modifier_that_fails_is_a_plugin_error(rich):
+    with pytest.raises(PluginError, match="plugin 'rich', assignor 'optioned': KeyError"):
+        rich.strategy("optioned+broken=x")
+    with pytest.raises(PluginError, match="plugin 'rich', modifier 'crashing': KeyError: 'no such key'"):
+        rich.strategy("optioned+crashing")
+
+
+def test_an_assignor_that_cannot_be_made_with_its_options_names_the_plugin(rich):
+    with pytest.raises(PluginError, match="plugin 'rich', assignor 'optioned': RuntimeError: unlucky"):
+        rich.assignor("optioned+limit=13")
+
+
+def test_a_factory_whose_product_has_no_name_is_a_plugin_error(rich):
+    with pytest.raises(PluginError, match="assignor 'nameless': TypeError: what it makes has no name"):
+        rich.assignor("nameless")
+
+
+def test_a_combinator_that_fails_is_a_plugin_error(rich):
+    with pytest.raises(PluginError, match=r"modifier 'told\+unwrappable': RuntimeError: cannot be wrapped"):
+        rich.assignor("told+unwrappable")
+
+
+# --- providers: who informs the assignor
+
+
+def test_an_assignor_is_informed_by_the_provider_of_its_record_for_its_own_host(rich):
+    one, other = object(), object()
+    made = rich.build(rich.strategy("told"), one)
+    assert isinstance(made, Informed)
+    assert unpack(subscription_user_data(made, ("t",))) == (b"said", None)
+    assert made._provider.host is one
+    assert rich.build(rich.strategy("told"), other)._provider.host is other
+
+
+def test_without_a_host_there_is_nobody_to_ask(rich):
+    assert isinstance(rich.build(rich.strategy("told")), Mine)
+    assert isinstance(rich.assignor("told"), Mine)
+
+
+def test_a_strategy_may_name_another_provider_or_none(rich):
+    assert rich.strategy("optioned+weights=telling").provider == "telling"
+    assert isinstance(rich.build(rich.strategy("told+weights"), object()), Mine)
+
+
+@pytest.mark.parametrize("text", ["orphan", "told+weights=nobody"])
+def test_a_provider_that_there_is_not_is_answered_with_those_that_are(rich, text):
+    with pytest.raises(InputError) as caught:
+        rich.strategy(text)
+    assert str(caught.value) == (
+        f"provider of strategy {text!r}: found 'nobody', expected one of failing, telling"
+    )
+
+
+def test_a_provider_that_cannot_be_made_is_a_plugin_error_that_names_it(rich):
+    with pytest.raises(PluginError, match="plugin 'rich', provider 'failing': ZeroDivisionError"):
+        rich.build(rich.strategy("worried"), object())
+
+
+def test_what_is_wrong_with_the_assignor_is_not_put_down_to_the_provider(rich):
+    class Boasting(Mine):
+        capabilities = ("fastest",)
+
+    spec = AssignorSpec("boasting", Boasting, provider="telling")
+    rich.register(plugin_with("assignors", lambda self: [spec]), name="boasting")
+    with pytest.raises(AssignmentError, match="unknown capability 'fastest'"):
+        rich.build(rich.strategy("boasting"), object())
+
+
+def test_the_built_in_assignors_that_weigh_take_their_options():
+    registry = default_registry()
+    for text in (
+        "optimal+max_moves=5%+racks=false+weights=none",
+        "lag-aware+tolerance=20%",
+        "optimal+colocate",
+    ):
+        assert registry.assignor(text).name == text.split("+")[0]
+    with pytest.raises(InputError, match="found 'max_moves=x', expected a number of partitions such as 20"):
+        registry.strategy("optimal+max_moves=x")
+
+
+@pytest.mark.parametrize(("reader", "expected"), [(int, "a whole number"), (float, "a number")])
+def test_a_plain_reader_says_what_it_expects(reader, expected):
+    class Plugin:
+        @hookimpl
+        def assignors(self):
+            return [AssignorSpec("mine", dict, options={"n": reader})]
+
+    registry = Registry()
+    registry.register(Plugin())
+    with pytest.raises(InputError) as told:
+        registry.strategy("mine+n=many")
+    assert str(told.value) == f"strategy 'mine+n=many': found 'n=many', expected {expected}"

@@ -1,0 +1,136 @@
+"""The picture of a run: well-formed, cut to its window, readable without colour."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from coordinator_core.model import TopicPartition
+from coordinator_core.reports.picture import PALETTE, ownership_svg
+from coordinator_core.traces.timeline import Mark, Span
+
+SVG = "{http://www.w3.org/2000/svg}"
+LEFT, RIGHT = 90.0, 850.0
+LANE = {TopicPartition("t", 0): [Span("a", 0, 40), Span("b", 60, 100)]}
+
+
+def drawn(lanes, *, title="run", from_ms=0, to_ms=100, marks=()):
+    return ET.fromstring(ownership_svg(lanes, title=title, from_ms=from_ms, to_ms=to_ms, marks=marks))
+
+
+def cells(root):
+    """What each titled box says, with its fill, its left edge and its right edge."""
+    found = []
+    for box in root.iter(f"{SVG}rect"):
+        hint = box.find(f"{SVG}title")
+        if hint is not None:
+            left = float(box.get("x"))
+            found.append((hint.text, box.get("fill"), left, left + float(box.get("width"))))
+    return found
+
+
+def texts(root):
+    return [text.text for text in root.iter(f"{SVG}text")]
+
+
+def test_a_lane_has_a_cell_for_each_span_over_one_for_nobody():
+    assert cells(drawn(LANE)) == [
+        ("t-0: nobody", "url(#gap)", LEFT, RIGHT),
+        ("t-0: a, 0 s to 0.04 s", PALETTE[0], LEFT, pytest.approx(LEFT + 0.4 * 760)),
+        ("t-0: b, 0.06 s to 0.1 s", PALETTE[1], pytest.approx(LEFT + 0.6 * 760), RIGHT),
+    ]
+
+
+def test_spans_are_cut_to_the_window():
+    lane = {TopicPartition("t", 0): [Span("a", -50, 25), Span("b", 75, 500)]}
+    (_, first, second) = cells(drawn(lane))
+    assert first[2:] == (LEFT, pytest.approx(LEFT + 190))
+    assert second[2:] == (pytest.approx(LEFT + 570), RIGHT)
+
+
+@pytest.mark.parametrize(
+    "span", [Span("a", 0, 100), Span("a", 10, 50), Span("a", 200, 300), Span("a", 250, 251)]
+)
+def test_spans_outside_the_window_are_not_drawn(span):
+    root = drawn({TopicPartition("t", 0): [span]}, from_ms=100, to_ms=200)
+    assert [hint for hint, *_ in cells(root)] == ["t-0: nobody"]
+
+
+def test_lanes_are_in_the_order_of_topics_and_partitions():
+    lanes = {TopicPartition(t, n): [] for t, n in [("u", 0), ("t", 10), ("t", 9)]}
+    root = drawn(lanes)
+    assert [hint for hint, *_ in cells(root)] == ["t-9: nobody", "t-10: nobody", "u-0: nobody"]
+    assert [text for text in texts(root) if "-" in text] == ["t-9", "t-10", "u-0"]
+
+
+def test_the_picture_grows_with_its_lanes():
+    height = [int(drawn({TopicPartition("t", n): [] for n in range(k)}).get("height")) for k in (0, 1, 5)]
+    assert height == [88, 106, 178]
+
+
+def test_each_client_has_a_letter_that_stands_in_its_cells_and_in_the_legend():
+    lanes = {TopicPartition("t", 0): [Span("zoe", 0, 50), Span("ada", 50, 100)]}
+    said = texts(drawn(lanes))
+    assert "A ada" in said
+    assert "B zoe" in said
+    assert said.count("A") == said.count("B") == 1
+    assert said[-1] == "nobody"
+
+
+def test_a_cell_too_narrow_for_its_letter_has_none():
+    lanes = {TopicPartition("t", 0): [Span("a", 0, 2)]}
+    said = texts(drawn(lanes))
+    assert "A" not in said
+    assert "A a" in said
+
+
+def test_colours_and_letters_do_not_run_out():
+    clients = [f"c{i:02}" for i in range(30)]
+    lanes = {TopicPartition("t", i): [Span(c, 0, 100)] for i, c in enumerate(clients)}
+    root = drawn(lanes)
+    owned = [fill for hint, fill, *_ in cells(root) if not hint.endswith("nobody")]
+    assert owned == [PALETTE[i % len(PALETTE)] for i in range(30)]
+    assert "Z c25" in texts(root)
+    assert "26 c26" in texts(root)
+
+
+def test_marks_in_the_window_are_drawn_with_their_word_and_others_are_not():
+    marks = [Mark(0, "begin"), Mark(50, "crash a"), Mark(100, "end"), Mark(101, "after"), Mark(-1, "before")]
+    root = drawn(LANE, marks=marks)
+    lines = [float(line.get("x1")) for line in root.iter(f"{SVG}line")]
+    assert lines == [LEFT, 470.0, RIGHT]
+    assert {"begin", "crash a", "end"} <= set(texts(root))
+    assert not {"after", "before"} & set(texts(root))
+
+
+def test_names_are_escaped():
+    name = "<b>&\"'x"
+    lanes = {TopicPartition(name, 0): [Span(name, 0, 100)]}
+    root = drawn(lanes, title=name, marks=[Mark(50, name)])
+    assert root.get("aria-label") == name
+    assert f"{name}-0" in texts(root)
+    assert f"A {name}" in texts(root)
+    assert texts(root).count(name) == 2
+    assert cells(root)[1][0] == f"{name}-0: {name}, 0 s to 0.1 s"
+
+
+def test_nothing_to_draw_and_no_time_to_draw_it_in_are_a_picture():
+    root = drawn({}, from_ms=5, to_ms=5)
+    assert texts(root) == ["run", "nobody"]
+    assert cells(drawn(LANE, from_ms=20, to_ms=20))[0][0] == "t-0: nobody"
+
+
+def luminance(colour):
+    """WCAG 2's relative luminance of #rrggbb."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("number", range(len(PALETTE)))
+def test_letters_can_be_read_on_every_colour(number):
+    lanes = {TopicPartition("t", i): [Span(f"c{i}", 0, 100)] for i in range(len(PALETTE))}
+    text = ownership_svg(lanes, title="run", from_ms=0, to_ms=100)
+    (ink,) = re.findall(rf'fill="(#...)">{chr(ord("A") + number)}<', text)
+    dark, light = sorted((luminance(PALETTE[number]), {"#fff": 1.0, "#000": 0.0}[ink]))
+    assert (light + 0.05) / (dark + 0.05) >= 4.5

@@ -1,0 +1,83 @@
+"""Traces written by hand: events with their times, in few words."""
+
+from coordinator_core.protocol import events as ev
+from coordinator_core.traces.timeline import History
+from coordinator_core.traces.trace import Trace
+
+GROUP = "g"
+
+
+def trace_of(*timed, topics, duration_ms=100_000, messages=None, strategy="range"):
+    """A whole trace around pairs of a time and an event; lists of pairs are unpacked."""
+    pairs = [pair for each in timed for pair in (each if isinstance(each, list) else [each])]
+    first = ev.RunStarted(
+        scenario="by-hand", strategy=strategy, seed=1, duration_ms=duration_ms, topics=topics
+    )
+    last = ev.RunEnded(group_state="Stable", generation=1, messages=messages or {})
+    everything = [(0, first), *pairs, (duration_ms, last)]
+    return Trace(tuple(ev.TraceEvent(at_ms, event) for at_ms, event in everything))
+
+
+def history_of(*timed, **options):
+    return History(trace_of(*timed, **options))
+
+
+def started(client, *topics):
+    return ev.MemberStarted(client=client, instance_id=None, topics=list(topics), process_rate=None)
+
+
+def stopped(client, how="closed"):
+    return ev.MemberStopped(client=client, how=how)
+
+
+def changed(kind="join", target="x", cause=""):
+    return ev.Changed(kind=kind, target=target, cause=cause)
+
+
+def state(after, *, before="", cause="", generation=1):
+    return ev.GroupStateChanged(group=GROUP, before=before, after=after, generation=generation, cause=cause)
+
+
+def generation(number, *members, leader="", protocol="range"):
+    return ev.GenerationStarted(
+        group=GROUP, generation=number, protocol=protocol, leader=leader, members=list(members)
+    )
+
+
+def joined(client, number):
+    return ev.Joined(client=client, member_id=client, generation=number, protocol="range", leader=False)
+
+
+def assigned(client, number, owned, added=None):
+    return ev.Assigned(client=client, generation=number, added=owned if added is None else added, owned=owned)
+
+
+def revoked(client, partitions, number=1):
+    return ev.Revoked(client=client, generation=number, partitions=partitions)
+
+
+def lost(client, partitions, number=1):
+    return ev.Lost(client=client, generation=number, partitions=partitions)
+
+
+def measured(lag, *, max_lag=None, lag_record_seconds=0.0, duplicates=0.0):
+    return ev.LagMeasured(
+        lag=lag,
+        max_lag=lag if max_lag is None else max_lag,
+        lag_record_seconds=lag_record_seconds,
+        duplicates=duplicates,
+        by_client={},
+    )
+
+
+def rates(topic, *per_partition):
+    return ev.RatesChanged(topic=topic, rates=list(per_partition))
+
+
+def round_at(at_ms, number, owned, *, stable_ms=None):
+    """A round in which everyone joins at ``at_ms`` and has its assignment at ``stable_ms`` (the same)."""
+    stable_ms = at_ms if stable_ms is None else stable_ms
+    begun = [(at_ms, state("PreparingRebalance", generation=number - 1)), (at_ms, generation(number, *owned))]
+    begun += [(at_ms, joined(client, number)) for client in owned]
+    stable = [(stable_ms, state("Stable", generation=number))]
+    return begun + stable + [(stable_ms, assigned(c, number, p)) for c, p in owned.items()]

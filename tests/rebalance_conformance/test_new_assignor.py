@@ -1,0 +1,166 @@
+"""`rebalance-lab new-assignor`: a project that installs, and whose tests pass as it is written."""
+
+import os
+import subprocess
+import sysconfig
+import tomllib
+import venv
+
+import pytest
+
+from rebalance_conformance.commands import new_assignor as module
+from tests.coordinator_core.cli.commands import the_error
+from tests.places import ROOT, SCENARIOS
+
+RUN = "from coordinator_core.cli.main import run; run()"
+WRITTEN = ["README.md", "pyproject.toml", "src/fewest_first/__init__.py", "tests/test_fewest_first.py"]
+
+
+def written(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_project_is_written_into_a_folder_of_its_name(lab, here):
+    answer = lab("new-assignor", "fewest-first")
+    assert (answer.status, answer.err) == (0, "")
+    assert written(here) == [f"fewest-first/{path}" for path in WRITTEN]
+    project = tomllib.loads((here / "fewest-first/pyproject.toml").read_text())
+    assert project["project"]["entry-points"]["rebalance_lab"] == {"fewest-first": "fewest_first"}
+
+
+def test_what_to_do_next_is_printed(lab, here):
+    out = lab("new-assignor", "fewest-first", "--dir", "somewhere/else").out
+    assert [line.strip() for line in out.splitlines()[2:]] == [
+        "cd somewhere/else",
+        'pip install -e ".[test]"',
+        "pytest",
+        "rebalance-lab check fewest-first",
+        "rebalance-lab compare SCENARIO.yaml -s fewest-first -s sticky",
+    ]
+    assert written(here / "somewhere/else") == WRITTEN
+
+
+def test_there_is_one_place_for_the_idea(lab, here):
+    lab("new-assignor", "fewest-first")
+    marked = {path: (here / "fewest-first" / path).read_text().count("TODO") for path in WRITTEN}
+    assert {path: count for path, count in marked.items() if count} == {"src/fewest_first/__init__.py": 1}
+
+
+def test_an_empty_folder_will_do(lab, here):
+    (here / "mine").mkdir()
+    assert lab("new-assignor", "fewest-first", "--dir", "mine").status == 0
+    assert written(here / "mine") == WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Fewest", "NAME: found 'Fewest', expected lower-case words joined by hyphens"),
+        ("fewest_first", "NAME: found 'fewest_first', expected lower-case words"),
+        ("-", "NAME: found '-', expected lower-case words"),
+        ("1st", "NAME: found '1st', expected lower-case words"),
+        ("sticky", "NAME: found 'sticky', which is an installed assignor"),
+        ("class", "NAME: found 'class', but class means something to Python"),
+        ("json", "NAME: found 'json', but json means something to Python"),
+        ("coordinator-core", "but coordinator_core means something to Python"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_refused(lab, here, name, said):
+    assert said in the_error(lab("new-assignor", "--", name))
+    assert list(here.iterdir()) == []
+
+
+def test_a_folder_with_something_in_it_is_left_alone(lab, here):
+    (here / "fewest-first").mkdir()
+    (here / "fewest-first" / "mine.txt").write_text("mine")
+    assert "which is there already, expected a new folder" in the_error(lab("new-assignor", "fewest-first"))
+    assert written(here) == ["fewest-first/mine.txt"]
+
+
+def test_a_file_in_the_way_is_left_alone(lab, here):
+    (here / "fewest-first").write_text("mine")
+    assert "which is there already" in the_error(lab("new-assignor", "fewest-first"))
+
+
+def test_the_folder_one_is_in_is_not_taken_away(lab, here):
+    assert "which is there already" in the_error(lab("new-assignor", "fewest-first", "--dir", "."))
+
+
+def test_a_place_that_cannot_be_written_is_one_line(lab, here):
+    (here / "file").write_text("")
+    error = the_error(lab("new-assignor", "fewest-first", "--dir", "file/mine"))
+    assert "which cannot be written (" in error
+    assert written(here) == ["file"]
+
+
+def test_nothing_stays_behind_when_writing_fails(lab, here, monkeypatch):
+    def broken(folder, values):
+        (folder / "half").write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_write_files", broken)
+    assert "(No space left on device)" in the_error(lab("new-assignor", "fewest-first"))
+    assert list(here.iterdir()) == []
+
+
+# --- in an environment of its own
+
+
+@pytest.fixture(scope="module")
+def author(tmp_path_factory):
+    """A fresh environment that sees what is installed here, with the project installed; runs its Python.
+
+    The packages come from here by a .pth file, so that no network is needed.
+    """
+    folder = tmp_path_factory.mktemp("author")
+    venv.create(folder / "venv", with_pip=True)
+    python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    paths = {"base": str(folder / "venv"), "platbase": str(folder / "venv")}
+    site_packages = sysconfig.get_path("purelib", vars=paths)
+    here = sysconfig.get_path("purelib")
+    with open(f"{site_packages}/seen.pth", "w") as seen:
+        seen.write(f"import site; site.addsitedir({here!r})\n{ROOT}\n")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV_"))}
+
+    def run(*arguments, cwd=folder):
+        done = subprocess.run(
+            [python, *map(str, arguments)],
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("-c", RUN, "new-assignor", "fewest-first")
+    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
+    run(*pip, "--no-build-isolation", "--no-deps", "-e", "fewest-first")
+    return run
+
+
+def test_the_tests_of_the_project_pass(author):
+    project = author("-c", "import fewest_first; print(fewest_first.__file__)").strip()
+    out = author("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project.rsplit("src", 1)[0])
+    assert "passed" in out
+    assert "failed" not in out
+
+
+def test_the_assignor_of_the_project_is_listed_passes_and_compares(author):
+    assert "  fewest-first  " in author("-c", RUN, "plugins")
+    assert "✗" not in author("-c", RUN, "check", "fewest-first", "-n", "10")
+    scenario = SCENARIOS / "scale-out.yaml"
+    table = author("-c", RUN, "compare", scenario, "-s", "fewest-first", "-s", "sticky")
+    assert table.splitlines()[1].split() == ["fewest-first", "sticky"]
+
+
+def test_what_the_project_names_is_taken_from_then_on(author):
+    with pytest.raises(AssertionError, match="'fewest-first', which is an installed assignor"):
+        author("-c", RUN, "new-assignor", "fewest-first", "--dir", "again")

@@ -1,0 +1,93 @@
+"""The suite in a process of its own: what hangs, or ends it, is named, and the rest goes on."""
+
+import json
+import time
+
+import pytest
+
+from rebalance_conformance.results import Outcome
+from rebalance_conformance.subject import subject_of
+from rebalance_conformance.suite import check_assignor, chosen_checks
+from rebalance_conformance.watched import MOST_STOPPED, results_in_time
+from tests.rebalance_conformance import wrong
+
+
+def in_time(assignor, checks, seconds=60.0, expected=(), examples=10):
+    chosen = chosen_checks(checks)
+    results = results_in_time(
+        subject_of(assignor), chosen, dict(expected), examples=examples, seconds=seconds
+    )
+    return {each.check: each for each in results}
+
+
+def test_results_are_those_of_the_suite_itself():
+    checks = ["raises", "assigned-twice", "not-sticky", "impure"]
+    here = check_assignor(wrong.gives_to_two, checks=checks, examples=10)
+    assert list(in_time(wrong.gives_to_two, checks).values()) == list(here.results)
+
+
+def test_a_check_that_hangs_is_stopped_with_the_group_it_hung_on_and_the_others_go_on():
+    found = in_time(wrong.HangsForThree, ["raises", "no-members", "partition-left-out"], seconds=1.0)
+    assert found["raises"].outcome is found["partition-left-out"].outcome is Outcome.FAILED
+    assert found["no-members"].outcome is Outcome.PASSED
+    assert found["raises"].reason == "no answer within 1 s"
+    assert len(json.loads(found["raises"].line)["members"]) == 3
+
+
+def test_what_a_check_started_is_stopped_with_it(tmp_path):
+    """As the processes are in which it looks for the influence of the hash seed."""
+    beat = tmp_path / "beat"
+    beats = f"import time\nwhile True: open({str(beat)!r}, 'a').write('.'); time.sleep(0.02)"
+    file = tmp_path / "hangs.py"
+    file.write_text(
+        "import subprocess, sys, time\n"
+        "def hangs(cluster, group):\n"
+        f"    subprocess.Popen([sys.executable, '-I', '-S', '-c', {beats!r}])\n"
+        "    time.sleep(1_000)\n"
+    )
+    in_time(f"{file}:hangs", ["raises"], seconds=3.0)
+    assert beat.exists()
+    before = beat.stat().st_size
+    time.sleep(0.3)
+    assert beat.stat().st_size == before
+
+
+def test_after_some_that_hang_the_rest_is_not_run():
+    checks = ["raises", "assigned-twice", "partition-left-out", "no-members"]
+    assert len(checks) == MOST_STOPPED + 1
+    found = in_time(wrong.HangsForThree, checks, seconds=0.5)
+    assert found["no-members"].outcome is Outcome.NOT_RUN
+    assert found["no-members"].reason == "3 checks were stopped before"
+
+
+def test_a_check_that_ends_the_process_is_named_and_the_others_go_on():
+    found = in_time(wrong.EndsTheProcess, ["raises", "not-sticky"])
+    assert found["raises"].reason == "it ended the process it ran in (status 3)"
+    assert json.loads(found["raises"].line)["members"]
+    assert found["not-sticky"].outcome is Outcome.NOT_APPLICABLE
+
+
+def test_a_check_that_hangs_as_expected_is_an_expected_failure():
+    found = in_time(wrong.HangsForThree, ["raises"], seconds=0.5, expected={"raises": "known"})
+    assert found["raises"].outcome is Outcome.EXPECTED
+
+
+def test_a_fault_that_was_found_is_told_though_there_was_no_time_to_make_it_smaller(tmp_path):
+    file = tmp_path / "slow.py"
+    file.write_text(
+        "import time\n"
+        "def slow(cluster, group):\n"
+        "    if len(group) > 1:\n"
+        "        time.sleep(0.3)\n"
+        "        raise ValueError('slow')\n"
+        "    return {}\n"
+    )
+    found = in_time(f"{file}:slow", ["raises"], seconds=1.5)
+    assert found["raises"].reason == "raised ValueError: slow"
+
+
+@pytest.mark.parametrize("check", ["raises", "depends-on-hash-seed"])
+def test_what_an_assignor_prints_goes_where_errors_go(check, capfd):
+    found = in_time(wrong.Talks, [check])
+    assert found[check].outcome is Outcome.PASSED
+    assert capfd.readouterr().out == ""
