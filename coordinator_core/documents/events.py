@@ -15,6 +15,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import parse_duration
+from coordinator_core.reading.suggestions import close_to
 from coordinator_core.registry.hookspecs import ScenarioEventSpec, hookimpl
 
 
@@ -253,7 +254,7 @@ def _no_more(extra: Mapping[str, Any], where: str, *allowed: str) -> None:
         if key not in allowed:
             expected = f"only {' and '.join(allowed)} beside it" if allowed else "no further fields"
             found = f"the unknown field {doc.describe(key)}"
-            raise InputError(inside(where, key), found, expected + doc.close_to(key, allowed))
+            raise InputError(inside(where, key), found, expected + close_to(key, allowed))
 
 
 def _apply(stage: Stage, arguments: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from coordinator_core.errors import InputError
-from coordinator_core.reading.checks import close_to
+from coordinator_core.reading.suggestions import close_to
 
 
 @dataclass

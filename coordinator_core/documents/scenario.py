@@ -22,6 +22,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, wrong
 from coordinator_core.reading.durations import format_duration, parse_duration
+from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry, default_registry
 
 MOST_PARTITIONS = 200_000
@@ -377,9 +378,8 @@ def _event(value: Any, where: str, roster: Roster, registry: Registry) -> Scenar
             raise InputError(where, " and ".join(kinds), "one kind of event")
         if not others:
             raise InputError(where, "an event without a kind", f"one of {', '.join(sorted(specs))}")
-        known = ", ".join(sorted(specs))
         found = f"the unknown event {doc.describe(others[0])}"
-        raise InputError(inside(where, others[0]), found, f"one of {known}{doc.close_to(others[0], specs)}")
+        raise InputError(inside(where, others[0]), found, one_of(others[0], sorted(specs)))
     kind = kinds[0]
     extra = {key: field for key, field in fields.items() if key not in ("at", kind)}
     try:

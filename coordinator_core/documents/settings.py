@@ -11,6 +11,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, wrong
 from coordinator_core.reading.durations import parse_duration
+from coordinator_core.reading.suggestions import one_of
 
 _Config = TypeVar("_Config", ClientConfig, CoordinatorConfig)
 
@@ -35,8 +36,7 @@ def parse_config(value: Any, where: str) -> Mapping[str, Any]:
     parsed: dict[str, Any] = {}
     for name, setting in given.items():
         if name not in _SETTINGS:
-            known = ", ".join(sorted(_SETTINGS))
-            expected = f"one of {known}{doc.close_to(name, _SETTINGS)}"
+            expected = one_of(name, sorted(_SETTINGS))
             raise InputError(inside(where, name), f"the unknown setting {name!r}", expected)
         parsed[name] = _value(setting, _SETTINGS[name], inside(where, name))
     try:

@@ -1,32 +1,32 @@
-"""Reading a document that a person wrote: every check names the place, what was found and what was expected.
+"""Checks of documents that people write. Each error has the place, the value found and the value expected.
 
-A place is text: ``deploy.yaml: events[3].leave``; the root of a document ends in ``": "``.
+A place is text, such as ``deploy.yaml: events[3].leave``. The place of a document's root ends in ``": "``.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
 
 LONGEST_SHOWN = 60
 
 
 def inside(where: str, key: str | int) -> str:
-    """The place of a mapping's key, or of a list's element."""
+    """Return the place of a mapping's key or of a list's element."""
     if isinstance(key, int):
         return f"{where}[{key}]"
     return f"{where}{key}" if where.endswith(": ") else f"{where}.{key}"
 
 
 def wrong(where: str, value: Any, expected: str) -> InputError:
-    """The error for a value that is not what was expected."""
+    """Return the error for a value that is not the expected one."""
     return InputError(where.removesuffix(": "), describe(value), expected)
 
 
 def describe(value: Any) -> str:
-    """A value in a few words, however large it is."""
+    """Return a short description of a value of any size."""
     if value is None:
         return "nothing"
     if isinstance(value, Mapping):
@@ -41,14 +41,8 @@ def describe(value: Any) -> str:
     return repr(value) if isinstance(value, (bool, int, float)) else f"a {type(value).__name__}"
 
 
-def close_to(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'x'?)`` when something known is close, else nothing."""
-    close = get_close_matches(name[:LONGEST_SHOWN], sorted(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
 def mapping(value: Any, where: str, known: Iterable[str] | None = None) -> Mapping[str, Any]:
-    """A mapping with text keys; only ``known`` ones, when given."""
+    """Return a value that is a mapping with text keys, all of them among ``known`` if given."""
     if not isinstance(value, Mapping):
         fields = f" with {', '.join(known)}" if known else ""
         raise wrong(where, value, f"a mapping{fields}")
@@ -59,27 +53,27 @@ def mapping(value: Any, where: str, known: Iterable[str] | None = None) -> Mappi
         fields_known = list(known)
         for key in value:
             if key not in fields_known:
-                expected = f"one of {', '.join(fields_known)}{close_to(key, fields_known)}"
-                raise InputError(inside(where, key), f"the unknown field {describe(key)}", expected)
+                found = f"the unknown field {describe(key)}"
+                raise InputError(inside(where, key), found, one_of(key, fields_known))
     return value
 
 
 def required(document: Mapping[str, Any], key: str, where: str, expected: str) -> Any:
-    """The value of a key that must be there."""
+    """Return the value of a required key."""
     if document.get(key) is None:
         raise InputError(inside(where, key), "nothing", expected)
     return document[key]
 
 
 def sequence(value: Any, where: str, of: str) -> Sequence[Any]:
-    """A list."""
+    """Return a value that is a list."""
     if not isinstance(value, list):
         raise wrong(where, value, f"a list of {of}")
     return value
 
 
 def text(value: Any, where: str, what: str = "text") -> str:
-    """Text that is not empty, of at most 249 characters (Kafka's limit for a topic's name)."""
+    """Return a value that is text of 1 to 249 characters (Kafka's limit for the name of a topic)."""
     if not isinstance(value, str) or not value.strip():
         raise wrong(where, value, what)
     if len(value) > 249:
@@ -88,14 +82,14 @@ def text(value: Any, where: str, what: str = "text") -> str:
 
 
 def whole(value: Any, where: str, *, low: int, high: int) -> int:
-    """A whole number in a range, both ends included."""
+    """Return a value that is a whole number in a range. Both ends belong to the range."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise wrong(where, value, f"a whole number from {low:,} to {high:,}")
     return value
 
 
 def number(value: Any, where: str, *, positive: bool = False, below: float = math.inf) -> float:
-    """A finite number, not negative (or above zero), below a limit."""
+    """Return a value that is a finite number from zero (or above zero, if ``positive``) to below a limit."""
     sign = "above zero" if positive else "not negative"
     limit = "" if below == math.inf else f" and below {below:g}"
     fits = isinstance(value, (int, float)) and not isinstance(value, bool)

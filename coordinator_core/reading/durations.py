@@ -1,4 +1,4 @@
-"""Durations as people write them: ``250ms``, ``10s``, ``5m``, ``24h``, ``2d``, or integer milliseconds."""
+"""Durations in text: ``250ms``, ``10s``, ``5m``, ``24h``, ``2d``, or integer milliseconds."""
 
 import re
 from decimal import Decimal
@@ -15,7 +15,11 @@ _EXPECTED = 'a duration such as "250ms", "10s", "5m", "24h", or whole millisecon
 
 
 def parse_duration(value: Any, where: str, *, at_least_ms: int = 0) -> int:
-    """Whole milliseconds, at least ``at_least_ms``. Raises InputError."""
+    """Return the whole milliseconds of a duration.
+
+    Raises:
+        InputError: if the value is not a duration, or is shorter than ``at_least_ms``.
+    """
     found = _milliseconds(value)
     if found is None or found != int(found):
         raise InputError(where, describe(value), _EXPECTED)
@@ -39,7 +43,7 @@ def _milliseconds(value: Any) -> Decimal | None:
 
 
 def format_duration(duration_ms: int) -> str:
-    """The shortest way to write it: ``90000`` is ``90s``, ``120000`` is ``2m``."""
+    """Return the shortest text of a duration: ``90s`` for 90000, ``2m`` for 120000."""
     for unit in ("d", "h", "m", "s"):
         if duration_ms and duration_ms % UNITS_MS[unit] == 0:
             return f"{duration_ms // UNITS_MS[unit]}{unit}"

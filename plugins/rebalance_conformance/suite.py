@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from coordinator_core.errors import InputError
-from coordinator_core.reading.checks import close_to
+from coordinator_core.reading.suggestions import one_of
 from rebalance_conformance.cases import Case, size_of
 from rebalance_conformance.checks import CHECKS, Check
 from rebalance_conformance.lines import group_line
@@ -106,5 +106,4 @@ def checks_named(names: Sequence[str] | Mapping[str, str]) -> None:
     known = [check.name for check in CHECKS]
     for name in names:
         if name not in known:
-            expected = f"one of {', '.join(known)}{close_to(name, known)}"
-            raise InputError("check", repr(name), expected)
+            raise InputError("check", repr(name), one_of(name, known))

@@ -1,12 +1,12 @@
 """Settings by Kafka's names, as a coordinator or a client has them."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import msgspec
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import close_to
 
 MOST = 2**31 - 1
 """Kafka's numbers have 32 bits."""
@@ -21,8 +21,7 @@ def configured(kind: type[_Config], given: Mapping[str, Any]) -> _Config:
     known = list(fields)
     for name, value in given.items():
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else f": {', '.join(sorted(known))}"
+            hint = close_to(name, known) or f": {', '.join(sorted(known))}"
             raise InputError("settings", repr(name), f"a setting by Kafka's name{hint}")
         if not _has(fields[name].type, value):
             raise InputError(name, repr(value), _WHAT.get(fields[name].type, "text"))

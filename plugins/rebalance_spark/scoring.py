@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
-from coordinator_core.reading.checks import close_to
+from coordinator_core.reading.suggestions import one_of
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import arrow_schema, score_columns, spark_schema
@@ -56,8 +56,7 @@ def checked_job(
     """What is asked of every scenario. Raises InputError for what there is not."""
     known = [each.value for each in Fidelity]
     if fidelity not in known:
-        expected = f"one of {', '.join(known)}{close_to(fidelity, known)}"
-        raise InputError("fidelity", repr(fidelity), expected)
+        raise InputError("fidelity", repr(fidelity), one_of(fidelity, known))
     if isinstance(strategies, str) or not strategies:
         raise InputError("strategies", repr(strategies), "a list of at least one strategy")
     if not timeout >= 0:

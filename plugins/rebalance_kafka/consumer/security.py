@@ -10,11 +10,11 @@ import re
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import close_to
 from rebalance_kafka.consumer.sasl import MECHANISMS, Login
 
 PREFIXES = ("security.", "sasl.", "ssl.")
@@ -65,8 +65,7 @@ def security_of(settings: Mapping[str, Any], where: str) -> Security:
     given = {_OTHER_NAMES.get(name, name): str(value) for name, value in settings.items()}
     for name in given:
         if name not in NAMES:
-            close = get_close_matches(name, NAMES, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else f": {', '.join(NAMES)}"
+            hint = close_to(name, NAMES) or f": {', '.join(NAMES)}"
             raise InputError(where, repr(name), f"a setting of TLS or SASL that is known here{hint}")
     protocol = given.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in PROTOCOLS:

@@ -63,11 +63,6 @@ def test_the_root_of_a_document_is_named_without_the_colon():
     assert error_of(doc.mapping, 3, "x.yaml: ") == ("x.yaml", "3", "a mapping")
 
 
-def test_what_is_close_to_a_known_name_is_asked_for():
-    assert doc.close_to("rat", ["rate", "rack"]) == " (did you mean 'rate'?)"
-    assert doc.close_to("something else", ["rate", "rack"]) == ""
-
-
 def test_a_mapping_is_given_back_as_it_is():
     given_mapping = {"b": 1, "a": None}
     assert doc.mapping(given_mapping, AT) is given_mapping

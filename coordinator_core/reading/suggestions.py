@@ -1,0 +1,26 @@
+"""Suggestions for names that are not known: "did you mean ...?"."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from coordinator_core.errors import InputError
+
+LONGEST_NAME = 60
+"""Only this many characters of a name are compared."""
+
+
+def close_to(name: str, known: Iterable[str]) -> str:
+    """Return `` (did you mean 'x'?)`` if a known name is close to ``name``, else an empty text."""
+    close = get_close_matches(name[:LONGEST_NAME], sorted(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def one_of(name: str, known: Iterable[str]) -> str:
+    """Return the expectation ``one of a, b, c``, with a suggestion if a known name is close to ``name``."""
+    names = list(known)
+    return f"one of {', '.join(names)}{close_to(name, names)}"
+
+
+def unknown_name(where: str, name: str, known: Iterable[str]) -> InputError:
+    """Return the error for a name that is not among the known names, which are listed in sorted order."""
+    return InputError(where, repr(name), one_of(name, sorted(known)))
