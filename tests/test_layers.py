@@ -1,6 +1,7 @@
 """Who may import whom (the house in the README): an import that goes the other way is a design error."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,21 @@ def test_coordinator_and_client_do_not_know_each_other():
     for room, other in (("coordinator", "client"), ("client", "coordinator")):
         for path in sorted((CORE / room).rglob("*.py")):
             assert other not in imported_rooms(path), path
+
+
+FAMILY_WORDS = re.compile(
+    r"(Join|Sync)Group|(PREPARING|COMPLETING)_REBALANCE|(Preparing|Completing)Rebalance|STABLE"
+)
+
+
+@pytest.mark.parametrize("room", ["client"])
+def test_a_room_around_the_families_names_none_of_their_requests_and_states(room):
+    """Modules outside the rooms of the families name no JoinGroup, no SyncGroup and no state of a group, and
+    import no family's room."""
+    for path in sorted((CORE / room).glob("*.py")):
+        text = path.read_text()
+        assert FAMILY_WORDS.findall(text) == [], path
+        assert f"coordinator_core.{room}.classic" not in text, path
 
 
 def test_no_file_of_the_program_is_longer_than_six_hundred_lines():

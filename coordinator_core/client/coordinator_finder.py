@@ -1,17 +1,25 @@
-"""Finding the group's coordinator, and noticing that it is gone (PROTOCOL 1, 9.9)."""
+"""Discovery of the group's coordinator (PROTOCOL 1, 9.9)."""
 
 from collections.abc import Callable
 
-from coordinator_core.client.classic.error_actions import FIND, Action, action
 from coordinator_core.client.core import Core
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+"""Every other error ends the consumer."""
+
 
 class CoordinatorFinder:
-    """``node`` is the coordinator, None while it is unknown."""
+    """Finds the coordinator; ``node`` is its id, or None while it is unknown."""
 
     def __init__(self, core: Core, found: Callable[[int], None]) -> None:
         self._core, self._found = core, found
@@ -20,7 +28,7 @@ class CoordinatorFinder:
         self._retry_ms = 0
 
     def find(self, *, now_ms: int) -> None:
-        """Ask any broker, unless the coordinator is known or asked for already."""
+        """Send a request to any broker, unless the coordinator is known or a request is in flight."""
         if self.node is not None or self._in_flight or now_ms < self._retry_ms:
             return
         self._in_flight = True
@@ -28,13 +36,13 @@ class CoordinatorFinder:
         self._core.send(self._core.metadata.any_node(), request, self._answered, now_ms=now_ms)
 
     def lose(self, *, now_ms: int) -> None:
-        """It is not there any more: whatever was asked of it fails (PROTOCOL 9.9)."""
+        """Forget the coordinator; the requests in flight to it fail (PROTOCOL 9.9)."""
         node, self.node = self.node, None
         if node is not None:
             self._core.requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When to ask again."""
+        """Return the time of the next request, or None."""
         return self._retry_ms if self.node is None and not self._in_flight else None
 
     def _answered(self, answer: Answer, now_ms: int) -> None:
@@ -44,5 +52,5 @@ class CoordinatorFinder:
             self._found(now_ms)
             return
         self._retry_ms = now_ms + self._core.config.retry_backoff_ms
-        if isinstance(answer, FindCoordinatorResponse) and action(FIND, answer.error) is Action.FATAL:
+        if isinstance(answer, FindCoordinatorResponse) and answer.error not in _RETRIABLE:
             self._core.fail(ProtocolError("FindCoordinator", answer.error.name))

@@ -1,21 +1,29 @@
-"""What the parts of a client share."""
+"""The state that the parts of a client share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 from coordinator_core.client.callbacks import Callbacks
 from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.metadata import Metadata
-from coordinator_core.client.outcome import Effects
+from coordinator_core.client.outcome import Effects, PositionSource
 from coordinator_core.client.requests import Completion, RequestQueue
-from coordinator_core.client.subscription import Subscriptions
-from coordinator_core.protocol.events import ConsumerFailed
+from coordinator_core.client.subscription import Subscriptions, partition_map
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.events import ConsumerFailed, Lost, Revoked
 from coordinator_core.protocol.messages import Request
 
 
 @dataclass(slots=True)
 class Core:
-    """One object each of what every part needs; ``failure`` is why the consumer ended for good."""
+    """The objects that several parts need.
+
+    ``source``: who works on the partitions, if the client does not hand out records itself.
+    ``generation``: the identity of the consumer in its group; the family's member writes it.
+    ``failure``: the error that ended the consumer, or None.
+    """
 
     config: ClientConfig
     random: Random
@@ -24,6 +32,8 @@ class Core:
     subscriptions: Subscriptions
     metadata: Metadata
     callbacks: Callbacks
+    source: PositionSource | None
+    generation: Generation = NO_MEMBERSHIP
     failure: str | None = None
 
     def send(
@@ -35,15 +45,22 @@ class Core:
         now_ms: int,
         timeout_ms: int | None = None,
     ) -> int:
-        """Queue a request; request.timeout.ms unless said otherwise."""
+        """Queue a request and return its id. The timeout is request.timeout.ms unless given."""
         timeout_ms = self.config.request_timeout_ms if timeout_ms is None else timeout_ms
         return self.requests.submit(
             node, request, now_ms=now_ms, timeout_ms=timeout_ms, completion=completion
         )
 
     def fail(self, error: Exception) -> None:
-        """The consumer ends for good; the application hears why."""
+        """End the consumer and pass the error to the application."""
         if self.failure is None:
             self.failure = str(error)
             self.effects.events.append(ConsumerFailed(client=self.config.client_id, error=self.failure))
         self.effects.fail(error)
+
+    def give_up(self, partitions: Sequence[TopicPartition], *, lost: bool = False) -> None:
+        """Report partitions as revoked, or as lost, by an event and to the listener."""
+        kind, call = (Lost, self.callbacks.lost) if lost else (Revoked, self.callbacks.revoked)
+        number, listed = self.generation.number, partition_map(partitions)
+        self.effects.events.append(kind(client=self.config.client_id, generation=number, partitions=listed))
+        call(partitions)

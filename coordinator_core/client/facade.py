@@ -1,26 +1,23 @@
 """The consumer as one object: calls, answers and deadlines go in, outcomes come out."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from random import Random
 
 from coordinator_core.assigning.assignor import AnyAssignor
 from coordinator_core.client.callbacks import Callbacks
-from coordinator_core.client.classic.closing import Closing
-from coordinator_core.client.classic.generation import Generation
-from coordinator_core.client.classic.heartbeat import Heartbeat
-from coordinator_core.client.classic.joining import Joining
-from coordinator_core.client.classic.membership import Membership, rebalance_protocol
-from coordinator_core.client.classic.preparation import Preparation
+from coordinator_core.client.closing import Closing
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.fetcher import Fetcher
+from coordinator_core.client.generation import Generation
+from coordinator_core.client.member import MakeMember
 from coordinator_core.client.metadata import Metadata
-from coordinator_core.client.offsets import CommitCallback, Offsets
+from coordinator_core.client.offsets import CommitCallback, CommitResult, Offsets
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
 from coordinator_core.client.positions import Positions
 from coordinator_core.client.requests import Failure, RequestQueue
-from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
@@ -36,6 +33,7 @@ class Client:
     `on_deadline`, and `wants_poll` that a `poll` would get further: joins, revocations, listener calls and
     auto-commits happen in `poll` only, as in Kafka's consumer; heartbeats do not wait for it.
 
+    ``member``: makes the part that takes part in the group, of one protocol family.
     ``positions``: who works on the partitions, where that is not the application through `poll`;
     ``fetching``: whether to fetch records at all.
     """
@@ -46,43 +44,40 @@ class Client:
         assignors: Sequence[AnyAssignor],
         random: Random,
         *,
+        member: MakeMember,
         bootstrap: Sequence[int] = (0,),
         listener: Listener | None = None,
         positions: PositionSource | None = None,
         fetching: bool = True,
     ) -> None:
-        protocol = rebalance_protocol(assignors)
         effects = self._effects = Effects()
         requests = self._requests = RequestQueue(effects)
         subscriptions = self._subscriptions = Subscriptions()
         metadata = self._metadata = Metadata(config, requests, subscriptions, random, bootstrap)
         callbacks = Callbacks(listener, effects)
-        core = self._core = Core(config, random, effects, requests, subscriptions, metadata, callbacks)
-        coordinator = self._coordinator = CoordinatorFinder(core, self._found_coordinator)
-        membership = self._membership = Membership(core, coordinator)
-        self._heartbeat = Heartbeat(core, coordinator, membership)
-        offsets = self._offsets = Offsets(core, coordinator, membership, positions)
-        preparation = Preparation(core, membership, offsets, protocol, positions)
-        self._joining = Joining(
-            core, coordinator, membership, self._heartbeat, preparation, assignors, protocol
+        core = self._core = Core(
+            config, random, effects, requests, subscriptions, metadata, callbacks, positions
         )
-        self._positions = Positions(core, coordinator, positions)
+        coordinator = self._coordinator = CoordinatorFinder(core, self._found_coordinator)
+        offsets = self._offsets = Offsets(core, coordinator, self._commit_refused)
+        self._member = member(core, coordinator, offsets, assignors)
+        self._positions = Positions(core, coordinator)
         self._fetcher = Fetcher(core, self._positions) if fetching else None
-        self._closing = Closing(core, coordinator, membership, offsets)
+        self._closing = Closing(core, coordinator, self._member, offsets)
         self._wants_poll = False
         self._looked_ms = -1
 
     # --- views
 
     @property
-    def state(self) -> MemberState:
-        """Where it stands in its group."""
-        return self._membership.state
+    def state(self) -> Enum:
+        """The state of its member, in the words of the protocol family."""
+        return self._member.state
 
     @property
     def generation(self) -> Generation:
         """Generation, member id and assignor."""
-        return self._membership.generation
+        return self._core.generation
 
     @property
     def owned(self) -> Partitions:
@@ -97,7 +92,7 @@ class Client:
     @property
     def is_leader(self) -> bool:
         """Whether it computes the group's assignments."""
-        return self._joining.is_leader
+        return self._member.is_leader
 
     @property
     def failure(self) -> str | None:
@@ -151,9 +146,9 @@ class Client:
         not: nothing is new. Raises InputError for a consumer that is in no group's hands or joins already,
         and for a generation that is none or of an assignor that it has not.
         """
-        self._check_resumable(generation)
-        self._heartbeat.joined(now_ms=heard_ms)
-        self._joining.resume(generation, positions, topics, based_on)
+        if not self._subscriptions.is_group_managed:
+            raise InputError("resume_membership", "a consumer without a subscription", "subscribe first")
+        self._member.resume(generation, positions, topics=topics, based_on=based_on, heard_ms=heard_ms)
         self._positions.resume(positions, now_ms=now_ms)
         return self._finish(now_ms)
 
@@ -167,7 +162,7 @@ class Client:
         """Leave the group, give everything up, subscribe to nothing."""
         if self._subscriptions.is_group_managed:
             self._closing.give_up()
-            self._membership.leave("the consumer unsubscribed", now_ms=now_ms)
+            self._member.leave("the consumer unsubscribed", now_ms=now_ms)
         self._subscriptions.unsubscribe()
         return self._finish(now_ms)
 
@@ -233,12 +228,11 @@ class Client:
         if self._core.failure is not None or self._closing.has_begun:
             return NOTHING
         self._offsets.run_callbacks()
-        self._heartbeat.polled(now_ms=now_ms)
         self._metadata.refresh(now_ms=now_ms)
         if self._subscriptions.mode.uses_coordinator:
             self._coordinator.find(now_ms=now_ms)
         if self._subscriptions.is_group_managed:
-            self._joining.step(now_ms=now_ms)
+            self._member.poll(now_ms=now_ms)
         if self._may_auto_commit:
             self._offsets.auto_commit(now_ms=now_ms)
         self._positions.update(now_ms=now_ms)
@@ -259,7 +253,7 @@ class Client:
     def receive(self, request_id: int, response: Response, *, now_ms: int) -> ClientOutcome:
         """An answer has come in; one that nobody waits for is dropped."""
         if self._requests.received(request_id, response, now_ms=now_ms):
-            self._joining.on_metadata(now_ms=now_ms)
+            self._member.on_metadata(now_ms=now_ms)
             return self._finish(now_ms)
         return NOTHING
 
@@ -280,7 +274,7 @@ class Client:
                 self._coordinator.find(now_ms=now_ms)
             self._offsets.send_again(now_ms=now_ms)
             if not self._closing.has_begun:
-                self._heartbeat.on_time(now_ms=now_ms)
+                self._member.on_deadline(now_ms=now_ms)
         self._closing.go_on(now_ms=now_ms)
         return self._finish(now_ms)
 
@@ -292,23 +286,12 @@ class Client:
             if self._subscriptions.mode.uses_coordinator:
                 deadlines.append(self._coordinator.next_deadline_ms())
             if not self._closing.has_begun:
-                deadlines.append(self._heartbeat.next_deadline_ms())
+                deadlines.append(self._member.next_deadline_ms())
                 if not self._wants_poll:
                     deadlines.append(self._poll_deadline_ms())
         return min([d for d in deadlines if d is not None], default=None)
 
     # --- inside
-
-    def _check_resumable(self, generation: Generation) -> None:
-        call = "resume_membership"
-        if not self._subscriptions.is_group_managed:
-            raise InputError(call, "a consumer without a subscription", "subscribe first")
-        if self.state is not MemberState.UNJOINED:
-            raise InputError(call, f"a consumer that is {self.state.value}", "one that has not joined")
-        if generation.is_lost:
-            raise InputError(call, "no generation", "the generation and member id of a member")
-        if not self._joining.knows(generation.protocol):
-            raise InputError(call, f"the assignor {generation.protocol!r}", "one that the consumer has")
 
     def _assigned(self, call: str, topic: str, partition: int) -> TopicPartition:
         tp = TopicPartition(topic, partition)
@@ -325,11 +308,14 @@ class Client:
 
     @property
     def _may_auto_commit(self) -> bool:
-        return not self._subscriptions.is_group_managed or self._joining.is_between_rounds
+        return not self._subscriptions.is_group_managed or self._member.is_at_rest
 
     def _found_coordinator(self, now_ms: int) -> None:
-        self._heartbeat.heard(now_ms)
+        self._member.on_coordinator(now_ms=now_ms)
         self._closing.go_on(now_ms=now_ms)
+
+    def _commit_refused(self, error: ErrorCode, sent: Generation, now_ms: int) -> CommitResult:
+        return self._member.on_commit_error(error, sent, now_ms=now_ms)
 
     def _poll_deadline_ms(self) -> int | None:
         """When a poll would get further that would not now: what was due when last looked at is not it."""
@@ -339,7 +325,7 @@ class Client:
         if self._may_auto_commit:
             deadlines.append(self._offsets.next_deadline_ms())
         if self._subscriptions.is_group_managed and self._coordinator.node is not None:
-            deadlines.append(self._joining.next_deadline_ms())
+            deadlines.append(self._member.next_poll_ms())
         looked_ms = self._looked_ms
         return min([d for d in deadlines if d is not None and d > looked_ms], default=None)
 
@@ -351,7 +337,7 @@ class Client:
         return self._effects.drain()
 
     def _would_get_further(self, now_ms: int) -> bool:
-        if self._subscriptions.is_group_managed and self._joining.wants_poll(now_ms=now_ms):
+        if self._subscriptions.is_group_managed and self._member.wants_poll(now_ms=now_ms):
             return True
         if self._offsets.has_callbacks or self._positions.wants_poll(now_ms=now_ms):
             return True

@@ -2,16 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from coordinator_core.client.classic.error_actions import COMMIT, Action, action
-from coordinator_core.client.classic.generation import Generation
-from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
-from coordinator_core.client.outcome import PositionSource
+from coordinator_core.client.generation import Generation
 from coordinator_core.client.requests import Answer, Failure
-from coordinator_core.client.states import MemberState
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -24,8 +20,6 @@ CommitCallback = Callable[[str], None]
 MOST_WITHDRAWN = 1_000
 """Commits that nobody waits for and that may still be under way: far more than there are."""
 
-RETRIABLE = frozenset({Action.BACK_OFF, Action.REDISCOVER})
-
 
 class CommitResult:
     """How a commit went: ``error`` "" for well; ``retriable``: the same commit may be sent again."""
@@ -34,6 +28,10 @@ class CommitResult:
 
     def __init__(self, error: str, retriable: bool) -> None:
         self.error, self.retriable = error, retriable
+
+
+MemberError: TypeAlias = Callable[[ErrorCode, Generation, int], CommitResult]
+"""Called with the error of a commit, the generation it was sent with, and the time."""
 
 
 class _Waiting(NamedTuple):
@@ -51,11 +49,9 @@ class Offsets:
         self,
         core: Core,
         coordinator: CoordinatorFinder,
-        membership: Membership,
-        positions: PositionSource | None,
+        member_error: MemberError,
     ) -> None:
-        self._core, self._coordinator, self._membership = core, coordinator, membership
-        self._positions = positions
+        self._core, self._coordinator, self._member_error = core, coordinator, member_error
         self._auto_due_ms: int | None = None
         self._auto_in_flight = False
         self._finished: list[tuple[CommitCallback, str]] = []
@@ -72,10 +68,10 @@ class Offsets:
             state = self._core.subscriptions.partitions.get(tp)
             if state is None or not state.has_position:
                 continue
-            if self._positions is None:
+            if self._core.source is None:
                 found[tp] = state.position
                 continue
-            position = self._positions.position(tp, now_ms=now_ms)
+            position = self._core.source.position(tp, now_ms=now_ms)
             if position is not None:
                 found[tp] = position
         return found
@@ -102,7 +98,7 @@ class Offsets:
         if node is None:
             done(CommitResult("the coordinator is unknown", retriable=True), now_ms)
             return
-        sent = self._membership.generation
+        sent = self._core.generation
         if sent.is_lost and self._core.subscriptions.is_group_managed:
             done(CommitResult("the consumer is no member of its group", retriable=False), now_ms)
             return
@@ -144,7 +140,7 @@ class Offsets:
         Until ``retry_until_ms`` it is sent again where that may help: in its own generation, and without
         what another commit has had since, so that no offset goes back.
         """
-        begun = self._membership.generation
+        begun = self._core.generation
         number = self._commits + 1
 
         def done(result: CommitResult, at_ms: int) -> None:
@@ -160,7 +156,7 @@ class Offsets:
         def send_again(at_ms: int) -> None:
             nonlocal number
             left = {tp: offset for tp, offset in offsets.items() if self._latest.get(tp) == number}
-            if begun != self._membership.generation:
+            if begun != self._core.generation:
                 done(CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name, retriable=False), at_ms)
                 return
             number = self._commits + 1
@@ -249,19 +245,9 @@ class Offsets:
         error = next((p.error for p in answer.partitions if p.error is not ErrorCode.NONE), ErrorCode.NONE)
         if error is ErrorCode.NONE:
             return CommitResult("", retriable=False)
-        todo = action(COMMIT, error)
-        unchanged = sent == self._membership.generation
         if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return CommitResult(error.name, retriable=False)
         if error is ErrorCode.OFFSET_METADATA_TOO_LARGE:
             self._core.effects.fail(ProtocolError("OffsetCommit", error.name))
             return CommitResult(error.name, retriable=False)
-        if todo is Action.BACK_OFF:
-            return CommitResult(error.name, retriable=True)
-        self._membership.act_on("OffsetCommit", todo, error, sent, now_ms=now_ms)
-        if todo is Action.REJOIN:
-            return CommitResult(error.name, retriable=False)
-        moved_on = not unchanged and self._membership.state is MemberState.PREPARING_REBALANCE
-        if moved_on and todo in (Action.RESET_GENERATION, Action.RESET_MEMBER, Action.FATAL):
-            return CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name, retriable=False)
-        return CommitResult(error.name, retriable=todo in RETRIABLE)
+        return self._member_error(error, sent, now_ms)

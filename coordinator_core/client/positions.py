@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
-from coordinator_core.client.outcome import PositionSource
 from coordinator_core.client.requests import Answer, Failure
 from coordinator_core.client.states import FetchState
 from coordinator_core.client.subscription import PartitionState
@@ -30,8 +29,8 @@ TIMESTAMPS = {"latest": -1, "earliest": -2}
 class Positions:
     """Gives every assigned partition a position; works in poll, a request a node at a time."""
 
-    def __init__(self, core: Core, coordinator: CoordinatorFinder, source: PositionSource | None) -> None:
-        self._core, self._coordinator, self._source = core, coordinator, source
+    def __init__(self, core: Core, coordinator: CoordinatorFinder) -> None:
+        self._core, self._coordinator = core, coordinator
         self._retry_ms = 0
         self._settled: object = None
         """The partitions when last all of them had positions; a new assignment is another mapping."""
@@ -256,8 +255,8 @@ class Positions:
         self._retry_ms = now_ms + self._core.config.retry_backoff_ms
 
     def _tell_started(self, started: dict[TopicPartition, int], *, now_ms: int) -> None:
-        if self._source is not None and started:
-            self._source.started(started, now_ms=now_ms)
+        if self._core.source is not None and started:
+            self._core.source.started(started, now_ms=now_ms)
 
 
 class _Asked:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Protocol
 
 from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.client.classic import ClassicMember
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.outcome import ClientOutcome
@@ -71,7 +72,13 @@ class Process:
         self.member = member
         self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
-            config, assignors, random, bootstrap=tuple(bootstrap), positions=self, fetching=False
+            config,
+            assignors,
+            random,
+            member=ClassicMember,
+            bootstrap=tuple(bootstrap),
+            positions=self,
+            fetching=False,
         )
         self.worker = world.load.add_worker(member.id, member.process_rate)
         self.paused = self.closing = self.ended = False

@@ -5,8 +5,8 @@ import gc
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.outcome import ConsumedRecord
-from coordinator_core.client.states import MemberState
 from coordinator_core.model import TopicPartition
 from rebalance_kafka import Consumer, EmbeddedBroker
 from rebalance_kafka.wire.apis import VERSIONS, Api

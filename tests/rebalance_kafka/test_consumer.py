@@ -4,7 +4,7 @@ from time import monotonic
 
 import pytest
 
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev

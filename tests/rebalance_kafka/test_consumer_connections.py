@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from crc32c import crc32c
 
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.errors import RebalanceLabError
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import their_class

@@ -6,8 +6,8 @@ from re import search
 
 import pytest
 
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.config import ClientConfig
-from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.messages import MetadataRequest

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.consumer_protocol import (
     decode_assignment,

@@ -1,12 +1,12 @@
 """Heartbeats, and the three clocks behind them: interval, session, poll (PROTOCOL 9.9)."""
 
 from coordinator_core.client.classic.error_actions import HEARTBEAT, Action, action
-from coordinator_core.client.classic.generation import Generation
 from coordinator_core.client.classic.membership import Membership
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.generation import Generation
 from coordinator_core.client.requests import Answer
-from coordinator_core.client.states import MemberState
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
@@ -33,7 +33,7 @@ class Heartbeat:
         """The coordinator is there: the session's clock starts anew."""
         self._last_heard_ms = now_ms
 
-    def on_time(self, *, now_ms: int) -> None:
+    def on_deadline(self, *, now_ms: int) -> None:
         """Do whatever is due."""
         if self._membership.state not in _BEATING:
             return
@@ -63,7 +63,7 @@ class Heartbeat:
     def _send(self, node: int, *, now_ms: int) -> None:
         self._in_flight = True
         self._last_sent_ms = now_ms
-        sent = self._membership.generation
+        sent = self._core.generation
         request = HeartbeatRequest(
             group_id=self._core.config.group_id,
             generation_id=sent.number,
@@ -84,6 +84,6 @@ class Heartbeat:
         todo = action(HEARTBEAT, answer.error)
         if todo is Action.REJOIN:
             self.heard(now_ms)
-            if self._membership.state is not MemberState.STABLE or sent != self._membership.generation:
+            if self._membership.state is not MemberState.STABLE or sent != self._core.generation:
                 return  # it is rebalancing already (PITFALLS C-47)
         self._membership.act_on("Heartbeat", todo, answer.error, sent, now_ms=now_ms)

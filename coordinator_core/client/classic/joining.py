@@ -5,15 +5,15 @@ from enum import Enum, auto
 
 from coordinator_core.assigning.assignor import AnyAssignor, subscription_user_data, tell_assignment
 from coordinator_core.client.classic.error_actions import JOIN, SYNC, Action, action
-from coordinator_core.client.classic.generation import NO_PART, Generation
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.leading import all_topics, decode_members, lead
 from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.classic.preparation import Preparation
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.requests import Answer, Failure
-from coordinator_core.client.states import MemberState
 from coordinator_core.client.subscription import SubscriptionMode, partition_map
 from coordinator_core.errors import AssignmentError, ProtocolError, RebalanceLabError
 from coordinator_core.model import (
@@ -27,7 +27,7 @@ from coordinator_core.model import (
 )
 from coordinator_core.protocol.consumer_protocol import decode_assignment, encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.events import Assigned, AssignmentComputed, Joined, Revoked
+from coordinator_core.protocol.events import Assigned, AssignmentComputed, Joined
 from coordinator_core.protocol.messages import (
     JoinGroupProtocol,
     JoinGroupRequest,
@@ -110,7 +110,7 @@ class Joining:
         """Whether it has the assignor of that name."""
         return protocol in self._assignors
 
-    def next_deadline_ms(self) -> int | None:
+    def next_poll_ms(self) -> int | None:
         """When `step` would do something that it would not do now."""
         if self._phase is not Phase.NOTHING or not self._membership.rejoin_requested:
             return None
@@ -179,7 +179,7 @@ class Joining:
         return pattern and not self._core.metadata.was_answered
 
     def _send_join(self, node: int, *, now_ms: int) -> None:
-        config, sent = self._core.config, self._membership.generation
+        config, sent = self._core.config, self._core.generation
         self._joined_topics = self._core.subscriptions.topics
         try:
             protocols = tuple(self._subscription_for(a, sent) for a in self._assignors.values())
@@ -232,8 +232,8 @@ class Joining:
             todo = action(JOIN, answer.error)
             if todo is Action.ADOPT_ID:
                 waits = self._membership.state is MemberState.PREPARING_REBALANCE
-                if waits and sent == self._membership.generation:
-                    self._membership.generation = NO_PART._replace(member_id=answer.member_id)
+                if waits and sent == self._core.generation:
+                    self._core.generation = NO_MEMBERSHIP._replace(member_id=answer.member_id)
                 return
             self._act_on("JoinGroup", todo, answer.error, sent, now_ms=now_ms)
             return
@@ -247,7 +247,7 @@ class Joining:
 
     def _joined(self, answer: JoinGroupResponse, *, now_ms: int) -> None:
         membership = self._membership
-        membership.generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name)
+        self._core.generation = Generation(answer.generation_id, answer.member_id, answer.protocol_name)
         membership.move_to(MemberState.COMPLETING_REBALANCE)
         self._heartbeat.joined(now_ms=now_ms)
         leads = answer.leader == answer.member_id
@@ -283,7 +283,7 @@ class Joining:
     def _assign(self, *, now_ms: int) -> None:
         """The leader's work."""
         self._phase = Phase.NOTHING
-        generation, topics = self._membership.generation, self._core.subscriptions.group_topics
+        generation, topics = self._core.generation, self._core.subscriptions.group_topics
         if generation.is_lost:
             return
         self._remember_cluster()
@@ -318,7 +318,7 @@ class Joining:
         topics = self._core.metadata.cluster(self._core.subscriptions.group_topics).topics
         partitions = sum(info.partitions for info in topics.values())
         return (
-            f"group {self._core.config.group_id!r} in generation {self._membership.generation.number}"
+            f"group {self._core.config.group_id!r} in generation {self._core.generation.number}"
             f" ({len(self._to_lead)} members, {partitions:,} partitions)"
         )
 
@@ -330,7 +330,7 @@ class Joining:
         return self._core.metadata.snapshot(self._core.subscriptions.group_topics)
 
     def _send_sync(self, assignments: tuple[SyncGroupAssignment, ...], *, now_ms: int) -> None:
-        node, sent = self._coordinator.node, self._membership.generation
+        node, sent = self._coordinator.node, self._core.generation
         if node is None:
             self._failed(Failure.DISCONNECTED, now_ms=now_ms)
             return
@@ -366,7 +366,7 @@ class Joining:
             self._act_on("SyncGroup", action(SYNC, answer.error), answer.error, sent, now_ms=now_ms)
             return
         current = self._membership
-        if sent != current.generation or current.state is not MemberState.COMPLETING_REBALANCE:
+        if sent != self._core.generation or current.state is not MemberState.COMPLETING_REBALANCE:
             return  # the generation was lost meanwhile (PITFALLS C-49)
         if answer.protocol_name not in (None, sent.protocol):
             self._core.fail(ProtocolError("SyncGroup", f"an assignment of {answer.protocol_name}"))
@@ -377,7 +377,7 @@ class Joining:
 
     def _act_on(self, api: str, todo: Action, error: ErrorCode, sent: Generation, *, now_ms: int) -> None:
         self._membership.act_on(api, todo, error, sent, now_ms=now_ms)
-        if todo in (Action.BACK_OFF, Action.REDISCOVER) and sent == self._membership.generation:
+        if todo in (Action.BACK_OFF, Action.REDISCOVER) and sent == self._core.generation:
             self._retry(f"{api}: {error.name}", now_ms=now_ms)
 
     def _failed(self, failure: Failure, *, now_ms: int) -> None:
@@ -399,7 +399,7 @@ class Joining:
             return
         (generation, data), self._synced = self._synced, None
         self._membership.must_prepare = True
-        if generation != self._membership.generation:
+        if generation != self._core.generation:
             return  # what it owns is lost at the next join
         try:
             partitions, _ = decode_assignment(data)
@@ -424,9 +424,7 @@ class Joining:
         revoked = sorted(tp for tp in owned if tp not in given)
         added = [tp for tp in assigned if tp not in owned]
         if self._protocol is RebalanceProtocol.COOPERATIVE and revoked:
-            event = Revoked(client=client, generation=generation.number, partitions=partition_map(revoked))
-            core.effects.events.append(event)
-            core.callbacks.revoked(revoked)
+            core.give_up(revoked)
             self._membership.request_rejoin(f"it gave up partitions: {len(revoked)}")
         assignor = self._assignors[generation.protocol or ""]
         core.callbacks.call(tell_assignment, assignor, Partitions.of(assigned), generation.number)

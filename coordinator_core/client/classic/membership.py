@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 
 from coordinator_core.assigning.assignor import ArrayAssignor, Assignor, supported_protocols
 from coordinator_core.client.classic.error_actions import Action
-from coordinator_core.client.classic.generation import NO_PART, Generation
+from coordinator_core.client.classic.states import MEMBER_MOVES, MemberState
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.requests import Answer
-from coordinator_core.client.states import MEMBER_MOVES, MemberState, check_move
+from coordinator_core.client.states import check_move
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -40,7 +41,6 @@ class Membership:
     def __init__(self, core: Core, coordinator: CoordinatorFinder) -> None:
         self._core, self._coordinator = core, coordinator
         self.state = MemberState.UNJOINED
-        self.generation = NO_PART
         self.rejoin_reason = "the first join"
         self.rejoin_requested = True
         self.must_prepare = True
@@ -72,14 +72,14 @@ class Membership:
         What is owned is lost when the next join is prepared.
         """
         self.must_prepare = True
-        kept = self.generation.member_id if keep_member_id else NO_PART.member_id
-        self.generation = NO_PART._replace(member_id=kept)
+        kept = self._core.generation.member_id if keep_member_id else NO_MEMBERSHIP.member_id
+        self._core.generation = NO_MEMBERSHIP._replace(member_id=kept)
         self.move_to(MemberState.UNJOINED)
         self.request_rejoin(reason)
 
     def resume(self, generation: Generation) -> None:
         """Be a member of a generation without having joined it here."""
-        self.generation = generation
+        self._core.generation = generation
         self.rejoin_requested = False
         self.move_to(MemberState.STABLE)
 
@@ -91,7 +91,7 @@ class Membership:
         """Carry out what the table says about an error; what concerns an older generation is ignored."""
         what = f"{api}: {error.name}"
         if action is Action.FATAL:
-            if sent == self.generation:
+            if sent == self._core.generation:
                 if error is ErrorCode.FENCED_INSTANCE_ID:  # what it owns is another's by now
                     self.reset(what, keep_member_id=False)
                 self._core.fail(ProtocolError(api, error.name))
@@ -99,7 +99,7 @@ class Membership:
             self._coordinator.lose(now_ms=now_ms)
         elif action is Action.BACK_OFF:
             self.back_off(now_ms=now_ms)
-        elif sent != self.generation:
+        elif sent != self._core.generation:
             return
         elif action is Action.REJOIN:
             self.request_rejoin(what)
@@ -113,7 +113,7 @@ class Membership:
         the member is gone or will be (C-59).
         """
         told = False
-        node, member_id = self._coordinator.node, self.generation.member_id
+        node, member_id = self._coordinator.node, self._core.generation.member_id
         joined = self.state is not MemberState.UNJOINED
         if not self.is_static and node is not None and joined and member_id:
             identity = MemberIdentity(member_id, None, reason)

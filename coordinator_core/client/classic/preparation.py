@@ -1,12 +1,8 @@
 """What a consumer does before it joins: commit, then give up what it must (PROTOCOL 9.5)."""
 
-from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.core import Core
 from coordinator_core.client.offsets import CommitResult, Offsets
-from coordinator_core.client.outcome import PositionSource
-from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import RebalanceProtocol, TopicPartition
-from coordinator_core.protocol.events import Lost, Revoked
 
 
 class Preparation:
@@ -15,13 +11,10 @@ class Preparation:
     def __init__(
         self,
         core: Core,
-        membership: Membership,
         offsets: Offsets,
         protocol: RebalanceProtocol,
-        positions: PositionSource | None,
     ) -> None:
-        self._core, self._membership, self._offsets = core, membership, offsets
-        self._protocol, self._positions = protocol, positions
+        self._core, self._offsets, self._protocol = core, offsets, protocol
         self._begun = self._in_flight = False
         self._deadline_ms = self._retry_ms = 0
         self._to_commit: dict[TopicPartition, int] = {}
@@ -45,7 +38,7 @@ class Preparation:
             self._begin(now_ms=now_ms)
         if self.is_waiting(now_ms=now_ms):
             return False
-        if self._to_commit and now_ms < self._deadline_ms and not self._membership.generation.is_lost:
+        if self._to_commit and now_ms < self._deadline_ms and not self._core.generation.is_lost:
             self._commit(now_ms=now_ms)
             if self.is_waiting(now_ms=now_ms):
                 return False
@@ -59,7 +52,7 @@ class Preparation:
         self._begun, self._in_flight, self._retry_ms = True, False, now_ms
         self._to_commit, self._leaving = {}, frozenset()
         self._deadline_ms = now_ms + self._core.config.max_poll_interval_ms
-        if self._membership.generation.is_lost:
+        if self._core.generation.is_lost:
             return
         if self._core.config.enable_auto_commit:
             self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
@@ -67,8 +60,8 @@ class Preparation:
         self._leaving = frozenset(leaving)
         for tp in leaving:
             self._core.subscriptions.partitions[tp].pending_revocation = True
-        if self._positions is not None and leaving:
-            self._positions.stopped(leaving, now_ms=now_ms)
+        if self._core.source is not None and leaving:
+            self._core.source.stopped(leaving, now_ms=now_ms)
 
     def _commit(self, *, now_ms: int) -> None:
         self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)  # what is kept has gone on since
@@ -97,19 +90,10 @@ class Preparation:
     def _give_up(self) -> None:
         """PROTOCOL 9.5: lost with the generation, else revoked."""
         subscriptions = self._core.subscriptions
-        generation = self._membership.generation
-        client = self._core.config.client_id
-        leaving = sorted(subscriptions.partitions) if generation.is_lost else self._to_give_up()
+        lost = self._core.generation.is_lost
+        leaving = sorted(subscriptions.partitions) if lost else self._to_give_up()
         if leaving:
-            listed = partition_map(leaving)
-            if generation.is_lost:
-                event = Lost(client=client, generation=generation.number, partitions=listed)
-                self._core.effects.events.append(event)
-                self._core.callbacks.lost(leaving)
-            else:
-                revoked = Revoked(client=client, generation=generation.number, partitions=listed)
-                self._core.effects.events.append(revoked)
-                self._core.callbacks.revoked(leaving)
+            self._core.give_up(leaving, lost=lost)
         gone = frozenset(leaving)
         subscriptions.assign_by_group(tp for tp in list(subscriptions.partitions) if tp not in gone)
         subscriptions.group_topics = ()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition

@@ -5,15 +5,16 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from random import Random
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
+from coordinator_core.client.classic import ClassicMember
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.outcome import ClientOutcome, ConsumedRecord, Listener
-from coordinator_core.client.states import MemberState
 from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
@@ -81,6 +82,7 @@ class Consumer:
             config,
             self._assignors,
             self._random,
+            member=ClassicMember,
             bootstrap=[-1 - i for i in range(len(self._places))],
             listener=listener,
         )
@@ -147,8 +149,8 @@ class Consumer:
         return tuple(sorted(self._client.partitions))
 
     @property
-    def state(self) -> MemberState:
-        """Where it stands in its group."""
+    def state(self) -> Enum:
+        """The state of this member, in the words of its protocol family."""
         return self._client.state
 
     @property

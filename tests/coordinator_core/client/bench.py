@@ -2,9 +2,10 @@
 
 from random import Random
 
+from coordinator_core.client.classic import ClassicMember
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
-from coordinator_core.client.states import MemberState
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import (
@@ -63,6 +64,7 @@ class Bench:
             ClientConfig(group_id="g", client_id="c", **config),
             self.assignors,
             Random(seed),
+            member=ClassicMember,
             listener=self.listener,
             positions=source,
             fetching=fetching,

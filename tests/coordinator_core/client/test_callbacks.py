@@ -3,8 +3,8 @@
 import pytest
 
 from coordinator_core.client.callbacks import Callbacks
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.outcome import Effects
-from coordinator_core.client.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, T1, T2

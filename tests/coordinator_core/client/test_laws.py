@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode

@@ -2,9 +2,9 @@
 
 import pytest
 
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.requests import Failure
-from coordinator_core.client.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, T1, Bench

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from coordinator_core.client.states import FETCH_MOVES, MEMBER_MOVES, FetchState, MemberState, check_move
+from coordinator_core.client.classic.states import MEMBER_MOVES, MemberState
+from coordinator_core.client.states import FETCH_MOVES, FetchState, check_move
 from coordinator_core.client.subscription import PartitionState
 
 MEMBER = """

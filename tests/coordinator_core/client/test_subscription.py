@@ -2,7 +2,8 @@
 
 import pytest
 
-from coordinator_core.client.states import FetchState, MemberState
+from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.states import FetchState
 from coordinator_core.client.subscription import Subscriptions, partition_map
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator_core.client.classic.error_actions import COMMIT, FIND, HEARTBEAT, JOIN, SYNC, Action, action
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.error_actions import COMMIT, HEARTBEAT, JOIN, SYNC, Action, action
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, cooperative
@@ -174,5 +174,5 @@ def test_a_first_join_that_can_never_succeed_ends_the_consumer(bench, error):
 
 def test_an_error_that_no_table_has_ends_the_consumer():
     """C-46."""
-    for table in (FIND, JOIN, SYNC, HEARTBEAT, COMMIT):
+    for table in (JOIN, SYNC, HEARTBEAT, COMMIT):
         assert action(table, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) is Action.FATAL

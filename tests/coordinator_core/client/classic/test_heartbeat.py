@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, Bench
@@ -74,7 +74,7 @@ def test_a_rebalance_in_progress_is_no_news_to_who_waits_for_its_assignment(benc
     bench.subscribe("t")
     bench.join_as_follower()
     bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
-    assert bench.client._membership.rejoin_reason == "the first join"
+    assert bench.client._member._membership.rejoin_reason == "the first join"
     bench.synced(T0)
     assert (bench.state, bench.owned, bench.client.wants_poll) == (MemberState.STABLE, [T0], False)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator_core.client.classic.generation import NO_PART, Generation
 from coordinator_core.client.classic.membership import rebalance_protocol
-from coordinator_core.client.states import MemberState
+from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.errors import InputError
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.protocol import messages as m
@@ -91,7 +91,7 @@ def test_the_second_bounce_runs_cooperatively():
 
 def test_a_generation_without_a_number_or_a_member_is_lost():
     """C-50."""
-    assert NO_PART.is_lost
+    assert NO_MEMBERSHIP.is_lost
     assert Generation(-1, "m1").is_lost
     assert Generation(3, "").is_lost
     assert not Generation(3, "m1").is_lost
@@ -116,7 +116,7 @@ def test_unsubscribe_gives_up_leaves_and_says_why(bench):
     (identity,) = bench.sent(m.LeaveGroupRequest).request.members
     assert identity == m.MemberIdentity("m1", None, "the consumer unsubscribed")
     bench.refuse(m.LeaveGroupRequest, ErrorCode.UNKNOWN_MEMBER_ID)
-    assert (bench.calls[-1], bench.client.generation) == (("revoked", [T0]), NO_PART)
+    assert (bench.calls[-1], bench.client.generation) == (("revoked", [T0]), NO_MEMBERSHIP)
     assert bench.client.failure is None
     bench.call("assign", [T1])
 
@@ -142,7 +142,7 @@ def test_an_answer_to_a_join_of_before_is_dropped(bench):
     bench.polls()
     assert len(bench.asked(m.JoinGroupRequest)) == 1
     bench.join_answered(member_id="old")
-    assert (bench.state, bench.client.generation) == (MemberState.UNJOINED, NO_PART)
+    assert (bench.state, bench.client.generation) == (MemberState.UNJOINED, NO_MEMBERSHIP)
     bench.polls()
     assert (bench.join().member_id, bench.subscription().topics) == ("", ("u",))
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from coordinator_core.client.classic.generation import Generation
-from coordinator_core.client.states import FetchState, MemberState
+from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.generation import Generation
+from coordinator_core.client.states import FetchState
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster
 from coordinator_core.protocol import events as ev

@@ -1,4 +1,4 @@
-"""Who a consumer is in its group: generation, member id, and the assignor the group chose."""
+"""The identity of a consumer in its group, as its requests name it."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,10 @@ from coordinator_core.protocol.messages import NO_MEMBER
 
 
 class Generation(NamedTuple):
-    """-1 and an empty id while the consumer has none."""
+    """Generation (or epoch), member id and the name of the chosen assignor.
+
+    The number is -1 and the id is empty while the consumer has none.
+    """
 
     number: int = NO_GENERATION
     member_id: str = NO_MEMBER
@@ -15,8 +18,8 @@ class Generation(NamedTuple):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the consumer has no valid part in the group (PITFALLS C-50)."""
+        """Whether the consumer is not a member of the group (PITFALLS C-50)."""
         return self.number == NO_GENERATION or self.member_id == NO_MEMBER
 
 
-NO_PART = Generation()
+NO_MEMBERSHIP = Generation()

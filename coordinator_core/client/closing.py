@@ -2,20 +2,14 @@
 
 from enum import Enum, auto
 
-from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
+from coordinator_core.client.member import MemberPart
 from coordinator_core.client.offsets import CommitResult, Offsets
-from coordinator_core.client.states import MemberState
-from coordinator_core.client.subscription import partition_map
 from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.events import Lost, Revoked
 
 CLOSE_TIMEOUT_MS = 30_000
 """Kafka's default for close()."""
-
-
-_REBALANCING = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
 
 class _Stage(Enum):
@@ -29,10 +23,10 @@ class Closing:
     """Takes as long as the commit and the LeaveGroup take, 30 s at most."""
 
     def __init__(
-        self, core: Core, coordinator: CoordinatorFinder, membership: Membership, offsets: Offsets
+        self, core: Core, coordinator: CoordinatorFinder, member: MemberPart, offsets: Offsets
     ) -> None:
         self._core, self._coordinator = core, coordinator
-        self._membership, self._offsets = membership, offsets
+        self._member, self._offsets = member, offsets
         self._stage = _Stage.OPEN
         self._deadline_ms = self._retry_ms = 0
         self._in_flight = False
@@ -53,7 +47,7 @@ class Closing:
         if self._stage is not _Stage.OPEN:
             return
         self._stage, self._deadline_ms = _Stage.COMMITTING, now_ms + CLOSE_TIMEOUT_MS
-        lost = self._core.subscriptions.is_group_managed and self._membership.generation.is_lost
+        lost = self._core.subscriptions.is_group_managed and self._core.generation.is_lost
         if self._core.failure is None and self._core.config.enable_auto_commit and not lost:
             self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
         self.go_on(now_ms=now_ms)
@@ -73,19 +67,11 @@ class Closing:
         return self._deadline_ms if waiting else min(self._deadline_ms, self._retry_ms)
 
     def give_up(self) -> None:
-        """Revoked, or lost where the generation is or a rebalance is under way (C-57)."""
-        core, membership = self._core, self._membership
-        owned = sorted(core.subscriptions.partitions) if core.subscriptions.is_group_managed else []
-        if not owned:
-            return
-        client, number, listed = core.config.client_id, membership.generation.number, partition_map(owned)
-        if membership.generation.is_lost or membership.state in _REBALANCING:
-            core.effects.events.append(Lost(client=client, generation=number, partitions=listed))
-            core.callbacks.lost(owned)
-        else:
-            core.effects.events.append(Revoked(client=client, generation=number, partitions=listed))
-            core.callbacks.revoked(owned)
-        core.subscriptions.assign_by_group(())
+        """Give up everything that the group assigned, as revoked or as lost (PITFALLS C-57)."""
+        subscriptions = self._core.subscriptions
+        if subscriptions.is_group_managed and subscriptions.partitions:
+            self._core.give_up(sorted(subscriptions.partitions), lost=not self._member.may_revoke)
+            subscriptions.assign_by_group(())
 
     def _commit(self, *, now_ms: int) -> None:
         if self._in_flight:
@@ -114,7 +100,7 @@ class Closing:
     def _leave(self, *, now_ms: int) -> None:
         self.give_up()
         managed = self._core.subscriptions.is_group_managed
-        told = managed and self._membership.leave("the consumer is being closed", self._left, now_ms=now_ms)
+        told = managed and self._member.leave("the consumer is being closed", self._left, now_ms=now_ms)
         self._stage = _Stage.LEAVING if told else _Stage.DONE
 
     def _left(self) -> None:

@@ -1,0 +1,129 @@
+"""The member of a classic group: its parts behind the interface that a client drives."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.client.classic.error_actions import COMMIT, Action, action
+from coordinator_core.client.classic.heartbeat import Heartbeat
+from coordinator_core.client.classic.joining import Joining
+from coordinator_core.client.classic.membership import Membership, rebalance_protocol
+from coordinator_core.client.classic.preparation import Preparation
+from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.coordinator_finder import CoordinatorFinder
+from coordinator_core.client.core import Core
+from coordinator_core.client.generation import Generation
+from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.errors import InputError
+from coordinator_core.model import Cluster, TopicPartition
+from coordinator_core.protocol.error_codes import ErrorCode
+
+_REBALANCING = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
+
+
+class ClassicMember:
+    """A `MemberPart` that joins, syncs and sends heartbeats (PROTOCOL 9.4-9.9)."""
+
+    def __init__(
+        self, core: Core, coordinator: CoordinatorFinder, offsets: Offsets, assignors: Sequence[AnyAssignor]
+    ) -> None:
+        protocol = rebalance_protocol(assignors)
+        self._core = core
+        membership = self._membership = Membership(core, coordinator)
+        heartbeat = self._heartbeat = Heartbeat(core, coordinator, membership)
+        preparation = Preparation(core, offsets, protocol)
+        self._joining = Joining(core, coordinator, membership, heartbeat, preparation, assignors, protocol)
+
+    @property
+    def state(self) -> MemberState:
+        """The state of the member."""
+        return self._membership.state
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member computes the assignments of the group."""
+        return self._joining.is_leader
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no round is in progress or requested."""
+        return self._joining.is_between_rounds
+
+    @property
+    def may_revoke(self) -> bool:
+        """Whether the member has a generation and no round is in progress (PITFALLS C-57)."""
+        return not self._core.generation.is_lost and self.state not in _REBALANCING
+
+    def poll(self, *, now_ms: int) -> None:
+        """Take over an assignment, prepare and join, as far as possible without a response."""
+        self._heartbeat.polled(now_ms=now_ms)
+        self._joining.step(now_ms=now_ms)
+
+    def wants_poll(self, *, now_ms: int) -> bool:
+        """Return whether `poll` would make progress now."""
+        return self._joining.wants_poll(now_ms=now_ms)
+
+    def next_poll_ms(self) -> int | None:
+        """Return the time at which the next join can be sent, or None."""
+        return self._joining.next_poll_ms()
+
+    def on_deadline(self, *, now_ms: int) -> None:
+        """Send a heartbeat, give up the coordinator, or leave, where that is due."""
+        self._heartbeat.on_deadline(now_ms=now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """Return the time of the next heartbeat or timeout, or None."""
+        return self._heartbeat.next_deadline_ms()
+
+    def on_coordinator(self, *, now_ms: int) -> None:
+        """Restart the timer of the session."""
+        self._heartbeat.heard(now_ms)
+
+    def on_metadata(self, *, now_ms: int) -> None:
+        """Compute the assignments, if the leader waits for metadata."""
+        self._joining.on_metadata(now_ms=now_ms)
+
+    def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
+        """Carry out the action for an error of OffsetCommit (PITFALLS C-35, C-36)."""
+        todo = action(COMMIT, error)
+        unchanged = sent == self._core.generation
+        if todo is Action.BACK_OFF:
+            return CommitResult(error.name, retriable=True)
+        self._membership.act_on("OffsetCommit", todo, error, sent, now_ms=now_ms)
+        if todo is Action.REJOIN:
+            return CommitResult(error.name, retriable=False)
+        moved_on = not unchanged and self.state is MemberState.PREPARING_REBALANCE
+        if moved_on and todo in (Action.RESET_GENERATION, Action.RESET_MEMBER, Action.FATAL):
+            return CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name, retriable=False)
+        return CommitResult(error.name, retriable=todo is Action.REDISCOVER)
+
+    def resume(
+        self,
+        generation: Generation,
+        owned: Iterable[TopicPartition],
+        *,
+        topics: Iterable[str],
+        based_on: Cluster | None,
+        heard_ms: int,
+    ) -> None:
+        """Be a stable member of a generation without joining it.
+
+        Raises:
+            InputError: if the member is joining or has joined, if the generation is invalid, or if its
+                assignor is not configured.
+        """
+        self._check_resumable(generation)
+        self._heartbeat.joined(now_ms=heard_ms)
+        self._joining.resume(generation, owned, topics, based_on)
+
+    def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
+        """Leave the group; a static member sends no request (PROTOCOL 6.1)."""
+        return self._membership.leave(reason, left, now_ms=now_ms)
+
+    def _check_resumable(self, generation: Generation) -> None:
+        call = "resume_membership"
+        if self.state is not MemberState.UNJOINED:
+            raise InputError(call, f"a consumer that is {self.state.value}", "one that has not joined")
+        if generation.is_lost:
+            raise InputError(call, "no generation", "the generation and member id of a member")
+        if not self._joining.knows(generation.protocol):
+            raise InputError(call, f"the assignor {generation.protocol!r}", "one that the consumer has")

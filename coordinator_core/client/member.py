@@ -1,0 +1,105 @@
+"""The seam between a consumer and the protocol of its group: what a family's member does for a client."""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.client.coordinator_finder import CoordinatorFinder
+from coordinator_core.client.core import Core
+from coordinator_core.client.generation import Generation
+from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.model import Cluster, TopicPartition
+from coordinator_core.protocol.error_codes import ErrorCode
+
+
+class MemberPart(Protocol):
+    """The part of a consumer that takes part in the group, as one protocol family does it.
+
+    The member writes `Core.generation` and assigns partitions through `Core.subscriptions`. It is driven
+    only while the consumer subscribes to topics or to a pattern.
+    """
+
+    @property
+    def state(self) -> Enum:
+        """The state of the member; its value is the name that events have."""
+        ...
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this member computes the assignments of the group."""
+        ...
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no rebalance is in progress or requested. Polls auto-commit only then."""
+        ...
+
+    @property
+    def may_revoke(self) -> bool:
+        """Whether partitions given up now are revoked. Otherwise they are lost."""
+        ...
+
+    def poll(self, *, now_ms: int) -> None:
+        """Do the member's part of a poll of the application."""
+        ...
+
+    def wants_poll(self, *, now_ms: int) -> bool:
+        """Return whether `poll` would make progress now."""
+        ...
+
+    def next_poll_ms(self) -> int | None:
+        """Return the time at which `poll` can make progress, or None. It may lie in the past."""
+        ...
+
+    def on_deadline(self, *, now_ms: int) -> None:
+        """Do the work that is due between polls, for example send a heartbeat."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """Return the time at which `on_deadline` has work, or None."""
+        ...
+
+    def on_coordinator(self, *, now_ms: int) -> None:
+        """React to a coordinator that was found."""
+        ...
+
+    def on_metadata(self, *, now_ms: int) -> None:
+        """React to a response, which may have changed the metadata."""
+        ...
+
+    def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
+        """React to the error of a commit that was sent with a generation; return its result."""
+        ...
+
+    def resume(
+        self,
+        generation: Generation,
+        owned: Iterable[TopicPartition],
+        *,
+        topics: Iterable[str],
+        based_on: Cluster | None,
+        heard_ms: int,
+    ) -> None:
+        """Continue a membership; see `Client.resume_membership`.
+
+        Raises:
+            InputError: if the consumer has joined already, or the membership is invalid.
+        """
+        ...
+
+    def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
+        """Leave the group and forget the generation.
+
+        Return whether a request to leave was sent. ``left`` is called when its response is received or the
+        request has failed.
+        """
+        ...
+
+
+MakeMember: TypeAlias = Callable[[Core, CoordinatorFinder, Offsets, Sequence[AnyAssignor]], MemberPart]
+"""Makes the member of one client.
+
+Raises:
+    InputError: if the assignors cannot be used, or not together.
+"""
