@@ -1,1 +1,79 @@
-"""The domain of rebalance-lab: no sockets, no threads, no wall clock below its command line."""
+"""Kafka's consumer group protocol, without sockets, threads or clocks: the public names of the core.
+
+    from coordinator_core import default_registry, load_scenario, measure, simulate
+
+    registry = default_registry()
+    trace = simulate(load_scenario("scenario.yaml"), "sticky", registry)
+    print(measure(trace, registry)["moved_partitions"])
+
+Importing the package imports nothing else. A name is imported from its module when it is first used. The
+modules of the core import each other directly, not through this file.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coordinator_core.assigning.assignor import Assignor as Assignor
+    from coordinator_core.assigning.assignor import compute_assignment as compute_assignment
+    from coordinator_core.assigning.combinators import with_budget as with_budget
+    from coordinator_core.assigning.combinators import with_cooperative as with_cooperative
+    from coordinator_core.documents.files import load_scenario as load_scenario
+    from coordinator_core.documents.scenario import Scenario as Scenario
+    from coordinator_core.errors import AssignmentError as AssignmentError
+    from coordinator_core.errors import InputError as InputError
+    from coordinator_core.errors import PluginError as PluginError
+    from coordinator_core.errors import ProtocolError as ProtocolError
+    from coordinator_core.errors import RebalanceLabError as RebalanceLabError
+    from coordinator_core.model import Cluster as Cluster
+    from coordinator_core.model import GroupAssignment as GroupAssignment
+    from coordinator_core.model import GroupSubscription as GroupSubscription
+    from coordinator_core.model import Partitions as Partitions
+    from coordinator_core.model import RebalanceProtocol as RebalanceProtocol
+    from coordinator_core.model import Subscription as Subscription
+    from coordinator_core.model import TopicInfo as TopicInfo
+    from coordinator_core.model import TopicPartition as TopicPartition
+    from coordinator_core.registry.hookspecs import AssignorSpec as AssignorSpec
+    from coordinator_core.registry.hookspecs import MetricSpec as MetricSpec
+    from coordinator_core.registry.hookspecs import hookimpl as hookimpl
+    from coordinator_core.registry.registry import Registry as Registry
+    from coordinator_core.registry.registry import default_registry as default_registry
+    from coordinator_core.reports.comparison import measure as measure
+    from coordinator_core.simulation.run import simulate as simulate
+    from coordinator_core.traces.rounds import Round as Round
+    from coordinator_core.traces.rounds import told as told
+    from coordinator_core.traces.trace import Trace as Trace
+    from coordinator_core.traces.trace import read_trace as read_trace
+
+_NAMES = {
+    "assigning.assignor": ("Assignor", "compute_assignment"),
+    "assigning.combinators": ("with_budget", "with_cooperative"),
+    "documents.files": ("load_scenario",),
+    "documents.scenario": ("Scenario",),
+    "errors": ("AssignmentError", "InputError", "PluginError", "ProtocolError", "RebalanceLabError"),
+    "model": (
+        "Cluster",
+        "GroupAssignment",
+        "GroupSubscription",
+        "Partitions",
+        "RebalanceProtocol",
+        "Subscription",
+        "TopicInfo",
+        "TopicPartition",
+    ),
+    "registry.hookspecs": ("AssignorSpec", "MetricSpec", "hookimpl"),
+    "registry.registry": ("Registry", "default_registry"),
+    "reports.comparison": ("measure",),
+    "simulation.run": ("simulate",),
+    "traces.rounds": ("Round", "told"),
+    "traces.trace": ("Trace", "read_trace"),
+}
+_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""Rebalances in a notebook: see every round, step through it, change something, run again, compare.
+"""Rebalances in a notebook: show every round, step through it, change the scenario, run again, compare.
 
     from rebalance_jupyter import Lab, compare_view, run, show
 
@@ -6,7 +6,7 @@
     compare_view([run("scenario.yaml", s) for s in ("range", "sticky")])
     Lab()
 
-In IPython, the import makes traces, comparisons, assignments and groups show as pictures and tables.
+In IPython, the import registers pictures and tables for traces, comparisons, assignments and groups.
 ``%load_ext rebalance_jupyter`` adds ``%%rebalance`` and ``%rebalance_plugins``.
 """
 
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from IPython.core.getipython import get_ipython
 
-from rebalance_jupyter.display import register_formatters
+from rebalance_jupyter.display import register_formatters, words
 from rebalance_jupyter.lab import Lab
 from rebalance_jupyter.views import RebalanceView, compare_view, run, show, to_html
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["Lab", "RebalanceView", "compare_view", "run", "show", "to_html"]
+__all__ = ["Lab", "RebalanceView", "compare_view", "run", "show", "to_html", "words"]
 
 
 def load_ipython_extension(ipython: "InteractiveShell") -> None:
-    """What ``%load_ext rebalance_jupyter`` calls."""
+    """Register the magics. IPython calls this for ``%load_ext rebalance_jupyter``."""
     from rebalance_jupyter.magics import RebalanceMagics, strategy_completer
 
     register_formatters(ipython)

@@ -1,4 +1,4 @@
-"""Batch evaluation on Spark: workloads in, a row per scenario and strategy out.
+"""Batch evaluation on Spark: one row per scenario in, one row per scenario and strategy out.
 
     from rebalance_spark import read_workloads, score, spark_session, summary
 
@@ -6,7 +6,8 @@
     scores = score(read_workloads(spark, "workload"), ["range", "sticky"], fidelity="plan")
     summary(scores).show()
 
-Nothing here imports PySpark before it is used, so that ``rebalance-lab`` starts fast and without it.
+A name is imported from its module when it is first used, so that ``rebalance-lab`` starts fast, also where
+PySpark is not installed.
 """
 
 from importlib import import_module
@@ -23,31 +24,19 @@ if TYPE_CHECKING:
     from rebalance_spark.summaries import summary as summary
     from rebalance_spark.summaries import wins as wins
 
-_HOMES = {
-    "pareto": "summaries",
-    "quantiles": "summaries",
-    "read_workloads": "sources",
-    "register_generator": "generator",
-    "score": "scoring",
-    "spark_session": "sessions",
-    "statuses": "summaries",
-    "summary": "summaries",
-    "wins": "summaries",
+_NAMES = {
+    "generator": ("register_generator",),
+    "scoring": ("score",),
+    "sessions": ("spark_session",),
+    "sources": ("read_workloads",),
+    "summaries": ("pareto", "quantiles", "statuses", "summary", "wins"),
 }
-__all__ = [
-    "pareto",
-    "quantiles",
-    "read_workloads",
-    "register_generator",
-    "score",
-    "spark_session",
-    "statuses",
-    "summary",
-    "wins",
-]
+_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"rebalance_spark.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a public name from its module."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,0 +1,67 @@
+"""The public names of the packages, and the documents that import only those."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.places import ROOT
+
+LAZY = ("coordinator_core", "rebalance_conformance", "rebalance_kafka", "rebalance_spark")
+PACKAGES = (*LAZY, "rebalance_jupyter")
+FOLDERS = [ROOT / "assignors", ROOT / "coordinator_core", *sorted((ROOT / "plugins").glob("rebalance_*"))]
+TOP = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
+TEMPLATES = ROOT / "plugins" / "rebalance_conformance" / "commands" / "templates"
+DOCUMENTS = [
+    ROOT / "README.md",
+    *(path for top in TOP for path in sorted((ROOT / top).rglob("*.md"))),
+    *sorted((ROOT / "notebooks").glob("*.ipynb")),
+    *sorted(TEMPLATES.glob("*.txt")),
+]
+DEEPER = re.compile(r"\b(?:from|import) (?:assignors|coordinator_core|rebalance_\w+)\.\w+")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_exists(package):
+    module = import_module(package)
+    names = module.__all__
+    assert names == sorted(names)
+    assert all(getattr(module, name) is not None for name in names)
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_type_checkers_see_the_public_names_where_they_are_imported_from(package):
+    module = import_module(package)
+    imports = {
+        alias.asname: node.module
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith(f"{package}.")
+        for alias in node.names
+    }
+    assert imports == module._MODULES
+
+
+@pytest.mark.parametrize("package", LAZY)
+def test_an_unknown_name_is_an_attribute_error(package):
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'unknown'"):
+        _ = import_module(package).unknown
+
+
+def test_importing_a_package_imports_none_of_its_modules():
+    code = f"import sys, {', '.join(LAZY)}; print(*(m for m in sys.modules if m.startswith({LAZY!r})))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert sorted(result.stdout.split()) == sorted(LAZY)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_a_package_announces_its_types(folder):
+    assert (folder / "py.typed").exists()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_document_imports_public_names_only(path):
+    assert not DEEPER.findall(path.read_text())
