@@ -14,13 +14,19 @@ SECONDS = 60.0
 
 
 class Served:
-    """A broker's process; killed when it is left."""
+    """A broker's process, which is killed on leaving the block."""
 
-    def __init__(self, *options: object, listen: str = "127.0.0.1:0", files: int = 0) -> None:
-        """``files``: how many it may have open; 0: as many as we."""
+    def __init__(
+        self, *options: object, listen: str = "127.0.0.1:0", files: int = 0, before: str = "pass"
+    ) -> None:
+        """``files``: the most files it may have open, 0 for no other limit than ours.
+
+        ``before``: a statement that the process runs before the command.
+        """
         limit = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
+        *python, command = COMMAND
         self._process = subprocess.Popen(
-            [*limit, *COMMAND, "serve", "--listen", listen, *map(str, options)],
+            [*limit, *python, f"{before}; {command}", "serve", "--listen", listen, *map(str, options)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "plugins")))},
@@ -28,11 +34,16 @@ class Served:
         )
 
     def address(self) -> str:
-        """Where it listens, once it does."""
+        """Wait until it listens, and return where."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, self.last_words()
         return line.strip()
+
+    def next_error(self) -> str:
+        """Wait for the next line on stderr."""
+        assert self._process.stderr is not None
+        return self._process.stderr.readline().rstrip("\n")
 
     def terminate(self) -> None:
         self._process.terminate()
@@ -41,11 +52,11 @@ class Served:
         self._process.send_signal(signal.SIGINT)
 
     def freeze(self) -> None:
-        """It hears and says nothing any more."""
+        """Stop it without ending it."""
         self._process.send_signal(signal.SIGSTOP)
 
     def ended(self) -> tuple[int, str, str]:
-        """Its exit status, and what it has said on stdout since and on stderr."""
+        """Wait for its end. Return its exit status and the rest of stdout and stderr."""
         out, err = self._process.communicate(timeout=SECONDS)
         return self._process.returncode, out, err
 
@@ -61,7 +72,7 @@ class Served:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._process.poll() is None:
             self.kill()

@@ -1,4 +1,4 @@
-"""``rebalance-lab consume`` as a process: what it prints, what it leaves, and what it refuses."""
+"""``rebalance-lab consume``: output, commits, signals and errors."""
 
 import asyncio
 import signal
@@ -9,38 +9,37 @@ import pytest
 
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.asking import Asking
-from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process
+from tests.coordinator_core.cli.commands import COMMAND, environment, the_error
 from tests.rebalance_kafka.live import broker, produce, run
 from tests.rebalance_kafka.served import Served
 
 
-async def consumed(kafka, *options):
-    to = ("--bootstrap-server", kafka.address, "--group", "g", "--topic", "t")
-    return await asyncio.to_thread(in_a_process, "consume", *to, *options)
+def options_of(address):
+    return ("--bootstrap-server", address, "--group", "g", "--topic", "t")
 
 
-def test_of_a_limit_of_records_what_is_beyond_is_neither_printed_nor_committed():
-    async def work():
-        async with broker({"t": 2}) as kafka:
-            for partition in (0, 1):
-                await produce(kafka.address, partition, *(b"%d" % n for n in range(4)))
-            printed = []
-            for most in (3, 5):
-                answer = await consumed(kafka, "--max-records", most, "--from-beginning")
-                assert answer.returncode == 0, answer.stderr
-                lines = answer.stdout.decode().splitlines()
-                assert len(lines) == most
-                printed += lines
-            async with Asking(places_of(kafka.address, "here")) as asking:
-                committed = await asking.committed("g")
-        wanted = [f"t\t{partition}\t{n}\t{n}" for partition in (0, 1) for n in range(4)]
-        assert sorted(printed) == wanted
-        assert committed == {("t", 0): 4, ("t", 1): 4}
-
-    run(work())
+async def committed_at(address):
+    async with Asking(places_of(address, "here")) as asking:
+        return await asking.committed("g")
 
 
-def test_what_could_not_be_printed_is_not_committed():
+def test_records_beyond_the_limit_are_neither_printed_nor_committed(lab, kafka_broker):
+    address = kafka_broker({"t": 2}).address
+    for partition in (0, 1):
+        asyncio.run(produce(address, partition, *(b"%d" % n for n in range(4))))
+    printed = []
+    for most in (3, 5):
+        answer = lab("consume", *options_of(address), "--max-records", most, "--from-beginning")
+        assert answer.status == 0, answer.err
+        lines = answer.out.splitlines()
+        assert len(lines) == most
+        printed += lines
+    expected = [f"t\t{partition}\t{n}\t{n}" for partition in (0, 1) for n in range(4)]
+    assert sorted(printed) == expected
+    assert asyncio.run(committed_at(address)) == {("t", 0): 4, ("t", 1): 4}
+
+
+def test_records_that_could_not_be_printed_are_not_committed():
     async def work():
         async with broker({"t": 1}) as kafka:
             await produce(kafka.address, 0, *(b"x" * 1_000 for _ in range(400)))
@@ -49,25 +48,24 @@ def test_what_could_not_be_printed_is_not_committed():
                 process.stdout.close()
                 assert line.startswith(b"t\t0\t0\t")
                 assert await asyncio.to_thread(process.wait, 20) == 1
-            async with Asking(places_of(kafka.address, "here")) as asking:
-                assert (await asking.committed("g")).get(("t", 0), 0) < 400
+            assert (await committed_at(kafka.address)).get(("t", 0), 0) < 400
 
     run(work())
 
 
 @contextmanager
 def started(address, *options):
-    """Its process; killed when it is left."""
-    to = ("--bootstrap-server", address, "--group", "g", "--topic", "t")
+    """Start the command in a process, which is killed on leaving the block."""
+    command = [*COMMAND, "consume", *options_of(address), *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*COMMAND, "consume", *to, *options], env=environment(), **pipes) as process:
+    with subprocess.Popen(command, env=environment(), **pipes) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def test_a_topic_that_is_not_there_is_said():
+def test_a_missing_topic_is_reported():
     async def work():
         async with broker({"u": 1}) as kafka:
             with started(kafka.address) as process:
@@ -86,25 +84,22 @@ def test_the_second_signal_does_not_wait_for_the_broker():
         served.freeze()
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(1.5)
+            process.wait(0.5)
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 130
         assert process.stderr.read() == b"revoked: t-0\n"
 
 
-def test_settings_may_be_words():
-    async def work():
-        async with broker() as kafka:
-            await produce(kafka.address, 0, b"x")
-            settings = ("--set", "auto.offset.reset=earliest", "--set", "client.rack=r")
-            answer = await consumed(kafka, "--max-records", 1, *settings)
-        assert (answer.returncode, answer.stdout) == (0, b"t\t0\t0\tx\n")
-
-    run(work())
+def test_settings_may_be_words(lab, kafka_broker):
+    address = kafka_broker({"t": 4}).address
+    asyncio.run(produce(address, 0, b"x"))
+    settings = ("--set", "auto.offset.reset=earliest", "--set", "client.rack=r")
+    answer = lab("consume", *options_of(address), "--max-records", 1, *settings)
+    assert (answer.status, answer.out) == (0, "t\t0\t0\tx\n")
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--set", "session.timeout.ms"), "NAME=VALUE, such as session.timeout.ms=10000"),
         (("--set", "session.timeout.ms=soon"), "session.timeout.ms: found 'soon', expected a whole number"),
@@ -114,10 +109,5 @@ def test_settings_may_be_words():
         (("-s", "nothing"), "found 'nothing'"),
     ],
 )
-def test_wrong_options_are_one_error(options, said):
-    to = ("--bootstrap-server", "127.0.0.1:9", "--group", "g", "--topic", "t")
-    answer = in_a_process("consume", *to, *options)
-    assert (answer.returncode, answer.stdout) == (2, b"")
-    (line,) = answer.stderr.decode().splitlines()
-    assert line.startswith("error: ")
-    assert said in line
+def test_wrong_options_are_one_error(lab, options, message):
+    assert message in the_error(lab("consume", *options_of("127.0.0.1:9"), *options))

@@ -237,8 +237,8 @@ def test_who_asks_for_one_thing_a_thousand_times_is_answered_once(stand):
 
 
 @pytest.mark.parametrize("api", [Api.JOIN_GROUP, Api.SYNC_GROUP], ids=lambda api: api.name)
-def test_who_asks_again_does_not_wait_twice(stand, api, monkeypatch):
-    """As a client whose first request took too long does, on another connection."""
+def test_a_repeated_request_takes_the_place_of_the_first(monkeypatch, stand, api):
+    """A client whose first request took too long sends it again on another connection."""
     monkeypatch.setattr("rebalance_kafka.broker.embedded.DRAIN_SECONDS", 0.1)
     slow = {"group_id": "g", "rebalance_timeout": from_ms(60_000)}
 

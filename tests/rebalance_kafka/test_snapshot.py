@@ -22,7 +22,6 @@ from rebalance_kafka.commands.snapshot import _row, _yaml
 from rebalance_kafka.consumer.asking import LATEST, Asking
 from rebalance_kafka.snapshot import snapshot
 from rebalance_spark.sources import workload_row
-from tests.coordinator_core.cli.commands import in_a_process
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import Api, ask, broker, member, polled, produce, run, settled, values
 
@@ -444,22 +443,22 @@ def test_a_name_of_any_kind_stays_in_the_head(name):
     assert len(_yaml(shot).splitlines()) == 2
 
 
-def test_of_all_groups_those_without_members_are_left_out(tmp_path):
+def test_all_groups_leaves_out_groups_without_members(lab, tmp_path):
     async def work():
         def rows(name):
             options = ("--bootstrap-server", kafka.address, "--all-groups", "-o", tmp_path / name)
-            return asyncio.to_thread(in_a_process, "snapshot", *options)
+            return asyncio.to_thread(lab, "snapshot", *options)
 
         async with broker() as kafka:
             async with member(kafka, group_id="gone") as a:
                 await settled(a)
             answer = await rows("none.jsonl")
-            assert (answer.returncode, answer.stdout) == (2, b"")
-            assert b"error: --all-groups: found none with members" in answer.stderr
+            assert (answer.status, answer.out) == (2, "")
+            assert "error: --all-groups: found none with members" in answer.err
             async with member(kafka, group_id="here") as b:
                 await settled(b)
                 answer = await rows("some.jsonl")
-        assert (answer.returncode, answer.stderr) == (0, b"")
+        assert (answer.status, answer.err) == (0, "")
 
     run(work())
     (row,) = (tmp_path / "some.jsonl").read_text().splitlines()
