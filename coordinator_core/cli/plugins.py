@@ -61,7 +61,9 @@ def listed(registry: Registry) -> dict[str, Any]:
 def _doc(registry: Registry, kind: str, name: str) -> str:
     record = getattr(registry, kind)()[name]
     options = [f"+{option}" for option in record.options] if kind == "assignors" else []
-    return " ".join([record.doc, *([f"Options: {', '.join(options)}."] if options else [])])
+    aliases = [f"{alias} for {text}" for alias, text in getattr(record, "aliases", {}).items()]
+    listed = [("Options", options), ("Aliases", aliases)]
+    return " ".join([record.doc, *(f"{label}: {', '.join(names)}." for label, names in listed if names)])
 
 
 def _print_tables(registry: Registry) -> None:

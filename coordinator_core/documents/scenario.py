@@ -17,7 +17,7 @@ from coordinator_core.documents.rates import Rates, read_rates
 from coordinator_core.documents.replicas import Racks, parse_racks
 from coordinator_core.documents.roster import Roster
 from coordinator_core.documents.settings import parse_config
-from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, wrong
@@ -382,12 +382,8 @@ def _event(value: Any, where: str, roster: Roster, registry: Registry) -> Scenar
         raise InputError(inside(where, others[0]), found, one_of(others[0], sorted(specs)))
     kind = kinds[0]
     extra = {key: field for key, field in fields.items() if key not in ("at", kind)}
-    try:
+    with registry.blaming("scenario_events", kind):
         return ScenarioEvent(at_ms, kind, specs[kind].parse(fields[kind], extra, where))
-    except RebalanceLabError:
-        raise
-    except Exception as problem:
-        raise registry.failed("scenario_events", kind, problem) from problem
 
 
 def _network(value: Any, where: str) -> Network:

@@ -19,7 +19,11 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="typ
 
 
 class RunStarted(_Event, frozen=True, omit_defaults=True):
-    """The first event of every trace. ``racks``: per partition, where its replicas are, if that is known."""
+    """The first event of every trace.
+
+    ``racks``: the racks of each partition's replicas, if they are known. ``protocol``: the protocol family,
+    empty for the default one (see `Trace.protocol`).
+    """
 
     scenario: str
     strategy: str
@@ -27,6 +31,7 @@ class RunStarted(_Event, frozen=True, omit_defaults=True):
     duration_ms: int
     topics: dict[str, int]
     racks: dict[str, tuple[tuple[str, ...], ...]] = {}
+    protocol: str = ""
 
 
 class RunEnded(_Event, frozen=True):

@@ -1,7 +1,7 @@
-"""What a plugin may contribute: one hook a kind, each returns records. The built-ins use the same hooks.
+"""The hooks of plugins, and the records that they return. The built-ins use the same hooks.
 
-A plugin is any module or object with some of these functions, marked with `hookimpl` and named in the
-entry-point group ``rebalance_lab``:
+A plugin is a module or an object with some of these functions. Each is marked with `hookimpl`, and the
+plugin is named in the entry-point group ``rebalance_lab``:
 
     from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
@@ -10,7 +10,7 @@ entry-point group ``rebalance_lab``:
         return [AssignorSpec("mine", MyAssignor)]
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -20,13 +20,14 @@ from coordinator_core.assigning.assignor import AnyAssignor
 from coordinator_core.registry.host import Host, Provider
 
 PROJECT = "rebalance_lab"
+DEFAULT_PROTOCOL = "classic"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 MakeAssignor: TypeAlias = Callable[[str], AnyAssignor]
-"""What makes a fresh assignor of a name: the registry, for combinators that need a second one."""
+"""Makes a fresh assignor from its name. Combinators that need a second assignor call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,58 +35,94 @@ class AssignorSpec:
     """A named assignor. ``factory`` makes a fresh object for each consumer; ``doc`` is one line.
 
     ``options`` maps the keyword arguments of the factory that a strategy may set
-    (``optimal+max_moves=5%``) to what reads their text, which raises ValueError with what it expected; an
-    option without a value is read from "". ``provider`` names who tells the assignor what it needs beyond
-    the group, where the strategy does not say.
+    (``optimal+max_moves=5%``) to readers of their text. A reader raises ValueError with the expected text.
+    An option without a value is read from "". ``provider`` is the provider that informs the assignor unless
+    the strategy names another. ``protocols`` are the names of the protocols that the assignor works with;
+    empty means all. ``aliases`` are further names for texts of strategies.
     """
 
     name: str
     factory: Callable[..., AnyAssignor]
     options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict, kw_only=True)
     provider: str = field(default="", kw_only=True)
+    protocols: tuple[str, ...] = field(default=(), kw_only=True)
+    aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     doc: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How a group rebalances: an assignor, and what the modifiers made of the rest.
+    """How a group rebalances: an assignor, a protocol, and the changes that modifiers made to them.
 
-    ``name`` is as written (``range+static``); ``static``: members have a group.instance.id;
-    ``arguments``: what the assignor's factory is called with; ``wrappers``: combinators around the
-    assignor, the innermost first; ``provider``: who informs it, "" for nobody; ``options``: whatever
-    further modifiers left for those who read it.
+    ``name`` is the text as written (``range+static``). ``static``: members have a group.instance.id.
+    ``arguments`` are the arguments of the assignor's factory. ``wrappers`` are combinators around the
+    assignor, the innermost first. ``provider`` informs the assignor; "" means no provider. ``settings`` are
+    settings of the protocol, by their dotted names, in place of those of the scenario.
     """
 
     name: str
     assignor: str
+    protocol: str = DEFAULT_PROTOCOL
     static: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[Callable[[AnyAssignor, MakeAssignor], AnyAssignor], ...] = ()
     provider: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def with_changes(self, **changes: Any) -> "Strategy":
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)
 class ModifierSpec:
-    """``+name`` or ``+name=value`` behind an assignor: ``apply(strategy, value)`` gives the changed strategy.
+    """A part ``+name`` or ``+name=value`` of a strategy. ``apply(strategy, value)`` returns the changed one.
 
-    ``apply`` raises ValueError, with what was expected, for a value it cannot use.
+    ``apply`` raises ValueError with the expected text for a value that it cannot use. A modifier that
+    changes nothing is refused. ``of_protocol``: the protocol must support the modifier, and lists it in
+    `ProtocolSpec.modifiers`. Other modifiers change the assignor alone.
     """
 
     name: str
     apply: Callable[[Strategy, str | None], Strategy]
+    of_protocol: bool = field(default=False, kw_only=True)
     doc: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderSpec:
-    """Who tells an assignor what it needs beyond the group: weights, capacities, racks.
+class ProtocolSpec:
+    """A family of rebalance protocols, such as the classic one with JoinGroup and SyncGroup.
 
-    ``factory(host)`` makes one for each consumer; the host is who runs the consumer: the simulator, or a
+    ``states`` maps each state of a group to the states that may follow it. The others are among them:
+    in ``at_rest`` everybody has an assignment; ``round_begins`` are those in which a new assignment is
+    begun; in ``vacant`` the group has no members. A round lasts from a state in ``round_begins`` to the next
+    one in ``at_rest``.
+
+    ``modifiers`` are the modifiers of protocols (`ModifierSpec.of_protocol`) that this one supports.
+    ``aliases`` maps further names to the texts of strategies (``{"eager": "range+classic"}``).
+    """
+
+    name: str
+    states: Mapping[str, Collection[str]]
+    at_rest: frozenset[str]
+    round_begins: frozenset[str]
+    vacant: frozenset[str] = frozenset()
+    modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)
+    aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    doc: str = ""
+
+    def __post_init__(self) -> None:
+        after = {state for following in self.states.values() for state in following}
+        unknown = sorted((after | self.at_rest | self.round_begins | self.vacant) - set(self.states))
+        if unknown:
+            raise ValueError(f"the states of {self.name!r} do not contain {', '.join(unknown)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSpec:
+    """A source of the weights, capacities and racks that an assignor needs beyond the group.
+
+    ``factory(host)`` makes a provider for each consumer. The host runs the consumer: the simulator, or a
     driver of real brokers.
     """
 
@@ -96,10 +133,10 @@ class ProviderSpec:
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One figure of a run. ``compute`` takes a `scoring.history.History`; ``better``: 'lower' or 'higher'.
+    """A figure of a run. ``compute`` takes a `traces.timeline.History`; ``better`` is 'lower' or 'higher'.
 
-    ``planned``: it can also be told from a trace without messages (`simulation.plan`); ``optional``: many
-    scenarios have no such figure, and tables leave it out where no run has.
+    ``planned``: a trace without messages (`simulation.plan`) has the figure, too. ``optional``: tables leave
+    the figure out if no run has it.
     """
 
     name: str
@@ -116,8 +153,8 @@ class WorkloadSpec:
     """A generator of scenarios: ``generate(seed, row)`` returns a scenario document.
 
     A row must depend on its arguments alone: rows are made in any order, by many processes. ``options``
-    maps further keyword arguments to what reads their text, which raises ValueError with what it expected;
-    ``required`` names those that have no default.
+    maps further keyword arguments to readers of their text. A reader raises ValueError with the expected
+    text. ``required`` are the options without a default.
     """
 
     name: str
@@ -129,10 +166,10 @@ class WorkloadSpec:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioEventSpec:
-    """A kind of scenario event: the key it is written under, its arguments, and what it does to a run.
+    """A kind of scenario event: its key in a document, its arguments and its effect on a simulated group.
 
-    ``parse(value, extra, where)`` checks the document and returns the arguments (InputError when wrong);
-    ``apply(run, arguments)`` carries it out on a `simulation.run.Run`.
+    ``parse(value, extra, where)`` checks the document and returns the arguments, or raises InputError.
+    ``apply(stage, arguments)`` carries the event out on a `documents.stage.Stage`.
     """
 
     name: str
@@ -145,8 +182,7 @@ class ScenarioEventSpec:
 class CommandSpec:
     """A subcommand of ``rebalance-lab``: a function with typer's annotations, whose docstring is its help.
 
-    Its module is imported whatever command is called, so that what takes long to import belongs into the
-    function.
+    The module of the function is imported with every command. Slow imports belong into the function.
     """
 
     name: str
@@ -155,15 +191,19 @@ class CommandSpec:
 
 
 class Hooks:
-    """The hooks. Every one may be left out; results of all plugins are put together."""
+    """The hooks. A plugin implements some of them. The results of all plugins are put together."""
 
     @hookspec
     def assignors(self) -> Iterable[AssignorSpec]:  # type: ignore[empty-body]
         """Assignors, by name."""
 
     @hookspec
+    def protocols(self) -> Iterable[ProtocolSpec]:  # type: ignore[empty-body]
+        """Families of rebalance protocols."""
+
+    @hookspec
     def modifiers(self) -> Iterable[ModifierSpec]:  # type: ignore[empty-body]
-        """Modifiers of strategies: the parts behind a plus sign."""
+        """Modifiers of strategies: further parts, each after a plus sign."""
 
     @hookspec
     def providers(self) -> Iterable[ProviderSpec]:  # type: ignore[empty-body]

@@ -68,12 +68,14 @@ def modifiers() -> Iterable[ModifierSpec]:
         ModifierSpec(
             "static",
             _static,
-            "Static membership: every member has a group.instance.id, its name unless it has one (KIP-345).",
+            of_protocol=True,
+            doc="Static membership: a member's group.instance.id is its name unless it has one (KIP-345).",
         ),
         ModifierSpec(
             "cooperative",
             _cooperative,
-            "Makes any assignor cooperative: what changes hands waits until its owner has given it up.",
+            of_protocol=True,
+            doc="Makes any assignor cooperative: what changes hands waits until its owner has given it up.",
         ),
         ModifierSpec(
             "budget",

@@ -1,14 +1,14 @@
-"""How plugins are found, checked and named.
+"""The registry: plugins are found, checked and loaded here, and their records are kept by name.
 
-Entry points of the group ``rebalance_lab`` are loaded one by one, this distribution's own first and the
-others sorted by distribution and name, so that one that fails takes nothing else down and the order does
-not depend on the file system. A name that is taken belongs to who came first; the second is refused.
+Entry points of the group ``rebalance_lab`` are loaded one by one, those of this distribution first and the
+others sorted by distribution and name. The order does not depend on the file system, and a plugin that fails
+does not affect the others. The first plugin that contributes a name keeps it; a second one is refused.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeAlias
@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import pluggy
 
 from coordinator_core.assigning.assignor import AnyAssignor
-from coordinator_core.assigning.loading import load_reference, reference_in
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
+from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import (
     PROJECT,
     AssignorSpec,
@@ -25,18 +25,21 @@ from coordinator_core.registry.hookspecs import (
     Hooks,
     MetricSpec,
     ModifierSpec,
+    ProtocolSpec,
     ProviderSpec,
     ScenarioEventSpec,
     Strategy,
     WorkloadSpec,
 )
 from coordinator_core.registry.host import Host
-from coordinator_core.registry.providers.informed import Informed
+from coordinator_core.registry.options import read_option
+from coordinator_core.registry.strategies import build_assignor, parse_strategy
 
 DISTRIBUTION = "rebalance-lab"
 
 _RECORD_TYPES: dict[str, type] = {
     "assignors": AssignorSpec,
+    "protocols": ProtocolSpec,
     "modifiers": ModifierSpec,
     "providers": ProviderSpec,
     "metrics": MetricSpec,
@@ -44,18 +47,18 @@ _RECORD_TYPES: dict[str, type] = {
     "scenario_events": ScenarioEventSpec,
     "commands": CommandSpec,
 }
-_PLAIN_READERS: Mapping[Any, str] = {int: "a whole number", float: "a number"}
-"""What these expect, which they do not say themselves."""
+_SHARED_NAMES = {"modifiers": "protocols", "protocols": "modifiers"}
+"""Kinds whose names must differ: both are parts of a strategy."""
 
 Generate: TypeAlias = Callable[[int, int], Mapping[str, Any]]
-"""What makes the scenario document of a seed and a row."""
+"""Returns the scenario document of a seed and a row."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin:
-    """A plugin that works: where it is from, and the names it contributes by kind."""
+    """A plugin that was loaded: its origin, and the names that it contributes, by kind."""
 
     name: str
     distribution: str
@@ -66,7 +69,7 @@ class LoadedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class FailedPlugin:
-    """A plugin that does not, and why."""
+    """A plugin that was not loaded, and the reason."""
 
     name: str
     distribution: str
@@ -84,32 +87,35 @@ class _Origin:
 
 @dataclass
 class Registry:
-    """Everything that plugins contributed, by kind and name.
+    """The records of all plugins, by kind and name.
 
-    A plugin is taken whole or not at all: one bad record, and none of its records count.
+    A plugin is loaded as a whole: if one of its records is unusable, none of its records is kept.
     """
 
     plugins: tuple[LoadedPlugin, ...] = ()
     failures: tuple[FailedPlugin, ...] = ()
     _records: dict[str, dict[str, Any]] = field(default_factory=lambda: {kind: {} for kind in _RECORD_TYPES})
+    _aliases: dict[str, str] = field(default_factory=dict)
     _owners: dict[tuple[str, str], _Origin] = field(default_factory=dict)
     _manager: pluggy.PluginManager = field(default_factory=lambda: _new_manager())
 
     def register(
         self, plugin: object, *, name: str = "local", distribution: str = "-", version: str = "-"
     ) -> None:
-        """Take in a plugin object: a module, or anything with functions marked by `hookimpl`.
+        """Load a plugin object: a module, or another object with functions marked by `hookimpl`.
 
-        Raises PluginError, and takes nothing in, when a hook is unknown or fails or a record is unusable.
+        Raises:
+            PluginError: if a hook is unknown, a hook fails, or a record is unusable.
         """
         origin = _Origin(name, distribution, version, getattr(plugin, "__name__", type(plugin).__name__))
         self._check_hooks(plugin, origin)
         try:
             self._manager.register(plugin, name=f"{distribution}:{name}")
-        except (ValueError, pluggy.PluginValidationError) as wrong:
-            raise PluginError(name, "registration", str(wrong)) from wrong
+        except (ValueError, pluggy.PluginValidationError) as error:
+            raise PluginError(name, "registration", str(error)) from error
         try:
             found = {kind: self._collect(kind, plugin, origin) for kind in _RECORD_TYPES}
+            self._check_aliases(found, origin)
         except PluginError:
             self._manager.unregister(plugin)
             raise
@@ -117,6 +123,7 @@ class Registry:
             for record in records:
                 self._records[kind][record.name] = record
                 self._owners[kind, record.name] = origin
+                self._aliases.update(getattr(record, "aliases", {}))
         contributes = {kind: tuple(r.name for r in records) for kind, records in found.items() if records}
         self.plugins += (LoadedPlugin(name, distribution, version, origin.module, contributes),)
 
@@ -136,13 +143,22 @@ class Registry:
                 continue
             try:
                 records += list(implementation.function())
-            except Exception as wrong:
-                raise PluginError(origin.name, kind, f"{type(wrong).__name__}: {wrong}") from wrong
+            except Exception as error:
+                raise PluginError(origin.name, kind, f"{type(error).__name__}: {error}") from error
         seen: set[str] = set()
         for record in records:
             self._check_record(kind, record, seen, origin)
             seen.add(record.name)
         return records
+
+    def _check_aliases(self, found: Mapping[str, list[Any]], origin: _Origin) -> None:
+        """Check that each new assignor and each new alias is the only one of its name."""
+        new = [("assignors", record.name) for record in found["assignors"]]
+        new += [(kind, alias) for kind in found for r in found[kind] for alias in getattr(r, "aliases", ())]
+        names = [*self._records["assignors"], *self._aliases, *(name for _, name in new)]
+        for kind, name in new:
+            if names.count(name) > 1:
+                raise PluginError(origin.name, kind, f"{name!r} already begins the text of a strategy")
 
     def _check_record(self, kind: str, record: Any, seen: set[str], origin: _Origin) -> None:
         expected: Any = _RECORD_TYPES[kind]
@@ -155,6 +171,7 @@ class Registry:
         if isinstance(record, AssignorSpec) and not isinstance(record.options, Mapping):
             raise PluginError(origin.name, kind, f"the options of {record.name!r} are no mapping")
         taken = self._owners.get((kind, record.name))
+        taken = taken or self._owners.get((_SHARED_NAMES.get(kind, ""), record.name))
         if record.name in seen:
             raise PluginError(origin.name, kind, f"contributes {record.name!r} twice")
         if taken is not None:
@@ -166,21 +183,39 @@ class Registry:
             )
 
     def load(self, points: Iterable[EntryPoint]) -> None:
-        """Load entry points; one that fails is put down in `failures`."""
+        """Load entry points. Those that fail are listed in `failures`."""
         for point in sorted(points, key=_entry_point_order):
             distribution, version = _origin_of(point)
             try:
                 self.register(point.load(), name=point.name, distribution=distribution, version=version)
-            except PluginError as wrong:
-                problem = f"{wrong.hook}: {wrong.problem}"
+            except PluginError as error:
+                problem = f"{error.hook}: {error.problem}"
                 self.failures += (FailedPlugin(point.name, distribution, version, problem),)
-            except Exception as wrong:  # whatever a stranger's module raises while it is imported
-                problem = f"cannot be imported from {point.value!r}: {type(wrong).__name__}: {wrong}"
+            except Exception as error:  # a plugin's module may raise anything while it is imported
+                problem = f"cannot be imported from {point.value!r}: {type(error).__name__}: {error}"
                 self.failures += (FailedPlugin(point.name, distribution, version, problem),)
 
     def assignors(self) -> Mapping[str, AssignorSpec]:
         """Assignors by name."""
         return self._records["assignors"]
+
+    def protocols(self) -> Mapping[str, ProtocolSpec]:
+        """Families of rebalance protocols by name."""
+        return self._records["protocols"]
+
+    def protocol(self, name: str) -> ProtocolSpec:
+        """Return the record of a protocol.
+
+        Raises:
+            InputError: if there is no protocol of that name.
+        """
+        if name not in self.protocols():
+            raise unknown_name("protocol", name, self.protocols())
+        return self.protocols()[name]
+
+    def aliases(self) -> Mapping[str, str]:
+        """Further names of strategies, and the texts that they stand for."""
+        return self._aliases
 
     def modifiers(self) -> Mapping[str, ModifierSpec]:
         """Strategy modifiers by name."""
@@ -199,139 +234,75 @@ class Registry:
         return self._records["workloads"]
 
     def generator(self, profile: str, options: Mapping[str, str]) -> Generate:
-        """The generator of a workload: a seed and the number of a row give a scenario document.
+        """Return the generator of a workload. It makes a scenario document from a seed and a row number.
 
-        Raises InputError for a profile or option that there is not; the generator raises PluginError for
-        what the code behind it raises.
+        Raises:
+            InputError: if the profile or an option is unknown, or a required option is missing.
         """
         spec = self.workloads().get(profile)
         if spec is None:
-            raise _unknown("profile", profile, self.workloads())
+            raise unknown_name("profile", profile, self.workloads())
         read: dict[str, Any] = {}
         for name, value in options.items():
             if not spec.options:
                 raise InputError(f"profile {profile!r}", f"the option {name!r}", "none, for it has none")
             if name not in spec.options:
-                raise _unknown(f"option of profile {profile!r}", name, spec.options)
-            try:
-                read[name] = spec.options[name](value)
-            except ValueError as wrong:
-                expected = _PLAIN_READERS.get(spec.options[name], str(wrong))
-                raise InputError(f"profile {profile!r}: {name}", repr(value), expected) from None
+                raise unknown_name(f"option of profile {profile!r}", name, spec.options)
+            where = f"profile {profile!r}: {name}"
+            read[name] = read_option(spec.options[name], value, where=where, found=repr(value))
         for name in spec.required:
             if name not in read:
                 raise InputError(f"profile {profile!r}", f"no option {name!r}", "one, as NAME=VALUE")
 
         def generate(seed: int, row: int) -> Mapping[str, Any]:
-            try:
+            with self.blaming("workloads", profile):
                 return spec.generate(seed, row, **read)
-            except RebalanceLabError:
-                raise
-            except Exception as wrong:
-                raise self.failed("workloads", profile, wrong) from wrong
 
         return generate
 
     def scenario_events(self) -> Mapping[str, ScenarioEventSpec]:
-        """Kinds of scenario events, by the key they are written under."""
+        """Kinds of scenario events, by their keys in a document."""
         return self._records["scenario_events"]
 
     def commands(self) -> Mapping[str, CommandSpec]:
         """Subcommands that plugins add to the command line."""
         return self._records["commands"]
 
-    def assignor(self, text: str) -> AnyAssignor:
-        """A fresh assignor, by the name of a strategy: what it consists of, without a provider.
+    def strategy(self, text: str, *, what: str = "strategy") -> Strategy:
+        """Return the strategy of a text. See `strategies.parse_strategy`."""
+        return parse_strategy(text, self, what=what)
 
-        Raises InputError, listing what there is, or PluginError if it cannot be made.
+    def build(self, strategy: Strategy, host: Host | None = None) -> AnyAssignor:
+        """Return a fresh assignor for one consumer. See `strategies.build_assignor`."""
+        return build_assignor(strategy, self, host)
+
+    def assignor(self, text: str) -> AnyAssignor:
+        """Return a fresh assignor from the text of a strategy, without its provider.
+
+        Raises:
+            InputError: if a name is unknown.
+            PluginError: if the assignor cannot be made.
         """
         return self.build(self.strategy(text, what="assignor"))
 
-    def build(self, strategy: Strategy, host: Host | None = None) -> AnyAssignor:
-        """A fresh assignor of a strategy for one consumer; informed by its provider where there is a host.
+    @contextmanager
+    def blaming(
+        self, kind: str, name: str, *, passing: tuple[type[Exception], ...] = (RebalanceLabError,)
+    ) -> Iterator[None]:
+        """Name the plugin of a record in the errors of the record's code. Errors in ``passing`` are kept.
 
-        Raises PluginError for what an assignor, combinator or provider raises while it is made.
+        Raises:
+            PluginError: for any other exception.
         """
-        made = self._made(self._spec(strategy.assignor), strategy)
-        for wrap in strategy.wrappers:
-            try:
-                made = wrap(made, self.assignor)
-            except RebalanceLabError:
-                raise
-            except Exception as wrong:
-                raise self.failed("modifiers", strategy.name, wrong) from wrong
-        if host is None or not strategy.provider:
-            return made
         try:
-            provider = self.providers()[strategy.provider].factory(host)
-            return Informed(made, provider, strategy.provider)
-        except RebalanceLabError:
+            yield
+        except passing:
             raise
-        except Exception as wrong:
-            raise self.failed("providers", strategy.provider, wrong) from wrong
-
-    def _made(self, spec: AssignorSpec, strategy: Strategy) -> AnyAssignor:
-        try:
-            made = spec.factory(**strategy.arguments)
-        except (Exception, SystemExit) as wrong:
-            raise self.failed("assignors", spec.name, wrong) from wrong
-        if not isinstance(getattr(made, "name", None), str):
-            raise self.failed("assignors", spec.name, TypeError("what it makes has no name"))
-        return made
-
-    def failed(self, kind: str, name: str, wrong: BaseException) -> PluginError:
-        """What to raise for what the code of a record raised."""
-        owner = self._owners.get((kind, name))
-        what = f"{kind.removesuffix('s')} {name!r}"
-        return PluginError(owner.name if owner else name, what, f"{type(wrong).__name__}: {wrong}")
-
-    def _spec(self, name: str, what: str = "strategy") -> AssignorSpec:
-        """The record of an installed assignor, or one made for a reference to a file or module."""
-        spec = self.assignors().get(name)
-        if spec is not None:
-            return spec
-        if name != reference_in(name):
-            raise _unknown(what, name, self.assignors())
-        factory = load_reference(name)
-        return AssignorSpec(name, factory, options=getattr(factory, "options", {}))
-
-    def strategy(self, text: str, *, what: str = "strategy") -> Strategy:
-        """Parse ``assignor[+option or modifier[=value]]...``; the assignor's own options go first.
-
-        The assignor is an installed name, or ``path/to/file.py:Name`` or ``module:Name``. Raises InputError
-        for what there is not; ``what`` is what the text is called there. Raises PluginError for what the
-        code behind an option or modifier raises.
-        """
-        first = text.partition("+")[0]
-        assignor = first if first in self.assignors() else reference_in(text) or first
-        spec = self._spec(assignor, what)
-        strategy = Strategy(name=text, assignor=assignor, provider=spec.provider)
-        for part in text[len(assignor) :].split("+")[1:]:
-            name, equals, value = part.partition("=")
-            try:
-                if name in spec.options:
-                    arguments = {**strategy.arguments, name: spec.options[name](value)}
-                    strategy = strategy.with_changes(arguments=arguments)
-                else:
-                    strategy = self._modified(strategy, name, value if equals else None, spec)
-            except ValueError as wrong:
-                expected = _PLAIN_READERS.get(spec.options.get(name), str(wrong))
-                raise InputError(f"strategy {text!r}", repr(part), expected) from None
-            except RebalanceLabError:
-                raise
-            except Exception as wrong:
-                kind, whose = ("assignors", assignor) if name in spec.options else ("modifiers", name)
-                raise self.failed(kind, whose, wrong) from wrong
-        if strategy.provider and strategy.provider not in self.providers():
-            raise _unknown(f"provider of strategy {text!r}", strategy.provider, self.providers())
-        return strategy
-
-    def _modified(self, strategy: Strategy, name: str, value: str | None, spec: AssignorSpec) -> Strategy:
-        modifier = self.modifiers().get(name)
-        if modifier is None:
-            known = {*spec.options, *self.modifiers()}
-            raise _unknown(f"modifier of strategy {strategy.name!r}", name, known)
-        return modifier.apply(strategy, value)
+        except (Exception, SystemExit) as error:
+            owner = self._owners.get((kind, name))
+            what = f"{kind.removesuffix('s')} {name!r}"
+            problem = f"{type(error).__name__}: {error}"
+            raise PluginError(owner.name if owner else name, what, problem) from error
 
 
 def _new_manager() -> pluggy.PluginManager:
@@ -350,15 +321,8 @@ def _entry_point_order(point: EntryPoint) -> tuple[bool, str, str]:
     return distribution != DISTRIBUTION, distribution, point.name
 
 
-def _unknown(what: str, name: str, known: Iterable[str]) -> InputError:
-    names = sorted(known)
-    close = get_close_matches(name, names, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return InputError(what, repr(name), f"one of {', '.join(names)}{hint}")
-
-
 def installed_registry() -> Registry:
-    """A new registry of everything installed, for whoever adds to it."""
+    """Return a new registry of all installed plugins, to which others can be added."""
     registry = Registry()
     registry.load(entry_points(group=PROJECT))
     return registry
@@ -366,5 +330,5 @@ def installed_registry() -> Registry:
 
 @cache
 def default_registry() -> Registry:
-    """The registry of everything installed; loaded once a process."""
+    """Return the registry of all installed plugins. It is loaded once per process."""
     return installed_registry()

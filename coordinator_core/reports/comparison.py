@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from coordinator_core.errors import PluginError
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.timeline import History
@@ -51,12 +50,8 @@ def measure(trace: Trace, registry: Registry, *, planned: bool = False) -> dict[
 
 
 def _computed(metric: MetricSpec, history: History, registry: Registry) -> float:
-    try:
+    with registry.blaming("metrics", metric.name, passing=()):
         return float(metric.compute(history))
-    except Exception as wrong:
-        owners = [p.name for p in registry.plugins if metric.name in p.contributes.get("metrics", ())]
-        problem = f"{type(wrong).__name__}: {wrong}"
-        raise PluginError(", ".join(owners), f"metric {metric.name!r}", problem) from wrong
 
 
 def as_text(value: float) -> str:

@@ -38,7 +38,7 @@ from coordinator_core.model import (
 )
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry import host
-from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.load import Load
@@ -107,6 +107,7 @@ class PlannedRun:
                 duration_ms=scenario.duration_ms,
                 topics=dict(self._partitions),
                 racks=scenario.racks,
+                protocol="" if self.strategy.protocol == DEFAULT_PROTOCOL else self.strategy.protocol,
             )
         )
         for name, topic in scenario.topics.items():

@@ -19,10 +19,9 @@ from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario, ScenarioEvent
 from coordinator_core.documents.settings import configured
-from coordinator_core.errors import RebalanceLabError
 from coordinator_core.families.running_group import RunningGroup, running_group
 from coordinator_core.protocol import events as ev
-from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.clock import VirtualClock
@@ -101,6 +100,7 @@ class Run:
                 duration_ms=scenario.duration_ms,
                 topics=self._partitions_at_start(),
                 racks=scenario.racks,
+                protocol="" if self.strategy.protocol == DEFAULT_PROTOCOL else self.strategy.protocol,
             )
         )
         for name, topic in scenario.topics.items():
@@ -207,12 +207,8 @@ class Run:
 
     def happen(self, kind: str, arguments: object) -> None:
         """Carry out a scenario event. Raises PluginError for what its code raises."""
-        try:
+        with self.registry.blaming("scenario_events", kind):
             self.registry.scenario_events()[kind].apply(self, arguments)
-        except RebalanceLabError:
-            raise
-        except Exception as wrong:
-            raise self.registry.failed("scenario_events", kind, wrong) from wrong
 
     def _measure_regularly(self) -> None:
         self._unmeasured = True

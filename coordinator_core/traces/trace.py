@@ -9,6 +9,7 @@ import msgspec
 
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.events import RunEnded, RunStarted, TraceEvent
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL
 
 _DECODER = msgspec.json.Decoder(TraceEvent)
 
@@ -48,6 +49,11 @@ class Trace:
     def strategy(self) -> str:
         """The strategy's name as written."""
         return self.started.strategy
+
+    @property
+    def protocol(self) -> str:
+        """The name of the protocol family."""
+        return self.started.protocol or DEFAULT_PROTOCOL
 
     def encode(self) -> bytes:
         """JSON Lines, one event a line; equal traces give equal bytes."""

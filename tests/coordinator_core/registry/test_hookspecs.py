@@ -21,6 +21,7 @@ from coordinator_core.registry.hookspecs import (
     Hooks,
     MetricSpec,
     ModifierSpec,
+    ProtocolSpec,
     ProviderSpec,
     ScenarioEventSpec,
     Strategy,
@@ -28,7 +29,16 @@ from coordinator_core.registry.hookspecs import (
     hookimpl,
 )
 
-HOOKS = ["assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events", "commands"]
+HOOKS = [
+    "assignors",
+    "protocols",
+    "modifiers",
+    "providers",
+    "metrics",
+    "workloads",
+    "scenario_events",
+    "commands",
+]
 BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware", "rendezvous"]
 BUILT_IN += ["average", "average-by-circle"]
 
@@ -106,21 +116,35 @@ def test_every_record_has_a_name_first_and_its_description_last(record):
         made.name = "other"
 
 
+@pytest.mark.parametrize("field", ["at_rest", "round_begins", "vacant"])
+def test_a_protocol_names_only_states_that_it_has(field):
+    given = {"states": {"Idle": {"Busy"}, "Busy": {"Idle"}}, "at_rest": {"Idle"}, "round_begins": {"Busy"}}
+    made = ProtocolSpec("mine", **given)
+    assert (made.vacant, made.modifiers, dict(made.aliases), made.doc) == (frozenset(), frozenset(), {}, "")
+    with pytest.raises(ValueError, match="the states of 'mine' do not contain Gone"):
+        ProtocolSpec("mine", **{**given, field: frozenset({"Gone"})})
+
+
+def test_a_protocol_moves_only_to_states_that_it_has():
+    with pytest.raises(ValueError, match="the states of 'mine' do not contain Busy, Gone"):
+        ProtocolSpec("mine", {"Idle": {"Busy", "Gone"}}, frozenset({"Idle"}), frozenset())
+
+
 def test_a_metric_is_better_when_lower_unless_it_says_otherwise():
     assert MetricSpec("lag", "records", len).better == "lower"
 
 
 def test_a_strategy_is_an_assignor_and_what_modifiers_made_of_the_rest():
     plain = Strategy("range", "range")
-    assert (plain.static, dict(plain.options)) == (False, {})
+    assert (plain.protocol, plain.static, dict(plain.settings)) == ("classic", False, {})
     assert (dict(plain.arguments), plain.wrappers, plain.provider) == ({}, (), "")
     static = plain.with_changes(name="range+static", static=True)
     assert static == Strategy("range+static", "range", static=True)
     assert plain == Strategy("range", "range")
 
 
-def test_strategies_do_not_share_their_options():
-    assert Strategy("a", "a").options is not Strategy("b", "b").options
+def test_strategies_do_not_share_their_arguments():
+    assert Strategy("a", "a").settings is not Strategy("b", "b").settings
     assert Strategy("a", "a").arguments is not Strategy("b", "b").arguments
 
 

@@ -108,7 +108,7 @@ def test_a_plugin_with_one_bad_record_contributes_nothing(registry):
         ("assignors", lambda self: [AssignorSpec("twice", Mine)] * 2, "contributes 'twice' twice"),
         ("assignors", lambda self: 1 / 0, "ZeroDivisionError"),
         ("assignors", lambda self: None, "TypeError"),
-        ("assigners", lambda self: [], "no such hook; there are assignors, modifiers"),
+        ("assigners", lambda self: [], "no such hook; there are assignors, protocols, mod"),
         ("assignors", lambda self: [AssignorSpec("bad", Mine, options=5)], "options of 'bad' are no mapping"),
         ("providers", lambda self: [MetricSpec("bad", "", len)], "expected ProviderSpec records"),
     ],
@@ -152,10 +152,10 @@ def test_entry_points_are_loaded_in_sorted_order_whatever_order_they_come_in(mod
 
 
 def test_a_strategy_is_an_assignor_with_modifiers(registry):
-    modifier = ModifierSpec("slow", lambda strategy, value: strategy.with_changes(options={"slow": value}))
+    modifier = ModifierSpec("slow", lambda strategy, value: strategy.with_changes(settings={"slow": value}))
     registry.register(plugin_with("modifiers", lambda self: [modifier]), name="modifiers")
     strategy = registry.strategy("mine+slow=30s")
-    assert (strategy.name, strategy.assignor, strategy.options) == ("mine+slow=30s", "mine", {"slow": "30s"})
+    assert (strategy.name, strategy.assignor, strategy.settings) == ("mine+slow=30s", "mine", {"slow": "30s"})
 
 
 def test_an_unknown_modifier_lists_what_there_is(registry):
@@ -179,7 +179,8 @@ def test_static_membership_is_a_modifier_of_any_assignor():
 
 def test_every_hook_has_a_sentence_and_a_record_type_in_the_registry():
     hooks = {n for n in vars(Hooks) if not n.startswith("_")}
-    kinds = {"assignors", "modifiers", "providers", "metrics", "workloads", "scenario_events", "commands"}
+    kinds = {"assignors", "protocols", "modifiers", "providers", "metrics", "workloads", "scenario_events"}
+    kinds |= {"commands"}
     assert hooks == kinds
     assert all(getattr(Hooks, h).__doc__ for h in hooks)
 
@@ -206,7 +207,7 @@ OPTIONS = {"limit": whole_number, "fast": lambda text: text != "no", "broken": {
 
 
 def slowly(strategy, value):
-    return strategy.with_changes(options={"slow": value})
+    return strategy.with_changes(settings={"slow": value})
 
 
 def no_wrapper(inner, make):
@@ -283,14 +284,14 @@ def test_the_last_value_of_an_option_counts(rich):
 
 
 def test_an_assignors_own_option_goes_before_a_modifier_of_that_name(rich):
-    assert rich.strategy("optioned+limit=4").options == {}
-    assert rich.strategy("told+limit=4").options == {"slow": "4"}
+    assert rich.strategy("optioned+limit=4").settings == {}
+    assert rich.strategy("told+limit=4").settings == {"slow": "4"}
 
 
 def test_options_and_modifiers_come_in_any_order(rich):
     for text in ("optioned+slow=1+limit=4", "optioned+limit=4+slow=1"):
         strategy = rich.strategy(text)
-        assert (strategy.arguments, strategy.options) == ({"limit": 4}, {"slow": "1"})
+        assert (strategy.arguments, strategy.settings) == ({"limit": 4}, {"slow": "1"})
 
 
 @pytest.mark.parametrize("part", ["limit=many", "limit=", "limit"])

@@ -1,0 +1,28 @@
+"""The classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+An entry point of the plugin group ``rebalance_lab``.
+"""
+
+from collections.abc import Iterable
+
+from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
+from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+
+CLASSIC = ProtocolSpec(
+    "classic",
+    states={
+        state.value: frozenset(following.value for following in moves) for state, moves in LEGAL_MOVES.items()
+    },
+    at_rest=frozenset({GroupState.STABLE.value}),
+    round_begins=frozenset({GroupState.PREPARING_REBALANCE.value}),
+    vacant=frozenset({GroupState.EMPTY.value, GroupState.DEAD.value}),
+    modifiers=frozenset({"static", "cooperative"}),
+    aliases={"eager": "range+classic", "incremental": "cooperative-sticky+classic"},
+    doc="The group protocol of Kafka 0.9 and later: JoinGroup, SyncGroup and Heartbeat.",
+)
+
+
+@hookimpl
+def protocols() -> Iterable[ProtocolSpec]:
+    """Protocols of this package."""
+    return [CLASSIC]

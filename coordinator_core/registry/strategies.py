@@ -1,0 +1,162 @@
+"""The text of a strategy, ``assignor+protocol+modifiers``, and the assignor that it describes.
+
+The assignor comes first: an installed name, ``path/to/file.py:Name`` or ``module:Name``. The parts after it
+come in any order: options of the assignor, modifiers, and the protocol (``classic`` unless it is named).
+
+An alias stands for the beginning of a text: ``eager`` is an alias of ``range+classic``, thus ``eager+static``
+means ``range+classic+static``. A strategy keeps the name that was written.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.loading import load_reference, reference_in
+from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import close_to, unknown_name
+from coordinator_core.registry.hookspecs import (
+    AssignorSpec,
+    ModifierSpec,
+    ProtocolSpec,
+    ProviderSpec,
+    Strategy,
+)
+from coordinator_core.registry.host import Host
+from coordinator_core.registry.options import read_option
+from coordinator_core.registry.providers.informed import Informed
+
+
+class Catalog(Protocol):
+    """The records that strategies are made of, by name. A `Registry` is one."""
+
+    def assignors(self) -> Mapping[str, AssignorSpec]: ...
+    def protocols(self) -> Mapping[str, ProtocolSpec]: ...
+    def modifiers(self) -> Mapping[str, ModifierSpec]: ...
+    def providers(self) -> Mapping[str, ProviderSpec]: ...
+    def aliases(self) -> Mapping[str, str]: ...
+    def blaming(
+        self, kind: str, name: str, *, passing: tuple[type[Exception], ...] = ...
+    ) -> AbstractContextManager[None]: ...
+
+
+def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> Strategy:
+    """Return the strategy of a text. ``what`` names the kind of text in errors.
+
+    Raises:
+        InputError: if a name is unknown, a value is wrong, or parts do not go together.
+        PluginError: if the code of an option or a modifier fails.
+    """
+    assignor, parts = _split(text, catalog)
+    spec = _assignor_spec(assignor, catalog, what)
+    strategy = Strategy(name=text, assignor=assignor, provider=spec.provider)
+    chosen: list[str] = []
+    modifiers: list[str] = []
+    for part in parts:
+        name = part.partition("=")[0]
+        if name in spec.options:
+            strategy = _with_option(strategy, part, spec, catalog)
+        elif name in catalog.protocols():
+            chosen.append(name)
+            strategy = _with_protocol(strategy, part, chosen)
+        else:
+            modifiers.append(name)
+            strategy = _modified(strategy, part, spec, catalog)
+    _check_protocol(strategy, spec, modifiers, catalog)
+    if strategy.provider and strategy.provider not in catalog.providers():
+        raise unknown_name(f"provider of strategy {text!r}", strategy.provider, catalog.providers())
+    return strategy
+
+
+def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = None) -> AnyAssignor:
+    """Return a fresh assignor for one consumer. With a host, the strategy's provider informs it.
+
+    Raises:
+        PluginError: if the code of the assignor, a combinator or the provider fails.
+    """
+    spec = _assignor_spec(strategy.assignor, catalog, "strategy")
+    with catalog.blaming("assignors", spec.name, passing=()):
+        made = spec.factory(**strategy.arguments)
+        if not isinstance(getattr(made, "name", None), str):
+            raise TypeError("what it makes has no name")
+    for wrap in strategy.wrappers:
+        with catalog.blaming("modifiers", strategy.name):
+            made = wrap(made, lambda name: build_assignor(parse_strategy(name, catalog), catalog))
+    if host is None or not strategy.provider:
+        return made
+    with catalog.blaming("providers", strategy.provider):
+        provider = catalog.providers()[strategy.provider].factory(host)
+        return Informed(made, provider, strategy.provider)
+
+
+def _split(text: str, catalog: Catalog) -> tuple[str, list[str]]:
+    """Return the assignor of a text, and the parts after it."""
+    first = text.partition("+")[0]
+    if first in catalog.aliases():
+        text = catalog.aliases()[first] + text[len(first) :]
+        first = text.partition("+")[0]
+    assignor = first if first in catalog.assignors() else reference_in(text) or first
+    return assignor, text[len(assignor) :].split("+")[1:]
+
+
+def _assignor_spec(name: str, catalog: Catalog, what: str) -> AssignorSpec:
+    """Return the record of an installed assignor, or one for a reference to a file or a module."""
+    spec = catalog.assignors().get(name)
+    if spec is not None:
+        return spec
+    if name != reference_in(name):
+        names = sorted(catalog.assignors())
+        suggestion = close_to(name, [*names, *catalog.aliases()])
+        raise InputError(what, repr(name), f"one of {', '.join(names)}{suggestion}")
+    factory = load_reference(name)
+    return AssignorSpec(name, factory, options=getattr(factory, "options", {}))
+
+
+def _with_option(strategy: Strategy, part: str, spec: AssignorSpec, catalog: Catalog) -> Strategy:
+    name, _, text = part.partition("=")
+    with catalog.blaming("assignors", spec.name):
+        value = read_option(spec.options[name], text, where=f"strategy {strategy.name!r}", found=repr(part))
+    return strategy.with_changes(arguments={**strategy.arguments, name: value})
+
+
+def _with_protocol(strategy: Strategy, part: str, chosen: list[str]) -> Strategy:
+    where = f"strategy {strategy.name!r}"
+    if part != chosen[-1]:
+        raise InputError(where, repr(part), f"{chosen[-1]} without a value")
+    if len(chosen) > 1:
+        raise InputError(where, f"the protocols {' and '.join(map(repr, chosen))}", "one protocol")
+    return strategy.with_changes(protocol=part)
+
+
+def _modified(strategy: Strategy, part: str, spec: AssignorSpec, catalog: Catalog) -> Strategy:
+    name, equals, value = part.partition("=")
+    modifier = catalog.modifiers().get(name)
+    if modifier is None:
+        known = {*spec.options, *catalog.modifiers(), *catalog.protocols()}
+        raise unknown_name(f"modifier of strategy {strategy.name!r}", name, known)
+    with catalog.blaming("modifiers", name):
+        try:
+            changed = modifier.apply(strategy, value if equals else None)
+        except ValueError as error:
+            raise InputError(f"strategy {strategy.name!r}", repr(part), str(error)) from None
+    if changed == strategy:
+        expected = "a modifier that changes something: without it the strategy is the same"
+        raise InputError(f"strategy {strategy.name!r}", repr(part), expected)
+    return changed
+
+
+def _check_protocol(strategy: Strategy, spec: AssignorSpec, modifiers: list[str], catalog: Catalog) -> None:
+    """Check that the assignor works with the protocol, and that the protocol supports the modifiers."""
+    where, protocol = f"strategy {strategy.name!r}", catalog.protocols().get(strategy.protocol)
+    if spec.protocols and strategy.protocol not in spec.protocols:
+        found = f"the protocol {strategy.protocol!r}"
+        expected = f"one that the assignor {spec.name!r} works with: {', '.join(spec.protocols)}"
+        raise InputError(where, found, expected)
+    if protocol is None:
+        return
+    of_protocols = {name for name, modifier in catalog.modifiers().items() if modifier.of_protocol}
+    for name in modifiers:
+        if name in of_protocols - protocol.modifiers:
+            supported = ", ".join(sorted(of_protocols & protocol.modifiers)) or "none of its own"
+            expected = f"a modifier that the protocol {protocol.name!r} supports ({supported})"
+            raise InputError(where, repr(name), expected)

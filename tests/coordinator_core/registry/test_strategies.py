@@ -1,0 +1,209 @@
+"""The text of a strategy: an assignor, a protocol, modifiers, and aliases for their beginning."""
+
+import pytest
+
+from coordinator_core.assigning.combinators import with_cooperative
+from coordinator_core.errors import InputError, PluginError
+from coordinator_core.registry.hookspecs import AssignorSpec, ModifierSpec, ProtocolSpec, hookimpl
+from coordinator_core.registry.registry import Registry, default_registry, installed_registry
+
+STATES = {"states": {"Idle": {"Busy"}, "Busy": {"Idle"}}, "at_rest": {"Idle"}, "round_begins": {"Busy"}}
+
+
+class Plain:
+    name = "plain"
+
+    def assign(self, cluster, group):
+        return {member: [] for member in group}
+
+
+class Plugin:
+    """A protocol of its own, an assignor that needs it, and modifiers."""
+
+    @hookimpl
+    def protocols(self):
+        return [
+            ProtocolSpec("hurry", **STATES, aliases={"quick": "plain+hurry"}, modifiers=frozenset({"delay"})),
+            ProtocolSpec("walk", **STATES),
+        ]
+
+    @hookimpl
+    def assignors(self):
+        return [
+            AssignorSpec("plain", Plain, aliases={"simple": "plain", "slow": "plain+walk"}),
+            AssignorSpec("choosy", Plain, protocols=("hurry", "classic")),
+        ]
+
+    @hookimpl
+    def modifiers(self):
+        def delay(strategy, value):
+            return strategy.with_changes(settings={**strategy.settings, "delay.ms": int(value or "")})
+
+        def late(strategy, value):
+            return strategy.with_changes(settings={"late": True})
+
+        return [
+            ModifierSpec("delay", delay, of_protocol=True),
+            ModifierSpec("late", late),
+            ModifierSpec("nothing", lambda strategy, value: strategy),
+        ]
+
+
+@pytest.fixture
+def registry():
+    made = installed_registry()
+    made.register(Plugin(), name="mine")
+    return made
+
+
+def problem(registry, text):
+    with pytest.raises(InputError) as caught:
+        registry.strategy(text)
+    return str(caught.value)
+
+
+def test_the_protocol_is_classic_unless_the_strategy_names_another(registry):
+    assert registry.strategy("range").protocol == "classic"
+    assert registry.strategy("range+hurry").protocol == "hurry"
+
+
+def test_naming_the_classic_protocol_changes_nothing_but_the_name(registry):
+    named, plain = registry.strategy("range+classic"), registry.strategy("range")
+    assert (named.name, plain.name) == ("range+classic", "range")
+    assert named.with_changes(name="range") == plain
+
+
+def test_protocol_options_and_modifiers_come_in_any_order(registry):
+    for text in ("plain+delay=5+hurry", "plain+hurry+delay=5"):
+        strategy = registry.strategy(text)
+        assert (strategy.name, strategy.protocol, strategy.settings) == (text, "hurry", {"delay.ms": 5})
+    assert registry.strategy("optimal+classic+max_moves=3+static").static
+
+
+@pytest.mark.parametrize("text", ["range+classic+hurry", "range+hurry+classic", "quick+classic"])
+def test_two_protocols_are_refused(registry, text):
+    first, second = ("classic", "hurry") if text == "range+classic+hurry" else ("hurry", "classic")
+    expected = f"strategy '{text}': found the protocols '{first}' and '{second}', expected one protocol"
+    assert problem(registry, text) == expected
+
+
+def test_a_protocol_has_no_value(registry):
+    assert problem(registry, "range+hurry=5") == (
+        "strategy 'range+hurry=5': found 'hurry=5', expected hurry without a value"
+    )
+
+
+def test_a_protocol_that_is_misspelt_is_suggested(registry):
+    assert problem(registry, "range+clasic").endswith("(did you mean 'classic'?)")
+    assert problem(registry, "plain+hury").startswith("modifier of strategy 'plain+hury': found 'hury', ")
+
+
+def test_an_assignor_may_work_with_some_protocols_only(registry):
+    assert registry.strategy("choosy").protocol == "classic"
+    assert registry.strategy("choosy+hurry").protocol == "hurry"
+    assert problem(registry, "choosy+walk") == (
+        "strategy 'choosy+walk': found the protocol 'walk', expected one that the assignor 'choosy' works"
+        " with: hurry, classic"
+    )
+
+
+def test_a_modifier_of_protocols_needs_a_protocol_that_supports_it(registry):
+    assert problem(registry, "plain+delay=5") == (
+        "strategy 'plain+delay=5': found 'delay', expected a modifier that the protocol 'classic' supports"
+        " (cooperative, static)"
+    )
+    assert problem(registry, "plain+static+hurry").endswith("that the protocol 'hurry' supports (delay)")
+    assert problem(registry, "plain+walk+cooperative").endswith("'walk' supports (none of its own)")
+    assert registry.strategy("plain+walk+late").settings == {"late": True}
+
+
+def test_a_modifier_that_changes_nothing_is_refused(registry):
+    expected = "expected a modifier that changes something: without it the strategy is the same"
+    assert problem(registry, "plain+nothing") == f"strategy 'plain+nothing': found 'nothing', {expected}"
+    assert expected in problem(registry, "plain+static+static")
+    assert expected in problem(registry, "range+weights=none")
+
+
+def test_an_alias_stands_for_the_beginning_of_a_strategy_and_keeps_its_name(registry):
+    for text, assignor, protocol in (
+        ("quick", "plain", "hurry"),
+        ("simple", "plain", "classic"),
+        ("simple+hurry", "plain", "hurry"),
+        ("slow+late", "plain", "walk"),
+    ):
+        strategy = registry.strategy(text)
+        assert (strategy.name, strategy.assignor, strategy.protocol) == (text, assignor, protocol)
+    assert registry.assignor("quick").name == "plain"
+
+
+def test_the_built_in_aliases_are_strategies():
+    registry = default_registry()
+    assert registry.aliases()
+    for alias, text in registry.aliases().items():
+        assert registry.strategy(alias) == registry.strategy(text).with_changes(name=alias)
+    assert registry.strategy("eager+static").static
+
+
+def test_an_alias_that_is_misspelt_is_suggested(registry):
+    assert problem(registry, "qick").endswith("(did you mean 'quick'?)")
+
+
+@pytest.mark.parametrize(
+    ("hook", "records"),
+    [
+        ("assignors", [AssignorSpec("quick", Plain)]),
+        ("assignors", [AssignorSpec("new", Plain, aliases={"range": "new"})]),
+        ("assignors", [AssignorSpec("new", Plain, aliases={"new": "new+static"})]),
+        ("assignors", [AssignorSpec("new", Plain, aliases={"other": "new"}), AssignorSpec("other", Plain)]),
+        ("protocols", [ProtocolSpec("new", **STATES, aliases={"quick": "range"})]),
+    ],
+)
+def test_assignors_and_aliases_have_different_names(registry, hook, records):
+    plugin = type("Made", (), {hook: hookimpl(lambda self: records)})()
+    with pytest.raises(PluginError, match="already begins the text of a strategy"):
+        registry.register(plugin, name="second")
+    assert not {"new", "other"} & (registry.assignors().keys() | registry.protocols().keys())
+
+
+def test_protocols_and_modifiers_have_different_names(registry):
+    class Modifier:
+        @hookimpl
+        def modifiers(self):
+            return [ModifierSpec("hurry", lambda strategy, value: strategy)]
+
+    class Second:
+        @hookimpl
+        def protocols(self):
+            return [ProtocolSpec("static", **STATES)]
+
+    for plugin in (Modifier(), Second()):
+        with pytest.raises(PluginError, match="is already contributed by"):
+            registry.register(plugin, name="second")
+
+
+def test_a_protocol_is_found_by_its_name(registry):
+    assert registry.protocol("hurry").at_rest == {"Idle"}
+    with pytest.raises(InputError, match="protocol: found 'hury', expected one of classic, hurry, walk"):
+        registry.protocol("hury")
+
+
+def test_a_bare_registry_has_no_protocols_and_parses_strategies_all_the_same():
+    bare = Registry()
+    bare.register(Plugin(), name="mine")
+    assert bare.strategy("plain+late").protocol == "classic"
+
+
+def test_combinators_get_further_assignors_by_their_strategies(registry):
+    class Wrapping:
+        @hookimpl
+        def modifiers(self):
+            def wrapped(strategy, value):
+                def wrap(inner, make):
+                    return with_cooperative(make("quick"))
+
+                return strategy.with_changes(wrappers=(*strategy.wrappers, wrap))
+
+            return [ModifierSpec("wrapped", wrapped)]
+
+    registry.register(Wrapping(), name="wrapping")
+    assert registry.assignor("range+wrapped").name == "plain-cooperative"
