@@ -51,6 +51,15 @@ def java_key(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
+def java_hash(text: str) -> int:
+    """Return Java's `String.hashCode`: 32 bits with wrap-around, over UTF-16 code units."""
+    units = java_key(text)
+    hashed = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        hashed = (31 * hashed + (high << 8 | low)) & 0xFFFFFFFF
+    return hashed - 2**32 if hashed >= 2**31 else hashed
+
+
 class TopicIndex:
     """A dense numbering of the partitions of some topics, which are kept in Java's order.
 

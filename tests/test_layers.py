@@ -122,10 +122,11 @@ def test_coordinator_and_client_do_not_know_each_other():
 
 FAMILY_WORDS = re.compile(
     r"(Join|Sync)Group|(PREPARING|COMPLETING)_REBALANCE|(Preparing|Completing)Rebalance|STABLE"
+    r"|AwaitingSync|GroupState\."
 )
 
 
-@pytest.mark.parametrize("room", ["client"])
+@pytest.mark.parametrize("room", ["client", "coordinator"])
 def test_a_room_around_the_families_names_none_of_their_requests_and_states(room):
     """Modules outside the rooms of the families name no JoinGroup, no SyncGroup and no state of a group, and
     import no family's room."""

@@ -1,66 +1,55 @@
 """The coordinator of one broker: messages, deadlines and finished writes go in, outcomes come out."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any
 
 from coordinator_core.coordinator import admin, expiry, offset_commit, offset_fetch
 from coordinator_core.coordinator import find_coordinator as finding
-from coordinator_core.coordinator.classic import heartbeat, join_group, leave_group, rebalance, sync_group
-from coordinator_core.coordinator.classic.group import Group, restored
-from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.outcome import NOTHING, Effects, Outcome
-from coordinator_core.coordinator.records import Record, StoredOffset
-from coordinator_core.coordinator.shard import Shard, Step
-from coordinator_core.coordinator.timers import Timers
+from coordinator_core.coordinator.parts import CoordinatorPart, Row
+from coordinator_core.coordinator.records import Record, StoredGroup, StoredOffset
+from coordinator_core.coordinator.shard import Group, Shard, Step
+from coordinator_core.coordinator.simple_group import SimpleGroup
+from coordinator_core.coordinator.timers import RETENTION, Timers
+from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
 HOMES_REMEMBERED = 100_000
 
-Handler: TypeAlias = Callable[[Step, int, Any], None]
-Refusal: TypeAlias = Callable[[Any, ErrorCode], m.Response]
-
-_HANDLERS: dict[type, Handler] = {
-    m.JoinGroupRequest: join_group.handle,
-    m.SyncGroupRequest: sync_group.handle,
-    m.HeartbeatRequest: heartbeat.handle,
-    m.LeaveGroupRequest: leave_group.handle,
-    m.OffsetCommitRequest: offset_commit.handle,
-    m.OffsetFetchRequest: offset_fetch.handle,
-    m.OffsetDeleteRequest: admin.delete_offsets,
+OFFSET_ROWS: Mapping[type[Any], Row] = {
+    m.OffsetCommitRequest: Row(offset_commit.handle, offset_commit.refused),
+    m.OffsetFetchRequest: Row(offset_fetch.handle, lambda _, error: m.OffsetFetchResponse(error=error)),
+    m.OffsetDeleteRequest: Row(admin.delete_offsets, lambda _, error: m.OffsetDeleteResponse(error=error)),
 }
-
-_REFUSALS: dict[type, Refusal] = {
-    m.JoinGroupRequest: lambda r, e: m.JoinGroupResponse(error=e, member_id=r.member_id),
-    m.SyncGroupRequest: lambda _, e: m.SyncGroupResponse(error=e),
-    m.HeartbeatRequest: lambda _, e: m.HeartbeatResponse(error=e),
-    m.LeaveGroupRequest: lambda _, e: m.LeaveGroupResponse(error=e),
-    m.OffsetCommitRequest: offset_commit.refused,
-    m.OffsetFetchRequest: lambda _, e: m.OffsetFetchResponse(error=e),
-    m.OffsetDeleteRequest: lambda _, e: m.OffsetDeleteResponse(error=e),
-}
-
-_WHILE_LOADING: dict[type, ErrorCode] = {
-    m.HeartbeatRequest: ErrorCode.NONE,
-    m.SyncGroupRequest: ErrorCode.REBALANCE_IN_PROGRESS,
-}
+"""The requests to one group that are the same for every family."""
 
 
 class Coordinator:
     """The group coordinator of one broker, for the partitions of the offsets topic that it leads.
 
-    Every method takes the time and gives back an `Outcome`: records to append (report each with
-    `on_appended`), replies addressed by request id, and events. `next_deadline_ms` says when to call
-    `on_deadline`. Equal calls give equal outcomes.
+    ``parts`` are the protocol families that it serves. A group belongs to the family that created it.
+
+    Every method takes the time and returns an `Outcome`: records to append (report the result of each
+    append to `on_appended`), replies addressed by request id, and events. `next_deadline_ms` returns when
+    to call `on_deadline`. Equal calls give equal outcomes.
     """
 
-    def __init__(self, node: int, config: CoordinatorConfig, random: Random) -> None:
+    def __init__(
+        self, node: int, config: CoordinatorConfig, random: Random, parts: Sequence[CoordinatorPart]
+    ) -> None:
         self.node = node
         self._config = config
         self._random = random
+        self._parts = {part.name: part for part in parts}
+        self._rows = {**OFFSET_ROWS}
+        self._owners: dict[type[Any], CoordinatorPart] = {}
+        for part in parts:
+            self._rows |= part.requests
+            self._owners |= dict.fromkeys(part.requests, part)
         self._shards: dict[int, Shard] = {}
         self._timers = Timers()
         self._leaders: Mapping[int, int] = {}
@@ -69,64 +58,49 @@ class Coordinator:
         self._homes: dict[str, int] = {}
 
     def on_cluster_change(self, leaders: Mapping[int, int], live_brokers: int) -> Outcome:
-        """Who leads which partition of the offsets topic, as FindCoordinator answers it."""
+        """Set which broker leads which partition of the offsets topic, for FindCoordinator."""
         self._leaders = dict(leaders)
         self._live_brokers = live_brokers
         return NOTHING
 
     def on_elected(self, partition: int) -> Outcome:
-        """This broker leads a partition now; until `on_loaded` its groups are loading (PROTOCOL 1.2)."""
+        """Become the leader of a partition; until `on_loaded` its groups are loading (PROTOCOL 1.2)."""
         self._shards[partition] = Shard(partition)
         return NOTHING
 
     def on_loaded(self, partition: int, records: Iterable[Record], *, now_ms: int) -> Outcome:
-        """Rebuild the groups and offsets of a partition from its log; sessions start anew."""
+        """Rebuild the groups and offsets of a partition from its log.
+
+        Raises:
+            InputError: if a group is of a family that this coordinator does not serve.
+        """
         shard = self._shards[partition]
         for record in records:
             shard.table.apply(record)
         shard.loading = False
         step = self._step(shard, Effects(), now_ms)
         for group_id, stored in shard.table.groups.items():
-            handed_out = shard.table.generations.get(group_id, 0)
-            group = shard.groups[group_id] = restored(group_id, stored, handed_out)
-            for member_id in group.members:
-                step.restart_session(group, member_id)
-            if not group.members:
-                rebalance.arm_retention(step, group)
+            restore = self._part_of(group_id, stored).restore
+            shard.groups[group_id] = restore(step, group_id, stored, shard.table.generations.get(group_id, 0))
         for group_id in (*shard.table.offsets, *shard.table.generations):
             if group_id not in shard.groups:
-                group = shard.groups[group_id] = Group(group_id)
-                group.handed_out = group.reserved = shard.table.generations.get(group_id, 0)
-                rebalance.arm_retention(step, group)
-        return step.effects.outcome()
-
-    def on_resigned(self, partition: int, *, now_ms: int) -> Outcome:
-        """Another broker leads the partition: who waits hears NOT_COORDINATOR, its groups are forgotten."""
-        shard = self._shards.pop(partition, None)
-        if shard is None:
-            return NOTHING
-        step = self._step(shard, Effects(), now_ms)
-        for pending in shard.writes.values():
-            pending.write.abandoned(step)
-        for group in shard.groups.values():
-            for member in group.members.values():
-                rebalance.refuse_join(step, member, ErrorCode.NOT_COORDINATOR)
-                rebalance.refuse_sync(step, member, ErrorCode.NOT_COORDINATOR)
-            self._timers.cancel_group(group.group_id)
+                group = shard.groups[group_id] = SimpleGroup(group_id, emptied_at_ms=0)
+                step.schedule_retention(group)
         return step.effects.outcome()
 
     def receive(
         self, request_id: int, request: m.Request, *, client_id: str = "", client_host: str = "", now_ms: int
     ) -> Outcome:
-        """Take in a request; its reply comes in this outcome or a later one.
+        """Handle a request. Its reply is in this outcome or in a later one.
 
-        Raises TypeError for a request that is not a coordinator's (Metadata, ListOffsets, Fetch).
+        Raises:
+            TypeError: if the request is not for a coordinator (Metadata, ListOffsets, Fetch).
         """
         effects = Effects()
         if isinstance(request, m.FindCoordinatorRequest):
             reply = finding.answer(request, self._config, self._leaders, self._live_brokers)
             effects.reply(request_id, reply)
-        elif type(request) in _HANDLERS:
+        elif type(request) in self._rows:
             self._receive_for_group(request_id, request, effects, client_id, client_host, now_ms)
         elif isinstance(request, m.DescribeGroupsRequest):
             groups = tuple(self._describe(group_id) for group_id in request.group_ids)
@@ -140,8 +114,12 @@ class Coordinator:
             raise TypeError(f"{type(request).__name__} is not a coordinator's request")
         return effects.outcome()
 
+    def refusal(self, request: m.Request, error: ErrorCode) -> m.Response:
+        """Return the response that reports an error to a request to one group."""
+        return self._rows[type(request)].refuse(request, error)
+
     def on_appended(self, append_id: int, error: ErrorCode, *, now_ms: int) -> Outcome:
-        """How a write went. Records are applied now, and those who waited are answered."""
+        """Apply the records of an append that succeeded, and answer the requests that waited for it."""
         for shard in self._shards.values():
             pending = shard.writes.pop(append_id, None)
             if pending is None:
@@ -158,39 +136,50 @@ class Coordinator:
         """Carry out every deadline that has passed."""
         effects = Effects()
         while (key := self._timers.pop_due(now_ms)) is not None:
-            shard = self._shards.get(self._home(key.group_id))
-            group = shard.groups.get(key.group_id) if shard is not None else None
-            if shard is not None and group is not None:
-                expiry.on_timer(self._step(shard, effects, now_ms), group, key)
+            shard = self._shards[self._home(key.group_id)]
+            group = shard.groups[key.group_id]
+            step = self._step(shard, effects, now_ms)
+            if key.kind == RETENTION:
+                expiry.check_retention(step, group)
+            else:
+                self._parts[group.family].on_timer(step, group, key)
         return effects.outcome()
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` wants to be called next, or None."""
+        """Return when to call `on_deadline` next, or None."""
         return self._timers.next_ms()
 
     def group_ids(self) -> list[str]:
-        """The groups that live here, sorted."""
-        return sorted(g for shard in self._shards.values() for g in shard.groups)
+        """Return the ids of all groups of this coordinator, sorted."""
+        return sorted(group.group_id for group in self.groups())
 
     def group(self, group_id: str) -> Group | None:
-        """A group as it is now, to look at."""
+        """Return a group as it is now, to be read only."""
         shard = self._shards.get(self._home(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
     def groups(self) -> Iterator[Group]:
-        """Every group that lives here, to look at."""
+        """Yield every group of this coordinator, to be read only."""
         return (group for shard in self._shards.values() for group in shard.groups.values())
 
     def offsets(self, group_id: str) -> Mapping[TopicPartition, StoredOffset]:
-        """What a group has committed, to look at."""
+        """Return the committed offsets of a group, to be read only."""
         shard = self._shards.get(self._home(group_id))
         return {} if shard is None else shard.table.offsets.get(group_id, {})
+
+    def _part_of(self, group_id: str, stored: StoredGroup) -> CoordinatorPart:
+        part = self._parts.get(stored.family)
+        if part is None:
+            known = ", ".join(self._parts) or "none"
+            where = f"the stored group {group_id!r}"
+            raise InputError(where, f"the family {stored.family!r}", f"one of: {known}")
+        return part
 
     def _home(self, group_id: str) -> int:
         home = self._homes.get(group_id)
         if home is None:
             if len(self._homes) >= HOMES_REMEMBERED:
-                self._homes.clear()  # anybody may ask for any group
+                self._homes.clear()  # clients may send any group id
             home = finding.home_partition(group_id, self._config.offsets_topic_partitions)
             self._homes[group_id] = home
         return home
@@ -223,18 +212,24 @@ class Coordinator:
         client_host: str,
         now_ms: int,
     ) -> None:
-        kind = type(request)
+        row = self._rows[type(request)]
         shard = self._shards.get(self._home(request.group_id))
-        if shard is None or shard.loading:
-            error = ErrorCode.NOT_COORDINATOR
-            if shard is not None:
-                error = _WHILE_LOADING.get(kind, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-            if kind is m.JoinGroupRequest and not request.group_id:
-                error = ErrorCode.INVALID_GROUP_ID
-            effects.reply(request_id, _REFUSALS[kind](request, error))
-            return
-        step = self._step(shard, effects, now_ms, client_id, client_host)
-        _HANDLERS[kind](step, request_id, request)
+        error = self._obstacle(request, row, shard)
+        if error is not None:
+            effects.reply(request_id, row.refuse(request, error))
+        elif shard is not None:
+            row.handle(self._step(shard, effects, now_ms, client_id, client_host), request_id, request)
+
+    def _obstacle(self, request: Any, row: Row, shard: Shard | None) -> ErrorCode | None:
+        """Return what the request is answered without its handler; None if nothing is in its way."""
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        if shard.loading:
+            return row.while_loading
+        owner, group = self._owners.get(type(request)), shard.groups.get(request.group_id)
+        if owner is not None and group is not None and group.family not in ("", owner.name):
+            return owner.foreign_group
+        return None
 
     def _unavailable(self, group_id: str) -> ErrorCode:
         shard = self._shards.get(self._home(group_id))
@@ -250,11 +245,11 @@ class Coordinator:
 
     def _list(self, request: m.ListGroupsRequest) -> m.ListGroupsResponse:
         loading = any(shard.loading for shard in self._shards.values())
-        groups = [g for g in map(self.group, self.group_ids()) if g is not None]
         wanted = {state.lower() for state in request.states}
+        rows = (admin.listed(group) for group in sorted(self.groups(), key=lambda group: group.group_id))
         return m.ListGroupsResponse(
             error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE,
-            groups=tuple(admin.listed(g) for g in groups if not wanted or g.state.value.lower() in wanted),
+            groups=tuple(row for row in rows if not wanted or row.state.lower() in wanted),
         )
 
     def _delete(self, group_id: str, effects: Effects, now_ms: int) -> m.DeletedGroup:
@@ -266,6 +261,3 @@ class Coordinator:
             shard = self._shards[self._home(group_id)]
             admin.delete(self._step(shard, effects, now_ms), group)
         return m.DeletedGroup(group_id, error)
-
-
-__all__ = ["Coordinator", "GroupState"]

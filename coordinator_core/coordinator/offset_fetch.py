@@ -1,4 +1,7 @@
-"""OffsetFetch: committed offsets, -1 where nobody committed (PROTOCOL 7.2)."""
+"""OffsetFetch, versions 1-7 (PROTOCOL 7.2).
+
+Not implemented: several groups in one request (8), members and epochs (9), `require_stable`.
+"""
 
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -11,16 +14,16 @@ from coordinator_core.protocol.messages import (
 
 
 def handle(step: Step, request_id: int, request: OffsetFetchRequest) -> None:
-    """Answer from what is durable; an unknown group has no offsets."""
+    """Return the durable offsets, -1 for a partition without one. An unknown group has no offsets."""
     committed = step.shard.table.offsets.get(request.group_id, {})
     wanted = sorted(committed) if request.partitions is None else request.partitions
-    found = []
+    offsets = []
     for tp in wanted:
         stored = committed.get(tp)
         if stored is None:
-            found.append(FetchedOffset(tp.topic, tp.partition, NO_OFFSET))
+            offsets.append(FetchedOffset(tp.topic, tp.partition, NO_OFFSET))
         else:
-            found.append(
+            offsets.append(
                 FetchedOffset(tp.topic, tp.partition, stored.offset, stored.leader_epoch, stored.metadata)
             )
-    step.effects.reply(request_id, OffsetFetchResponse(error=ErrorCode.NONE, offsets=tuple(found)))
+    step.effects.reply(request_id, OffsetFetchResponse(error=ErrorCode.NONE, offsets=tuple(offsets)))

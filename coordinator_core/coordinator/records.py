@@ -35,6 +35,7 @@ class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
     leader: str | None
     members: tuple[StoredMember, ...]
     changed_at_ms: int
+    family: str = "classic"
 
 
 class StoredOffset(msgspec.Struct, frozen=True, array_like=True):

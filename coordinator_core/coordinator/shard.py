@@ -1,24 +1,98 @@
-"""One partition of the offsets topic as its leader holds it, and the step that works on it."""
+"""One partition of the offsets topic as its leader holds it, its groups, and the step that works on them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 from uuid import UUID
 
-from coordinator_core.coordinator.classic.group import Group
-from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.outcome import Append, Effects
 from coordinator_core.coordinator.records import GroupTable, Record
-from coordinator_core.coordinator.timers import TimerKey, TimerKind, Timers
+from coordinator_core.coordinator.timers import RETENTION, TimerKey, Timers
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
+from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest
+
+EMPTY, DEAD = "Empty", "Dead"
+"""The states that every family has: a group without members, and one that is forgotten."""
+
+GROUP_BYTES, MEMBER_BYTES = 2_000, 2_000
+"""About how much memory a group and a member take beside their texts."""
+
+
+class Group(Protocol):
+    """A group, whatever protocol its members speak."""
+
+    @property
+    def group_id(self) -> str:
+        """The id under which clients know the group."""
+        ...
+
+    @property
+    def family(self) -> str:
+        """The protocol family that the group belongs to; "" before the first member joins."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """The name of the state, as administrators see it."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """The number of the current generation, or of what the family has in its place."""
+        ...
+
+    @property
+    def protocol_type(self) -> str | None:
+        """What kind of members the group has: "consumer", "connect", ..."""
+        ...
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        """The members by member id, in the order in which they joined."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group is Empty: its offsets expire, and administrators may delete it."""
+        ...
+
+    @property
+    def expects_members(self) -> bool:
+        """Whether somebody has announced to join, so that an Empty group is kept."""
+        ...
+
+    @property
+    def emptied_at_ms(self) -> int:
+        """When the group last became Empty."""
+        ...
+
+    def describe(self) -> DescribedGroup:
+        """Return the group as administrators see it."""
+        ...
+
+    def subscribed_topics(self) -> Collection[str] | None:
+        """Return the topics that members subscribe to; None if members keep them to themselves."""
+        ...
+
+    def accept_commit(self, step: "Step", request: OffsetCommitRequest) -> ErrorCode:
+        """Check a commit. A commit by a member is a sign of life of that member."""
+        ...
+
+    def forget_expected(self) -> None:
+        """Forget who has announced to join: the group is about to be deleted."""
+        ...
+
+    def size_bytes(self) -> int:
+        """Return about how much memory the group takes, without its offsets."""
+        ...
 
 
 @dataclass(slots=True)
 class Shard:
-    """``table`` is what the log says; ``groups`` are the live groups, with whoever waits in them."""
+    """``table`` is the durable state; ``groups`` are the live groups, with the requests parked in them."""
 
     partition: int
     loading: bool = True
@@ -28,14 +102,10 @@ class Shard:
 
 
 class Write(Protocol):
-    """What is to happen when an append has succeeded or failed."""
+    """What follows when an append has succeeded or failed."""
 
     def completed(self, step: "Step", error: ErrorCode) -> None:
-        """The records have been applied (NONE), or nothing was written."""
-        ...
-
-    def abandoned(self, step: "Step") -> None:
-        """The partition has moved to another broker before the outcome was known."""
+        """Go on after the records have been applied (NONE), or after nothing was written."""
         ...
 
 
@@ -49,7 +119,7 @@ class PendingWrite:
 
 @dataclass(slots=True)
 class Step:
-    """One step of the coordinator on one shard: what it may use, and what comes out."""
+    """One step of the coordinator on one shard: what it may use, and its effects."""
 
     shard: Shard
     config: CoordinatorConfig
@@ -62,43 +132,41 @@ class Step:
     client_host: str = ""
 
     def append(self, records: tuple[Record, ...], write: Write) -> None:
-        """Ask for records to be written; ``write`` hears how it went."""
+        """Append records to the log; ``write`` goes on when they are written or have failed."""
         append_id = self.next_append_id()
         self.shard.writes[append_id] = PendingWrite(records, write)
         self.effects.appends.append(Append(append_id, self.shard.partition, records))
 
     def on_their_way(self, group_id: str) -> list[Record]:
-        """A group's records that are being written."""
+        """Return a group's records that are being written."""
         return [r for w in self.shard.writes.values() for r in w.records if r.group_id == group_id]
 
-    def schedule(self, kind: TimerKind, group: Group, delay_ms: int, member_id: str = "") -> None:
+    def schedule(self, kind: int, group: Group, delay_ms: int, member_id: str = "") -> None:
         """Set a deadline from now."""
         self.timers.schedule(TimerKey(kind, group.group_id, member_id), self.now_ms + delay_ms)
 
-    def cancel(self, kind: TimerKind, group: Group, member_id: str = "") -> None:
-        """Forget a deadline."""
+    def schedule_retention(self, group: Group) -> None:
+        """Set the time of the next check whether an Empty group's offsets have expired (PROTOCOL 2.1)."""
+        self.schedule(RETENTION, group, self.config.offsets_retention_check_ms)
+
+    def cancel(self, kind: int, group: Group, member_id: str = "") -> None:
+        """Cancel a deadline."""
         self.timers.cancel(TimerKey(kind, group.group_id, member_id))
 
-    def restart_session(self, group: Group, member_id: str) -> None:
-        """A sign of life: the member's session starts anew. A new one's has not begun (PROTOCOL 3.11)."""
-        member = group.members[member_id]
-        if not member.is_new:
-            self.schedule(TimerKind.SESSION, group, member.session_timeout_ms, member_id)
-
-    def move(self, group: Group, state: GroupState, cause: str) -> None:
-        """Change a group's state and say so."""
-        before = group.state
-        group.move_to(state)
+    def moved(self, group: Group, before: str, after: str, cause: str) -> None:
+        """Report that a group's state has changed."""
         self.effects.events.append(
             GroupStateChanged(
-                group=group.group_id,
-                before=before.value,
-                after=state.value,
-                generation=group.generation,
-                cause=cause,
+                group=group.group_id, before=before, after=after, generation=group.generation, cause=cause
             )
         )
 
+    def forget(self, group: Group, cause: str) -> None:
+        """Remove a group and its timers."""
+        self.moved(group, group.state, DEAD, cause)
+        self.timers.cancel_group(group.group_id)
+        del self.shard.groups[group.group_id]
+
     def new_member_id(self, prefix: str) -> str:
-        """``{prefix}-{uuid}`` (PROTOCOL 3.4)."""
+        """Return a new id, ``{prefix}-{uuid}`` (PROTOCOL 3.4)."""
         return f"{prefix}-{UUID(int=self.random.getrandbits(128), version=4)}"

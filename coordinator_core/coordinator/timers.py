@@ -1,33 +1,27 @@
-"""Deadlines as data: a heap of them, and the time of the next."""
+"""Deadlines as data: a heap, and the time of the next one."""
 
 import heapq
-from enum import IntEnum
 from typing import NamedTuple
 
 SLACK = 1_000
-"""Entries of the heap that may be of no use before it is tidied."""
+"""How many useless entries the heap may have before it is tidied."""
 
 
-class TimerKind(IntEnum):
-    """What a deadline is for; deadlines of one moment fire in this order."""
-
-    PENDING_MEMBER = 0
-    SESSION = 1
-    JOIN = 2
-    SYNC = 3
-    RETENTION = 4
+RETENTION = 100
+"""The kind of timer that checks whether offsets have expired. Families number their kinds below it:
+deadlines of one moment fire in the order of their kinds."""
 
 
 class TimerKey(NamedTuple):
-    """Names one timer; there is at most one deadline per key. Sorts by kind, group, member."""
+    """The name of a timer, which has at most one deadline. Keys sort by kind, group, member."""
 
-    kind: TimerKind
+    kind: int
     group_id: str
     member_id: str = ""
 
 
 class Timers:
-    """One deadline per key. Moving a deadline later is O(1): its heap entry is moved when it comes up."""
+    """The deadlines by key. Moving a deadline later is O(1): its heap entry moves when it comes up."""
 
     __slots__ = ("_deadlines", "_heap", "_queued")
 
@@ -47,22 +41,22 @@ class Timers:
                 self._tidy()
 
     def _tidy(self) -> None:
-        """Leave out entries of deadlines that were cancelled or moved forward."""
+        """Drop the entries of deadlines that were cancelled or moved."""
         self._queued = dict(self._deadlines)
         self._heap = [(at_ms, key) for key, at_ms in self._deadlines.items()]
         heapq.heapify(self._heap)
 
     def cancel(self, key: TimerKey) -> None:
-        """Forget the deadline of a key, if it has one."""
+        """Cancel the deadline of a key, if it has one."""
         self._deadlines.pop(key, None)
 
     def cancel_group(self, group_id: str) -> None:
-        """Forget every deadline of a group."""
+        """Cancel every deadline of a group."""
         for key in [k for k in self._deadlines if k.group_id == group_id]:
             del self._deadlines[key]
 
     def next_ms(self) -> int | None:
-        """The earliest deadline, or None."""
+        """Return the earliest deadline, or None."""
         heap = self._heap
         while heap:
             at_ms, key = heap[0]
@@ -81,7 +75,7 @@ class Timers:
         return None
 
     def pop_due(self, now_ms: int) -> TimerKey | None:
-        """Take out the first deadline that has passed."""
+        """Remove the first deadline that has passed, and return its key; None if there is none."""
         at_ms = self.next_ms()
         if at_ms is None or at_ms > now_ms:
             return None

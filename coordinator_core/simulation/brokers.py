@@ -9,6 +9,7 @@ Data partitions are not simulated: any live broker leads them.
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.find_coordinator import home_partition
@@ -184,7 +185,7 @@ class Brokers:
             self._emit(_elected(node, coordinator, self._group))
 
     def _started(self, node: int) -> _Broker:
-        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)))
+        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), (classic.PART,))
         return _Broker(coordinator, Alarm(self._clock, lambda: self._on_deadline(node)))
 
     def _tell_all(self) -> None:
@@ -214,6 +215,8 @@ class Brokers:
             reply = broker.parked.pop(owed.request_id, None)
             if reply is not None:
                 reply(owed.response)
+        for request_id in outcome.superseded:
+            broker.parked.pop(request_id, None)
         broker.deadline.set(broker.coordinator.next_deadline_ms())
 
     def _replicate(
@@ -285,7 +288,7 @@ def _elected(node: int, coordinator: Coordinator, group_id: str) -> ev.Coordinat
     return ev.CoordinatorElected(
         node=node,
         groups=groups,
-        group_state=group.state.value,
+        group_state=str(group.state),
         generation=group.generation,
         members=list(group.members),
     )

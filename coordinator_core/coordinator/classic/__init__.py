@@ -1,1 +1,49 @@
-"""The coordinator's part of the classic group protocol."""
+"""The coordinator's part of the classic group protocol.
+
+Where Kafka leaves a tie to a hash map, this coordinator decides it by rule:
+
+- equal deadlines fire in the order of `group.TimerKind`, then by group id, then by member id;
+- a tie of votes for an assignor goes to the assignor that the leader lists first, then to the lower name
+  (C-07);
+- "the first member", who becomes the leader when the leader has left or did not rejoin, is the member that
+  has been in the group longest; a static member that comes back keeps its place (C-16, C-18).
+"""
+
+from coordinator_core.coordinator.classic import expiry, heartbeat, join_group, leave_group, sync_group
+from coordinator_core.coordinator.classic.group import FAMILY, ClassicGroup, restored
+from coordinator_core.coordinator.parts import CoordinatorPart, Row
+from coordinator_core.coordinator.records import StoredGroup
+from coordinator_core.coordinator.shard import Step
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+
+
+def _restore(step: Step, group_id: str, stored: StoredGroup, handed_out: int) -> ClassicGroup:
+    """Restore a group; the sessions of its members start anew (PROTOCOL 1.3)."""
+    group = restored(group_id, stored, handed_out)
+    for member_id in group.members:
+        group.restart_session(step, member_id)
+    if not group.members:
+        step.schedule_retention(group)
+    return group
+
+
+PART = CoordinatorPart(
+    name=FAMILY,
+    requests={
+        m.JoinGroupRequest: Row(join_group.handle, join_group.refused),
+        m.SyncGroupRequest: Row(
+            sync_group.handle,
+            lambda _, error: m.SyncGroupResponse(error=error),
+            while_loading=ErrorCode.REBALANCE_IN_PROGRESS,
+        ),
+        m.HeartbeatRequest: Row(
+            heartbeat.handle,
+            lambda _, error: m.HeartbeatResponse(error=error),
+            while_loading=ErrorCode.NONE,
+        ),
+        m.LeaveGroupRequest: Row(leave_group.handle, lambda _, error: m.LeaveGroupResponse(error=error)),
+    },
+    restore=_restore,
+    on_timer=expiry.on_timer,
+)

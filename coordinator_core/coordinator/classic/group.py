@@ -1,18 +1,45 @@
-"""A group in memory: members, who waits for what, and the choice of assignor. No time, no replies."""
+"""A classic group in memory: members, the requests parked for them, and the choice of assignor."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
 
-from coordinator_core.coordinator.classic.states import GroupState, check_move
+from coordinator_core.coordinator.classic.states import REFUSED, GroupState, check_move
+from coordinator_core.coordinator.classic.subscriptions import topics_of
 from coordinator_core.coordinator.records import StoredGroup, StoredMember
+from coordinator_core.coordinator.shard import GROUP_BYTES, MEMBER_BYTES, Step
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import JoinGroupMember, JoinGroupProtocol
+from coordinator_core.protocol.messages import (
+    DescribedGroup,
+    DescribedMember,
+    HeartbeatRequest,
+    JoinGroupMember,
+    JoinGroupProtocol,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+)
+
+FAMILY = "classic"
+CONSUMER = "consumer"
+
+MemberRequest: TypeAlias = SyncGroupRequest | HeartbeatRequest | OffsetCommitRequest
+"""The requests that only members in good standing may send."""
+
+
+class TimerKind(IntEnum):
+    """What a deadline of a classic group is for; deadlines of one moment fire in this order."""
+
+    PENDING_MEMBER = 0
+    SESSION = 1
+    JOIN = 2
+    SYNC = 3
 
 
 @dataclass(slots=True)
 class Member:
-    """A member. ``joining`` and ``syncing`` are the ids of the requests it is parked with."""
+    """A member. ``joining`` and ``syncing`` are the ids of its parked requests."""
 
     member_id: str
     instance_id: str | None
@@ -27,20 +54,26 @@ class Member:
     syncing: int | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """Its subscription for an assignor; empty when it does not list it."""
+        """Return the subscription for an assignor; empty if the member does not list the assignor."""
         return next((p.metadata for p in self.protocols if p.name == protocol), b"")
 
-    def vote(self, candidates: set[str]) -> str:
-        """The first assignor it lists among the candidates (PROTOCOL 3.8)."""
+    def vote(self, candidates: Container[str]) -> str:
+        """Return the first assignor among the candidates in the member's list (PROTOCOL 3.8)."""
         return next(p.name for p in self.protocols if p.name in candidates)
+
+    def size_bytes(self) -> int:
+        """Return about how much memory the member takes. Its subscription is in the log's table as well."""
+        protocols = sum(len(p.name) + len(p.metadata) for p in self.protocols)
+        return MEMBER_BYTES + 2 * protocols + 2 * len(self.assignment)
 
 
 @dataclass(slots=True)
-class Group:
-    """A group. ``members`` are kept in the order they joined.
+class ClassicGroup:
+    """A group. ``members`` are in the order in which they joined.
 
-    ``handed_out`` is the highest generation that a coordinator before this one may have given to members,
-    ``reserved`` the highest that this one may; ``join_is_due``: the join phase is over its time.
+    ``pending`` are the ids of members that must join again with the id that they received. ``handed_out``
+    is the highest generation that an earlier coordinator may have given to members, ``reserved`` the
+    highest that this coordinator may give. ``join_is_due``: the time of the join phase has passed.
     """
 
     group_id: str
@@ -63,13 +96,83 @@ class Group:
     initial_remaining_ms: int = 0
     emptied_at_ms: int = 0
 
+    @property
+    def family(self) -> str:
+        """The name of the protocol family."""
+        return FAMILY
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group is Empty."""
+        return self.state is GroupState.EMPTY
+
+    @property
+    def expects_members(self) -> bool:
+        """Whether ids are pending."""
+        return bool(self.pending)
+
+    def describe(self) -> DescribedGroup:
+        """Return the group as administrators see it. Assignor and assignments are shown if it is Stable."""
+        stable = self.state is GroupState.STABLE
+        return DescribedGroup(
+            error=ErrorCode.NONE,
+            group_id=self.group_id,
+            state=self.state.value,
+            protocol_type=self.protocol_type or "",
+            protocol_name=(self.protocol_name or "") if stable else "",
+            members=tuple(
+                DescribedMember(
+                    m.member_id,
+                    m.instance_id,
+                    m.client_id,
+                    m.client_host,
+                    m.metadata(self.protocol_name) if stable else b"",
+                    m.assignment if stable else b"",
+                )
+                for m in self.members.values()
+            ),
+        )
+
+    def subscribed_topics(self) -> dict[str, None] | None:
+        """Return the topics of all members; None for members that are not consumers."""
+        if self.members and self.protocol_type != CONSUMER:
+            return None
+        return {topic: None for member in self.members.values() for topic in topics_of(member.protocols)}
+
+    def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:
+        """Check a commit (C-33 to C-36). A commit restarts the session of its member."""
+        simple = request.generation_id < 0 and self.is_empty
+        error = ErrorCode.NONE if simple else self.check(request)
+        if error is ErrorCode.NONE and request.member_id in self.members:
+            self.restart_session(step, request.member_id)
+        return error
+
+    def restart_session(self, step: Step, member_id: str) -> None:
+        """Start the session of a member anew. That of a new member has not begun (PROTOCOL 3.11)."""
+        member = self.members[member_id]
+        if not member.is_new:
+            step.schedule(TimerKind.SESSION, self, member.session_timeout_ms, member_id)
+
+    def forget_expected(self) -> None:
+        """Forget the pending ids."""
+        self.pending.clear()
+
+    def size_bytes(self) -> int:
+        """Return about how much memory the group takes, without its offsets."""
+        size = GROUP_BYTES + 2 * len(self.group_id) + MEMBER_BYTES * len(self.pending)
+        return size + sum(member.size_bytes() for member in self.members.values())
+
     def move_to(self, state: GroupState) -> None:
-        """Change state; an illegal move raises AssertionError."""
+        """Change state.
+
+        Raises:
+            AssertionError: if the move is illegal.
+        """
         check_move(self.state, state)
         self.previous_state, self.state = self.state, state
 
     def add(self, member: Member) -> None:
-        """Take in a member; the first one leads and fixes the protocol type."""
+        """Add a member; the first one becomes the leader."""
         self.members[member.member_id] = member
         self.pending.pop(member.member_id, None)
         if member.instance_id is not None:
@@ -78,7 +181,7 @@ class Group:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> Member | None:
-        """Take out a member or a pending id; the next leader is the first that remains (C-18)."""
+        """Remove a member or a pending id; the first remaining member becomes the next leader (C-18)."""
         self.pending.pop(member_id, None)
         self.pending_sync.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -91,7 +194,7 @@ class Group:
         return member
 
     def replace(self, old_id: str, new_id: str) -> Member:
-        """Give a static member a new id, in its old place (PROTOCOL 6.2)."""
+        """Give a static member a new id; it keeps its place (PROTOCOL 6.2)."""
         member = self.members[old_id]
         assert member.instance_id is not None
         self.members = {new_id if m == old_id else m: v for m, v in self.members.items()}
@@ -106,7 +209,7 @@ class Group:
         return member
 
     def check_identity(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Whether the id is a member's, and the instance id's current one (PROTOCOL 4.1, C-38)."""
+        """Check that the id is a member's, and the current one of the instance id (PROTOCOL 4.1, C-38)."""
         if instance_id is not None:
             current = self.static_members.get(instance_id)
             if current is None:
@@ -117,43 +220,53 @@ class Group:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE
 
-    def check_member(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Whether a request comes from a member, and in the current generation (PROTOCOL 4.1)."""
-        error = self.check_identity(member_id, instance_id)
-        if error is ErrorCode.NONE and generation != self.generation:
+    def check(self, request: MemberRequest) -> ErrorCode:
+        """Check in the order of PROTOCOL 4.1 whether a member may send a request now."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        error = self.check_identity(request.member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if request.generation_id != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        return error
+        if isinstance(request, SyncGroupRequest) and not self._has_protocol_of(request):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return REFUSED.get((self.state, type(request)), ErrorCode.NONE)
+
+    def _has_protocol_of(self, request: SyncGroupRequest) -> bool:
+        same_type = request.protocol_type in (None, self.protocol_type)
+        return same_type and request.protocol_name in (None, self.protocol_name)
 
     def next_generation(self) -> int:
-        """The number of the next generation: greater than any before."""
+        """Return the number of the next generation, which is greater than any before."""
         return max(self.generation, self.handed_out) + 1
 
     def lost_a_round(self) -> bool:
-        """Whether the coordinator before may have handed out a generation that was never stored.
+        """Return whether an earlier coordinator may have handed out a generation that was never stored.
 
-        Who joins again may have that one, and must not be given the older one that was.
+        A member that joins again may have that generation, and must not be given the older, stored one.
         """
         return self.handed_out > self.generation
 
     def joining_members(self) -> Iterator[Member]:
-        """Those whose JoinGroup is parked, in the order they joined the group."""
+        """Yield the members with a parked join, in the order in which they joined the group."""
         return (m for m in self.members.values() if m.joining is not None)
 
     def all_have_joined(self) -> bool:
-        """Whether nobody is waited for: no member, and no pending id (PROTOCOL 3.6)."""
+        """Return whether every member has joined and no id is pending (PROTOCOL 3.6)."""
         return not self.pending and all(m.joining is not None for m in self.members.values())
 
     def rebalance_timeout_ms(self) -> int:
-        """The largest of its members' (PROTOCOL 3.6)."""
+        """Return the largest rebalance timeout of the members (PROTOCOL 3.6)."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     def candidates(self) -> set[str]:
-        """The assignors that every member lists. Only looked into, never iterated."""
+        """Return the assignors that every member lists. The set is never iterated."""
         lists = [{p.name for p in m.protocols} for m in self.members.values()]
         return set.intersection(*lists) if lists else set()
 
     def supports(self, protocol_type: str, protocols: Sequence[JoinGroupProtocol]) -> bool:
-        """Whether a joining member's protocols fit the group's (PROTOCOL 3.3, C-06)."""
+        """Return whether a joining member's protocols fit the group's (PROTOCOL 3.3, C-06)."""
         if not protocol_type or not protocols:
             return False
         if not self.members:
@@ -162,7 +275,7 @@ class Group:
         return protocol_type == self.protocol_type and any(p.name in candidates for p in protocols)
 
     def choose_protocol(self) -> str:
-        """The assignor with most votes; ties go to the leader's order, then to the lower name (C-07)."""
+        """Return the one with most votes; ties go to the leader's order, then to the lower name (C-07)."""
         candidates = self.candidates()
         votes = Counter(m.vote(candidates) for m in self.members.values())
         listed = [p.name for p in self.members[self.leader].protocols] if self.leader in self.members else []
@@ -173,7 +286,10 @@ class Group:
         return min(votes, key=rank)
 
     def elect_rejoined_leader(self) -> bool:
-        """Keep the leader if it rejoined, else take the first that did; False if nobody did (3.7)."""
+        """Keep the leader if it rejoined, else elect the first member that did (PROTOCOL 3.7).
+
+        Returns False if no member rejoined.
+        """
         leader = self.members.get(self.leader) if self.leader is not None else None
         if leader is not None and leader.joining is not None:
             return True
@@ -184,14 +300,14 @@ class Group:
         return True
 
     def described_members(self) -> tuple[JoinGroupMember, ...]:
-        """What the leader is told of the members."""
+        """Return the members as the leader gets them."""
         return tuple(
             JoinGroupMember(m.member_id, m.instance_id, m.metadata(self.protocol_name))
             for m in self.members.values()
         )
 
     def stored(self, assignments: dict[str, bytes], now_ms: int) -> StoredGroup:
-        """The group as a record's value, with the given assignments (missing ones are empty)."""
+        """Return the group as the value of a record. Assignments that are missing are stored as empty."""
         return StoredGroup(
             protocol_type=self.protocol_type or "",
             protocol_name=self.protocol_name,
@@ -211,16 +327,17 @@ class Group:
                 for m in self.members.values()
             ),
             changed_at_ms=now_ms,
+            family=FAMILY,
         )
 
     def assignments(self) -> dict[str, bytes]:
-        """Member id -> its assignment."""
+        """Return the assignments by member id."""
         return {m.member_id: m.assignment for m in self.members.values()}
 
 
-def restored(group_id: str, stored: StoredGroup, handed_out: int) -> Group:
-    """The group a record describes: Stable with members, Empty without (PROTOCOL 8.2)."""
-    group = Group(group_id)
+def restored(group_id: str, stored: StoredGroup, handed_out: int) -> ClassicGroup:
+    """Return the group of a record: Stable if it has members, else Empty (PROTOCOL 8.2)."""
+    group = ClassicGroup(group_id)
     group.protocol_type = stored.protocol_type or None
     group.protocol_name = stored.protocol_name
     group.generation = stored.generation
@@ -245,3 +362,9 @@ def restored(group_id: str, stored: StoredGroup, handed_out: int) -> Group:
     if group.members:
         group.state = group.previous_state = GroupState.STABLE
     return group
+
+
+def find(step: Step, group_id: str) -> ClassicGroup | None:
+    """Return the group; None if it is unknown or has never had a member."""
+    group = step.shard.groups.get(group_id)
+    return group if isinstance(group, ClassicGroup) else None

@@ -1,17 +1,13 @@
-"""JoinGroup v0-v9 (PROTOCOL 3, 6; KIP-134, 345, 394, 814).
-
-Left out: authorisation, and the wording of `reason` in logs.
-"""
+"""JoinGroup, versions 0-9 (PROTOCOL 3, 6; KIP-134, 345, 394, 800, 814). Not implemented: authorization."""
 
 from dataclasses import dataclass
 
 from coordinator_core.coordinator.classic import rebalance
-from coordinator_core.coordinator.classic.group import Group, Member
+from coordinator_core.coordinator.classic.group import ClassicGroup, Member, TimerKind, find
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.classic.subscriptions import topics_of
 from coordinator_core.coordinator.records import GroupRecord
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.coordinator.timers import TimerKind
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import MemberAdded, MemberRemoved, MemberReplaced
 from coordinator_core.protocol.messages import (
@@ -26,7 +22,7 @@ SKIP_ASSIGNMENT_SINCE = 9
 
 
 def invalid(step: Step, request: JoinGroupRequest) -> ErrorCode:
-    """What is wrong with a request before any group is looked at (C-02)."""
+    """Check a request before its group is looked up (C-02)."""
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
     low, high = step.config.min_session_timeout_ms, step.config.max_session_timeout_ms
@@ -36,12 +32,12 @@ def invalid(step: Step, request: JoinGroupRequest) -> ErrorCode:
 
 
 def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
-    """Park the request, or answer it."""
+    """Park the join until the round is complete, or answer it."""
     error = invalid(step, request)
     if error is not ErrorCode.NONE:
         _refuse(step, request_id, request.member_id, error)
         return
-    group = step.shard.groups.get(request.group_id)
+    group = find(step, request.group_id)
     if group is None:
         if request.member_id != NO_MEMBER:
             _refuse(step, request_id, request.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -49,9 +45,7 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         if not request.protocol_type or not request.protocols:
             _refuse(step, request_id, NO_MEMBER, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             return
-        group = step.shard.groups[request.group_id] = Group(request.group_id)
-        group.emptied_at_ms = step.now_ms
-        rebalance.arm_retention(step, group)
+        group = _create(step, request.group_id)
     if group.state is GroupState.DEAD:
         _refuse(step, request_id, request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     elif not _has_room(step, group, request.member_id):
@@ -64,12 +58,36 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
         _known_id(step, group, request_id, request)
 
 
+def refused(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
+    """Return an error; an empty group id is reported before anything else."""
+    return JoinGroupResponse(
+        error=error if request.group_id else ErrorCode.INVALID_GROUP_ID, member_id=request.member_id
+    )
+
+
+def _create(step: Step, group_id: str) -> ClassicGroup:
+    """Create a group, in place of a group that has only offsets, if there is one."""
+    group = ClassicGroup(group_id)
+    group.handed_out = group.reserved = step.shard.table.generations.get(group_id, 0)
+    before = step.shard.groups.get(group_id)
+    step.shard.groups[group_id] = group
+    if before is None:
+        group.emptied_at_ms = step.now_ms
+        step.schedule_retention(group)
+    else:
+        group.emptied_at_ms = before.emptied_at_ms
+    return group
+
+
 def _refuse(step: Step, request_id: int, member_id: str, error: ErrorCode) -> None:
     step.effects.reply(request_id, JoinGroupResponse(error=error, member_id=member_id))
 
 
-def _has_room(step: Step, group: Group, member_id: str) -> bool:
-    """PROTOCOL 3.1, C-08: while preparing, those who already wait count; later, the members do."""
+def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
+    """Return whether the group has room (PROTOCOL 3.1, C-08).
+
+    In PreparingRebalance the members with a parked join count; in other states all members do.
+    """
     if group.state is GroupState.EMPTY:
         return True
     member = group.members.get(member_id)
@@ -79,8 +97,8 @@ def _has_room(step: Step, group: Group, member_id: str) -> bool:
     return member is not None or len(group.members) < step.config.max_size
 
 
-def _turn_away(step: Step, group: Group, request_id: int, member_id: str) -> None:
-    """The group is full: the id, if it was known, is so no more (C-08)."""
+def _turn_away(step: Step, group: ClassicGroup, request_id: int, member_id: str) -> None:
+    """Refuse a join to a full group; a known id becomes unknown (C-08)."""
     if member_id in group.pending:
         step.cancel(TimerKind.PENDING_MEMBER, group, member_id)
     member = group.members.get(member_id)
@@ -92,7 +110,7 @@ def _turn_away(step: Step, group: Group, request_id: int, member_id: str) -> Non
     rebalance.complete_if_all_joined(step, group)
 
 
-def _new_member(step: Step, group: Group, request_id: int, request: JoinGroupRequest) -> None:
+def _new_member(step: Step, group: ClassicGroup, request_id: int, request: JoinGroupRequest) -> None:
     instance_id = request.group_instance_id
     if instance_id is not None:
         member_id = step.new_member_id(instance_id)
@@ -110,7 +128,7 @@ def _new_member(step: Step, group: Group, request_id: int, request: JoinGroupReq
     _refuse(step, request_id, member_id, ErrorCode.MEMBER_ID_REQUIRED)
 
 
-def _known_id(step: Step, group: Group, request_id: int, request: JoinGroupRequest) -> None:
+def _known_id(step: Step, group: ClassicGroup, request_id: int, request: JoinGroupRequest) -> None:
     member_id = request.member_id
     if member_id in group.pending:
         if request.group_instance_id is not None:  # C-05: a pending id is never a static member's
@@ -126,7 +144,7 @@ def _known_id(step: Step, group: Group, request_id: int, request: JoinGroupReque
         _refuse(step, request_id, member_id, error)
 
 
-def _add(step: Step, group: Group, request_id: int, request: JoinGroupRequest, member_id: str) -> None:
+def _add(step: Step, group: ClassicGroup, request_id: int, request: JoinGroupRequest, member_id: str) -> None:
     if not group.members:
         group.protocol_type = request.protocol_type
     member = Member(
@@ -149,38 +167,37 @@ def _add(step: Step, group: Group, request_id: int, request: JoinGroupRequest, m
     rebalance.start_or_continue(step, group, f"{member_id} joined")
 
 
-def _rejoin(step: Step, group: Group, request_id: int, request: JoinGroupRequest) -> None:
-    """PROTOCOL 3.9."""
+def _rejoin(step: Step, group: ClassicGroup, request_id: int, request: JoinGroupRequest) -> None:
+    """Handle the join of a member (PROTOCOL 3.9)."""
     member = group.members[request.member_id]
     unchanged = member.protocols == request.protocols  # names in order, and bytes (C-21)
     leads = group.leader == member.member_id
     state = group.state
-    if state is GroupState.COMPLETING_REBALANCE and unchanged:
-        member.joining = request_id
+    step.effects.supersede(member.joining)
+    member.joining = request_id
+    follows = state is GroupState.STABLE and not leads and not group.lost_a_round()
+    if unchanged and (follows or state is GroupState.COMPLETING_REBALANCE):
         rebalance.answer_join(step, group, member)
         return
-    if state is GroupState.STABLE and unchanged and not leads and not group.lost_a_round():
-        member.joining = request_id
-        rebalance.answer_join(step, group, member)
-        return
-    _take_over(member, request_id, request)
-    step.restart_session(group, member.member_id)
+    _update(member, request)
+    group.restart_session(step, member.member_id)
     cause = f"{member.member_id} changed its metadata"
     if leads and unchanged:
         cause = f"the leader {member.member_id} rejoined"
-    said = f" ({request.reason})" if request.reason else ""
-    rebalance.start_or_continue(step, group, cause + said)
+    reason = f" ({request.reason})" if request.reason else ""
+    rebalance.start_or_continue(step, group, cause + reason)
 
 
-def _take_over(member: Member, request_id: int, request: JoinGroupRequest) -> None:
+def _update(member: Member, request: JoinGroupRequest) -> None:
     member.protocols = request.protocols
     member.session_timeout_ms = request.session_timeout_ms
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
-    member.joining = request_id
 
 
-def _replace(step: Step, group: Group, request_id: int, request: JoinGroupRequest, new_id: str) -> None:
-    """A static member is back under its instance id (PROTOCOL 6.2, 6.3)."""
+def _replace(
+    step: Step, group: ClassicGroup, request_id: int, request: JoinGroupRequest, new_id: str
+) -> None:
+    """Replace the id of a static member that comes back under its instance id (PROTOCOL 6.2, 6.3)."""
     assert request.group_instance_id is not None
     old_id = group.static_members[request.group_instance_id]
     member = group.members[old_id]
@@ -191,8 +208,9 @@ def _replace(step: Step, group: Group, request_id: int, request: JoinGroupReques
     )
     group.replace(old_id, new_id)
     step.cancel(TimerKind.SESSION, group, old_id)
-    _take_over(member, request_id, request)
-    step.restart_session(group, new_id)
+    _update(member, request)
+    member.joining = request_id
+    group.restart_session(step, new_id)
     step.effects.events.append(
         MemberReplaced(
             group=group.group_id,
@@ -212,8 +230,8 @@ def _replace(step: Step, group: Group, request_id: int, request: JoinGroupReques
     step.append((GroupRecord(group.group_id, stored),), write)
 
 
-def _must_rebalance(step: Step, group: Group, before: "MemberBefore", member: Member) -> bool:
-    """Kafka looks only at the choice of assignor (KAFKA-12759); ours may look at the subscription."""
+def _must_rebalance(step: Step, group: ClassicGroup, before: "MemberBefore", member: Member) -> bool:
+    """Compare the choice of assignor, as Kafka does (KAFKA-12759), and by configuration the topics."""
     if group.choose_protocol() != group.protocol_name:
         return True
     if not step.config.notice_static_subscription:
@@ -223,7 +241,7 @@ def _must_rebalance(step: Step, group: Group, before: "MemberBefore", member: Me
 
 @dataclass(frozen=True, slots=True)
 class MemberBefore:
-    """What a failed write of a replacement must restore (C-41)."""
+    """A static member before it was replaced, to be restored if the write fails (C-41)."""
 
     member_id: str
     protocols: tuple[JoinGroupProtocol, ...]
@@ -234,7 +252,7 @@ class MemberBefore:
 
 @dataclass(frozen=True, slots=True)
 class StoreReplacement:
-    """The new id of a static member in a Stable group is stored before the member hears of it."""
+    """The new id of a static member in a Stable group, under way to the log."""
 
     group_id: str
     generation: int
@@ -243,8 +261,11 @@ class StoreReplacement:
     version: int
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Answer with the old assignment's generation, or put the old id back; ignored if a round began."""
-        group = step.shard.groups.get(self.group_id)
+        """Answer with the current generation; after a failure, restore the old id.
+
+        The result is ignored if a round has started meanwhile.
+        """
+        group = find(step, self.group_id)
         member = group.members.get(self.new_id) if group is not None else None
         if group is None or member is None:
             return
@@ -255,7 +276,7 @@ class StoreReplacement:
         else:
             self._answer(step, group, member)
 
-    def _answer(self, step: Step, group: Group, member: Member) -> None:
+    def _answer(self, step: Step, group: ClassicGroup, member: Member) -> None:
         if member.joining is None:
             return
         led = self.before.leader == self.before.member_id
@@ -272,9 +293,9 @@ class StoreReplacement:
         )
         step.effects.reply(member.joining, response)
         member.joining = None
-        step.restart_session(group, member.member_id)
+        group.restart_session(step, member.member_id)
 
-    def _restore(self, step: Step, group: Group, member: Member, error: ErrorCode) -> None:
+    def _restore(self, step: Step, group: ClassicGroup, member: Member, error: ErrorCode) -> None:
         if member.joining is not None:
             step.effects.reply(member.joining, JoinGroupResponse(error=error))
             member.joining = None
@@ -283,7 +304,7 @@ class StoreReplacement:
         member.protocols = self.before.protocols
         member.session_timeout_ms = self.before.session_timeout_ms
         member.rebalance_timeout_ms = self.before.rebalance_timeout_ms
-        step.restart_session(group, member.member_id)
+        group.restart_session(step, member.member_id)
         step.effects.events.append(
             MemberRemoved(
                 group=group.group_id,
@@ -291,6 +312,3 @@ class StoreReplacement:
                 reason=f"the replacement could not be stored ({error.name}); {member.member_id} is back",
             )
         )
-
-    def abandoned(self, step: Step) -> None:
-        """The parked join is answered with the group's others."""

@@ -1,10 +1,9 @@
-"""LeaveGroup v0-v5: one member or many (PROTOCOL 5.4; KIP-345)."""
+"""LeaveGroup, versions 0-5: one member or many (PROTOCOL 5.4; KIP-345, 800)."""
 
 from coordinator_core.coordinator.classic import rebalance
-from coordinator_core.coordinator.classic.group import Group
+from coordinator_core.coordinator.classic.group import ClassicGroup, TimerKind, find
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.coordinator.timers import TimerKind
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     LeaveGroupMemberResponse,
@@ -15,19 +14,19 @@ from coordinator_core.protocol.messages import (
 
 
 def handle(step: Step, request_id: int, request: LeaveGroupRequest) -> None:
-    """Take out whoever can be; each gets its own code, and the whole batch at most one round."""
-    group = step.shard.groups.get(request.group_id)
+    """Remove the members. Each gets its own error code; the whole batch starts at most one round."""
+    group = find(step, request.group_id)
     if group is not None and group.state is GroupState.DEAD:
         step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return
-    answers = []
+    responses = []
     left = []
     for identity in request.members:
         error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(step, group, identity)
         if error is ErrorCode.NONE:
             left.append(identity.member_id or f"instance {identity.group_instance_id}")
-        answers.append(LeaveGroupMemberResponse(identity.member_id, identity.group_instance_id, error))
-    step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.NONE, members=tuple(answers)))
+        responses.append(LeaveGroupMemberResponse(identity.member_id, identity.group_instance_id, error))
+    step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.NONE, members=tuple(responses)))
     if group is None or not left:
         return
     if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -36,7 +35,7 @@ def handle(step: Step, request_id: int, request: LeaveGroupRequest) -> None:
         rebalance.complete_if_all_joined(step, group)
 
 
-def _leave(step: Step, group: Group, identity: MemberIdentity) -> ErrorCode:
+def _leave(step: Step, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
     member_id = identity.member_id
     if not member_id and identity.group_instance_id is not None:
         member_id = group.static_members.get(identity.group_instance_id, "")

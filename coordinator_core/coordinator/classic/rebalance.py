@@ -1,38 +1,46 @@
-"""The round: how it begins, whom it waits for, how it ends (PROTOCOL 3.5-3.11, 4.2, 4.3)."""
+"""The round: how it starts, which members it waits for, how it ends (PROTOCOL 3.5-3.11, 4.2, 4.3)."""
 
 from dataclasses import dataclass
 
-from coordinator_core.coordinator.classic.group import Group, Member
+from coordinator_core.coordinator.classic.group import ClassicGroup, Member, TimerKind, find
 from coordinator_core.coordinator.classic.states import GroupState
+from coordinator_core.coordinator.expiry import Unattended
 from coordinator_core.coordinator.records import GenerationRecord, GroupRecord
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.coordinator.timers import TimerKind
+from coordinator_core.coordinator.timers import RETENTION
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GenerationStarted, MemberRemoved
 from coordinator_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 RESERVE_AGAIN_MS = 100
-"""How long after a failed write of a generation the next one is tried."""
+"""How long after a failed write of a generation the next write is tried."""
 
 CAN_START_ROUND = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
 
 
-def start_or_continue(step: Step, group: Group, cause: str) -> None:
-    """Start a round, or, where one is being prepared, end its join phase if nobody is missing."""
+def move(step: Step, group: ClassicGroup, state: GroupState, cause: str) -> None:
+    """Change a group's state, and report it."""
+    before = group.state
+    group.move_to(state)
+    step.moved(group, before.value, state.value, cause)
+
+
+def start_or_continue(step: Step, group: ClassicGroup, cause: str) -> None:
+    """Start a round. If a round is being prepared, end its join phase if all members have joined."""
     if group.state in CAN_START_ROUND:
         start(step, group, cause)
     else:
         complete_if_all_joined(step, group)
 
 
-def start(step: Step, group: Group, cause: str) -> None:
-    """Begin a round: open joins, answer the syncs that wait (PROTOCOL 3.10), arm the join timer."""
+def start(step: Step, group: ClassicGroup, cause: str) -> None:
+    """Start a round: answer the parked syncs (PROTOCOL 3.10), and set the join timer."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         reset_assignments(step, group, ErrorCode.REBALANCE_IN_PROGRESS)
     step.cancel(TimerKind.SYNC, group)
-    step.cancel(TimerKind.RETENTION, group)
+    step.cancel(RETENTION, group)
     initial = group.state is GroupState.EMPTY
-    step.move(group, GroupState.PREPARING_REBALANCE, cause)
+    move(step, group, GroupState.PREPARING_REBALANCE, cause)
     group.join_is_due = False
     _reserve_generation(step, group)
     if initial:
@@ -43,8 +51,8 @@ def start(step: Step, group: Group, cause: str) -> None:
         complete_join(step, group)
 
 
-def _arm_initial_delay(step: Step, group: Group) -> None:
-    """KIP-134; never later than the rebalance timeout captured at the first join (C-10)."""
+def _arm_initial_delay(step: Step, group: ClassicGroup) -> None:
+    """Set the initial delay (KIP-134), at most the rebalance timeout at the first join (C-10)."""
     delay = step.config.initial_rebalance_delay_ms
     group.member_added_in_initial_delay = False
     group.initial_delay_ms = delay
@@ -52,20 +60,20 @@ def _arm_initial_delay(step: Step, group: Group) -> None:
     step.schedule(TimerKind.JOIN, group, delay)
 
 
-def in_initial_delay(group: Group) -> bool:
-    """Whether the first round of an Empty group is collecting members."""
+def in_initial_delay(group: ClassicGroup) -> bool:
+    """Return whether the group collects members for its first round since it was Empty."""
     return group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY
 
 
-def complete_if_all_joined(step: Step, group: Group) -> None:
-    """End the join phase if nobody is missing; the initial delay is not cut short (C-11)."""
+def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
+    """End the join phase if all members have joined, but never before the initial delay (C-11)."""
     preparing = group.state is GroupState.PREPARING_REBALANCE
     if preparing and not in_initial_delay(group) and group.all_have_joined():
         complete_join(step, group)
 
 
-def on_join_timer(step: Step, group: Group) -> None:
-    """The initial delay or the rebalance timeout has passed."""
+def on_join_timer(step: Step, group: ClassicGroup) -> None:
+    """Prolong the initial delay, or end the join phase: its time has passed."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     if in_initial_delay(group) and group.member_added_in_initial_delay and group.initial_remaining_ms:
@@ -79,8 +87,8 @@ def on_join_timer(step: Step, group: Group) -> None:
     complete_join(step, group)
 
 
-def _reserve_generation(step: Step, group: Group) -> None:
-    """Write down the generation that the round will hand out, so that no coordinator does so again."""
+def _reserve_generation(step: Step, group: ClassicGroup) -> None:
+    """Store the generation that the round will hand out, so that no coordinator hands it out again."""
     wanted = group.next_generation()
     if group.reserved < wanted and not group.is_reserving:
         group.is_reserving = True
@@ -89,14 +97,14 @@ def _reserve_generation(step: Step, group: Group) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReserveGeneration:
-    """Most often done long before everybody has joined; the join phase does not end before it."""
+    """A generation under way to the log. The join phase does not end before it is written."""
 
     group_id: str
     generation: int
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Go on where the join phase waited for this; after a failure, a little later."""
-        group = step.shard.groups.get(self.group_id)
+        """End the join phase if it waited only for this write; after a failure, try again a little later."""
+        group = find(step, self.group_id)
         if group is None:
             return
         group.is_reserving = False
@@ -112,11 +120,8 @@ class ReserveGeneration:
         else:
             complete_if_all_joined(step, group)  # an id may have become pending since (PROTOCOL 3.4)
 
-    def abandoned(self, step: Step) -> None:
-        """Nobody waits for it."""
 
-
-def complete_join(step: Step, group: Group) -> None:
+def complete_join(step: Step, group: ClassicGroup) -> None:
     """End the join phase (PROTOCOL 3.7), as soon as its generation is reserved."""
     if group.reserved < group.next_generation():
         _reserve_generation(step, group)
@@ -136,35 +141,19 @@ def complete_join(step: Step, group: Group) -> None:
         become_empty(step, group)
 
 
-def become_empty(step: Step, group: Group) -> None:
-    """The last member has left: the generation has grown all the same (PROTOCOL 3.7)."""
+def become_empty(step: Step, group: ClassicGroup) -> None:
+    """Become Empty: the last member has left. The generation has grown all the same (PROTOCOL 3.7)."""
     group.protocol_name = None
     group.leader = None
     group.emptied_at_ms = step.now_ms
-    step.move(group, GroupState.EMPTY, "no member is left")
-    arm_retention(step, group)
-    step.append((GroupRecord(group.group_id, group.stored({}, step.now_ms)),), StoreEmptied())
+    move(step, group, GroupState.EMPTY, "no member is left")
+    step.schedule_retention(group)
+    step.append((GroupRecord(group.group_id, group.stored({}, step.now_ms)),), Unattended())
 
 
-def arm_retention(step: Step, group: Group) -> None:
-    """An Empty group is looked at every so often: are its offsets past their time? (PROTOCOL 2.1)"""
-    step.schedule(TimerKind.RETENTION, group, step.config.offsets_retention_check_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class StoreEmptied:
-    """Nobody waits for this write, and a failure is put right by the next one."""
-
-    def completed(self, step: Step, error: ErrorCode) -> None:
-        """Nothing to do."""
-
-    def abandoned(self, step: Step) -> None:
-        """Nothing to do."""
-
-
-def _begin_sync_phase(step: Step, group: Group) -> None:
+def _begin_sync_phase(step: Step, group: ClassicGroup) -> None:
     group.protocol_name = group.choose_protocol()
-    step.move(group, GroupState.COMPLETING_REBALANCE, "everybody has joined")
+    move(step, group, GroupState.COMPLETING_REBALANCE, "everybody has joined")
     group.pending_sync = dict.fromkeys(group.members)
     assert group.leader is not None
     step.effects.events.append(
@@ -179,13 +168,13 @@ def _begin_sync_phase(step: Step, group: Group) -> None:
     step.schedule(TimerKind.SYNC, group, group.rebalance_timeout_ms())
     for member in group.members.values():
         member.is_new = False
-        step.restart_session(group, member.member_id)
+        group.restart_session(step, member.member_id)
         if member.joining is not None:
             answer_join(step, group, member)
 
 
-def answer_join(step: Step, group: Group, member: Member) -> None:
-    """Answer a parked JoinGroup with the current generation; only the leader is told of the members."""
+def answer_join(step: Step, group: ClassicGroup, member: Member) -> None:
+    """Answer a parked join with the current generation. Only the leader gets the members."""
     assert member.joining is not None
     leads = member.member_id == group.leader
     response = JoinGroupResponse(
@@ -202,21 +191,21 @@ def answer_join(step: Step, group: Group, member: Member) -> None:
 
 
 def refuse_join(step: Step, member: Member, error: ErrorCode) -> None:
-    """Answer a parked JoinGroup, if there is one, with an error."""
+    """Answer the parked join, if there is one, with an error."""
     if member.joining is not None:
         step.effects.reply(member.joining, JoinGroupResponse(error=error, member_id=member.member_id))
         member.joining = None
 
 
 def refuse_sync(step: Step, member: Member, error: ErrorCode) -> None:
-    """Answer a parked SyncGroup, if there is one, with an error and an empty assignment."""
+    """Answer the parked sync, if there is one, with an error and an empty assignment."""
     if member.syncing is not None:
         step.effects.reply(member.syncing, SyncGroupResponse(error=error))
         member.syncing = None
 
 
-def answer_sync(step: Step, group: Group, member: Member) -> None:
-    """Answer a parked SyncGroup with the member's assignment."""
+def answer_sync(step: Step, group: ClassicGroup, member: Member) -> None:
+    """Answer the parked sync, if there is one, with the member's assignment."""
     if member.syncing is None:
         return
     response = SyncGroupResponse(
@@ -229,17 +218,17 @@ def answer_sync(step: Step, group: Group, member: Member) -> None:
     member.syncing = None
 
 
-def reset_assignments(step: Step, group: Group, error: ErrorCode) -> None:
-    """Forget the assignments under way and tell those who wait for them; sessions start anew (C-31)."""
+def reset_assignments(step: Step, group: ClassicGroup, error: ErrorCode) -> None:
+    """Drop the assignments, and answer the parked syncs with an error; sessions restart (C-31)."""
     for member in group.members.values():
         member.assignment = b""
         if member.syncing is not None:
             refuse_sync(step, member, error)
-            step.restart_session(group, member.member_id)
+            group.restart_session(step, member.member_id)
 
 
-def on_sync_timer(step: Step, group: Group) -> None:
-    """Members that have not synced in time are removed, and a new round starts (PROTOCOL 4.3)."""
+def on_sync_timer(step: Step, group: ClassicGroup) -> None:
+    """Remove the members that have not synced in time, and start a round (PROTOCOL 4.3)."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
         return
     missing = [group.members[m] for m in group.pending_sync if m in group.members]
@@ -249,8 +238,8 @@ def on_sync_timer(step: Step, group: Group) -> None:
     start_or_continue(step, group, f"{names} did not sync in time")
 
 
-def drop_member(step: Step, group: Group, member: Member, reason: str) -> None:
-    """Take a member out; whatever it has parked gets UNKNOWN_MEMBER_ID (C-37)."""
+def drop_member(step: Step, group: ClassicGroup, member: Member, reason: str) -> None:
+    """Remove a member; its parked requests get UNKNOWN_MEMBER_ID (C-37)."""
     refuse_join(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
     refuse_sync(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
     group.remove(member.member_id)

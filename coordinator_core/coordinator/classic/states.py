@@ -1,31 +1,38 @@
-"""The states of a group, and the one table of legal moves (PROTOCOL 2)."""
+"""The states of a classic group, the one table of legal moves, and what states refuse (PROTOCOL 2)."""
 
-from enum import Enum
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from coordinator_core.coordinator.shard import DEAD, EMPTY
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import HeartbeatRequest, OffsetCommitRequest, SyncGroupRequest
 
 
-class GroupState(Enum):
-    """Each state says what it answers, and how it is left."""
+class GroupState(StrEnum):
+    """What each state answers, and how it is left."""
 
-    EMPTY = "Empty"
-    """No members; may have offsets. Joins start a round after the initial delay; sync, heartbeat and
-    leave get UNKNOWN_MEMBER_ID; simple commits are taken. Left by a join, or for Dead when the offsets
-    have expired or the group is deleted."""
+    EMPTY = EMPTY
+    """The group has no members; it may have offsets. A join starts a round after the initial delay. Sync,
+    heartbeat and leave get UNKNOWN_MEMBER_ID; commits without a generation are accepted. Left by a join, or
+    for Dead when the offsets have expired or the group is deleted."""
 
     PREPARING_REBALANCE = "PreparingRebalance"
-    """Waits for members to (re)join. Joins park; sync and heartbeat get REBALANCE_IN_PROGRESS; commits of
-    the current generation are taken. Left when all have joined or the rebalance timeout has passed."""
+    """The group waits for its members to join. Joins are parked; sync and heartbeat get
+    REBALANCE_IN_PROGRESS; commits of the current generation are accepted. Left when all members have
+    joined, or when the rebalance timeout has passed."""
 
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """Waits for the leader's assignment. Syncs park; heartbeats are NONE; commits get
-    REBALANCE_IN_PROGRESS. Left when the assignment is stored, when members change, or when they do not
-    sync in time."""
+    """The group waits for the leader's assignment. Syncs are parked; heartbeats get NONE; commits get
+    REBALANCE_IN_PROGRESS. Left when the assignment is stored, when members join, leave or change, or when
+    members do not sync in time."""
 
     STABLE = "Stable"
-    """Everybody has an assignment. Syncs are answered with it; heartbeats and commits are NONE. Left when
-    a member comes, goes or changes, or the leader rejoins."""
+    """Every member has an assignment. Syncs are answered with it; heartbeats and commits get NONE. Left when
+    a member joins, leaves or changes, or when the leader rejoins."""
 
-    DEAD = "Dead"
-    """Forgotten. Everything gets COORDINATOR_NOT_AVAILABLE. Never left."""
+    DEAD = DEAD
+    """The group is forgotten. Every request gets COORDINATOR_NOT_AVAILABLE. Never left."""
 
 
 LEGAL_MOVES: dict[GroupState, frozenset[GroupState]] = {
@@ -40,8 +47,19 @@ LEGAL_MOVES: dict[GroupState, frozenset[GroupState]] = {
     GroupState.DEAD: frozenset({GroupState.DEAD}),
 }
 
+REFUSED: Mapping[tuple[GroupState, type[Any]], ErrorCode] = {
+    (GroupState.PREPARING_REBALANCE, SyncGroupRequest): ErrorCode.REBALANCE_IN_PROGRESS,
+    (GroupState.PREPARING_REBALANCE, HeartbeatRequest): ErrorCode.REBALANCE_IN_PROGRESS,
+    (GroupState.COMPLETING_REBALANCE, OffsetCommitRequest): ErrorCode.REBALANCE_IN_PROGRESS,
+}
+"""What a state answers to a member in good standing; NONE where there is no entry."""
+
 
 def check_move(before: GroupState, after: GroupState) -> None:
-    """Raises AssertionError for a move that is not in the table: a bug of ours, never an answer."""
+    """Check a move against the table.
+
+    Raises:
+        AssertionError: if the move is not in the table, which is a bug of the coordinator.
+    """
     if after not in LEGAL_MOVES[before]:
         raise AssertionError(f"illegal move of a group from {before.value} to {after.value}")

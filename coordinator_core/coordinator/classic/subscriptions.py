@@ -1,4 +1,4 @@
-"""The one thing a coordinator reads in a member's metadata: which topics it subscribes to."""
+"""The only thing that a coordinator reads in a member's metadata: its topics."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from coordinator_core.protocol.messages import JoinGroupProtocol
 
 
 def topics_of(protocols: Sequence[JoinGroupProtocol]) -> dict[str, None]:
-    """The topics in any of the assignors' metadata; metadata that cannot be read has none."""
+    """Return the topics in the metadata for any assignor. Unreadable metadata has none."""
     topics: dict[str, None] = {}
     for protocol in protocols:
         try:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 from kio.schema.errors import ErrorCode as Wire
 
+from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.outcome import Outcome
@@ -55,14 +56,12 @@ class Node:
         self._loop, self._store, self._recorder = loop, store, recorder
         self.data = data
         self._begun_ms = round(time() * 1_000) - round(loop.time() * 1_000)
-        self._parked: dict[int, Callable[[m.Response], None]] = {}
-        self._waiting: dict[tuple[Api, str, str], int] = {}
-        self._places: dict[int, tuple[Api, str, str]] = {}
+        self._parked: dict[int, tuple[m.Request, Callable[[m.Response], None]]] = {}
         self._requests = 0
         self._timer: TimerHandle | None = None
         self._timer_ms: int | None = None
         data.topics.grown = lambda topics: recorder.grown(topics, self.now_ms())
-        self.coordinator = Coordinator(NODE, config, random)
+        self.coordinator = Coordinator(NODE, config, random, (classic.PART,))
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
         self._carry_out(self.coordinator.on_cluster_change(dict.fromkeys(partitions, NODE), 1))
@@ -117,42 +116,18 @@ class Node:
             reply(answer_values(request, response))
 
         self._requests += 1
-        self._parked[self._requests] = answered
+        self._parked[self._requests] = asked, answered
         client_id = request.client_id[:LONGEST_NAME]
         outcome = self.coordinator.receive(
             self._requests, asked, client_id=client_id, client_host=host, now_ms=now_ms
         )
         self._carry_out(outcome)
-        if isinstance(asked, (m.JoinGroupRequest, m.SyncGroupRequest)) and asked.member_id:
-            self._forget_earlier(request.api, asked)
-
-    def _forget_earlier(self, api: Api, asked: m.JoinGroupRequest | m.SyncGroupRequest) -> None:
-        """A member waits with one request of a kind; an earlier one would never be answered."""
-        group = self.coordinator.group(asked.group_id)
-        member = None if group is None else group.members.get(asked.member_id)
-        waits = None
-        if member is not None:
-            waits = member.joining if api is Api.JOIN_GROUP else member.syncing
-        place = (api, asked.group_id, asked.member_id)
-        earlier = self._waiting.pop(place, None)
-        if waits is not None:
-            self._waiting[place] = waits
-            self._places[waits] = place
-        if earlier is not None and earlier != waits and earlier in self._parked:
-            error = ErrorCode.REBALANCE_IN_PROGRESS
-            response: m.Response = m.SyncGroupResponse(error=error)
-            if api is Api.JOIN_GROUP:
-                response = m.JoinGroupResponse(error=error, member_id=asked.member_id)
-            self._give(earlier, response)
 
     def _give(self, request_id: int, response: m.Response) -> None:
         """Answer a request; where that fails, it is the trouble of one client only."""
-        place = self._places.pop(request_id, None)
-        if place is not None and self._waiting.get(place) == request_id:
-            del self._waiting[place]
-        answered = self._parked.pop(request_id, None)
-        if answered is None:
+        if request_id not in self._parked:
             return
+        _, answered = self._parked.pop(request_id)
         try:
             answered(response)
         except Exception:
@@ -197,6 +172,9 @@ class Node:
                 error = self._store.append(append.partition, append.records)
                 now_ms = self.now_ms()
                 waiting.append(self.coordinator.on_appended(append.append_id, error, now_ms=now_ms))
+            for request_id in step.superseded:
+                earlier, _ = self._parked[request_id]
+                self._give(request_id, self.coordinator.refusal(earlier, ErrorCode.REBALANCE_IN_PROGRESS))
             for owed in step.replies:
                 self._give(owed.request_id, owed.response)
         self._set_timer()

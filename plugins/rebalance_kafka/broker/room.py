@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from time import monotonic
 
 from coordinator_core.coordinator.facade import Coordinator
+from coordinator_core.coordinator.shard import GROUP_BYTES, MEMBER_BYTES
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
@@ -13,8 +14,8 @@ LONGEST_NAME = 249
 MOST_PROTOCOLS = 100
 """Assignors that a member may list."""
 
-GROUP_BYTES, MEMBER_BYTES, OFFSET_BYTES = 2_000, 2_000, 500
-"""About what each takes beside the texts in it."""
+OFFSET_BYTES = 500
+"""About what a committed offset takes beside its metadata."""
 
 COUNTING = 0.1
 """The share of the time that may be spent on it."""
@@ -80,11 +81,8 @@ class Room:
 def _kept_bytes(coordinator: Coordinator) -> int:
     size = 0
     for group in coordinator.groups():
-        size += GROUP_BYTES + 2 * len(group.group_id) + MEMBER_BYTES * len(group.pending)
-        for member in group.members.values():
-            size += MEMBER_BYTES + _protocol_bytes(member.protocols) + 2 * len(member.assignment)
         offsets = coordinator.offsets(group.group_id).values()
-        size += sum(OFFSET_BYTES + len(offset.metadata) for offset in offsets)
+        size += group.size_bytes() + sum(OFFSET_BYTES + len(offset.metadata) for offset in offsets)
     return size
 
 

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
@@ -19,15 +20,23 @@ PARTITIONS = 50
 class Bench:
     """Every append is written at once, unless ``holding`` or ``append_error`` says otherwise."""
 
-    def __init__(self, *, seed=7, log=None, now_ms=0, **config):
-        self.coordinator = Coordinator(1, CoordinatorConfig(**config), Random(seed))
+    def __init__(self, *, seed=7, log=None, now_ms=0, parts=(classic.PART,), **config):
+        self.config, self.random, self.parts = CoordinatorConfig(**config), Random(seed), parts
         self.log = MemoryLog() if log is None else log
         self.now_ms = now_ms
         self.replies, self.events, self.outcomes = {}, [], []
+        self.superseded, self.lost = set(), set()
         self.holding, self.held, self.append_error = False, [], ErrorCode.NONE
         self.requests = 0
-        self.coordinator.on_cluster_change(dict.fromkeys(range(PARTITIONS), 1), 3)
+        self.start()
         self.take_over()
+
+    def start(self):
+        """A broker without memory, which leads nothing yet. What was parked with the one before is lost."""
+        self.held.clear()
+        self.lost |= self.open_requests()
+        self.coordinator = Coordinator(1, self.config, self.random, self.parts)
+        self.coordinator.on_cluster_change(dict.fromkeys(range(PARTITIONS), 1), 3)
 
     def take_over(self):
         """Lead every partition, from its log."""
@@ -36,17 +45,19 @@ class Bench:
             records = self.log.read(partition)
             self.take(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms))
 
-    def resign(self):
-        self.held.clear()
-        for partition in range(PARTITIONS):
-            self.take(self.coordinator.on_resigned(partition, now_ms=self.now_ms))
+    def open_requests(self):
+        """The requests that have neither been answered nor superseded, nor lost with their broker."""
+        return {*range(1, self.requests + 1)} - self.replies.keys() - self.superseded - self.lost
 
     def take(self, outcome):
         self.outcomes.append(outcome)
         self.events += outcome.events
         for reply in outcome.replies:
-            assert reply.request_id not in self.replies, "a request is answered at most once"
+            assert reply.request_id in self.open_requests(), "a request ends once"
             self.replies[reply.request_id] = reply.response
+        for request_id in outcome.superseded:
+            assert request_id in self.open_requests(), "a request ends once"
+            self.superseded.add(request_id)
         for append in outcome.appends:
             if self.holding:
                 self.held.append(append)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_core.coordinator.find_coordinator import home_partition, java_hash
+from coordinator_core.coordinator.find_coordinator import home_partition
+from coordinator_core.model import java_hash
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 

@@ -14,7 +14,7 @@ def test_a_simple_consumer_commits_to_a_group_without_members(bench):
     """Given no group or an Empty one, when a commit has no member and a negative generation, then it is
     taken. PROTOCOL 7.1, C-33."""
     assert bench.commit(offset=5) is ErrorCode.NONE
-    assert bench.state() is GroupState.EMPTY
+    assert bench.state() == "Empty"
     assert bench.commit(offset=6) is ErrorCode.NONE
     assert bench.committed() == 6
 
@@ -72,7 +72,7 @@ def test_a_commit_while_completing_is_told_of_the_round(bench):
 
 
 def test_a_dead_group_takes_no_commit(bench):
-    bench.commit()
+    bench.leave(*bench.stable_group())
     bench.group().move_to(GroupState.DEAD)
     assert bench.commit() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 

@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator_core.coordinator.timers import TimerKey, TimerKind, Timers
+from coordinator_core.coordinator.timers import RETENTION, TimerKey, Timers
 
-KEYS = [TimerKey(kind, group, member) for kind in TimerKind for group in "gh" for member in ("", "m")]
+KEYS = [TimerKey(kind, group, member) for kind in (0, 1, RETENTION) for group in "gh" for member in ("", "m")]
 keys = st.sampled_from(KEYS)
 moments = st.integers(0, 20)
 actions = st.one_of(

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from coordinator_core.coordinator import facade
-from coordinator_core.coordinator.classic.group import Group
+from coordinator_core.coordinator import classic, facade
+from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState, check_move
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
@@ -35,7 +35,7 @@ MOVES = {
 def test_only_legal_moves_are_made(before, after):
     """Given any two states, when a group is to go from one to the other, then it does if the move is in the
     list, and raises if not. PROTOCOL 2.1."""
-    group = Group("g", state=before)
+    group = ClassicGroup("g", state=before)
     assert (after in LEGAL_MOVES[before]) is ((before, after) in MOVES)
     if (before, after) in MOVES:
         group.move_to(after)
@@ -241,7 +241,8 @@ def test_the_table_has_every_request_that_has_a_handler(make_bench, monkeypatch)
     for ask in REQUESTS.values():
         ask(bench, leader, follower)
     assert sent == {
-        *facade._HANDLERS,
+        *facade.OFFSET_ROWS,
+        *classic.PART.requests,
         m.DescribeGroupsRequest,
         m.ListGroupsRequest,
         m.DeleteGroupsRequest,

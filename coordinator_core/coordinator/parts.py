@@ -1,0 +1,43 @@
+"""What a protocol family contributes to the coordinator: one record, with a row for each type of request."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from coordinator_core.coordinator.records import StoredGroup
+from coordinator_core.coordinator.shard import Group, Step
+from coordinator_core.coordinator.timers import TimerKey
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import Response
+
+Handler: TypeAlias = Callable[[Step, int, Any], None]
+"""Takes the step, the request id and the request; responds now or in a later step."""
+
+Refusal: TypeAlias = Callable[[Any, ErrorCode], Response]
+"""Returns the response that reports an error to a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one type of request to one group is answered. The request has a ``group_id``."""
+
+    handle: Handler
+    refuse: Refusal
+    while_loading: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorPart:
+    """The coordinator's part of a protocol family.
+
+    ``requests`` has a row for each type of request of the family. ``restore`` rebuilds a group from its
+    record (the highest generation that may have been handed out is the last argument) and sets its timers.
+    ``on_timer`` carries out a timer of one of the family's groups. ``foreign_group`` is the error for a
+    request to a group of another family.
+    """
+
+    name: str
+    requests: Mapping[type[Any], Row]
+    restore: Callable[[Step, str, StoredGroup, int], Group]
+    on_timer: Callable[[Step, Any, TimerKey], None]
+    foreign_group: ErrorCode = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
