@@ -1,20 +1,40 @@
-"""How the tests share the machine and call the command: those with a Spark session run in one process."""
+"""Marks, profiles of Hypothesis, the distribution over processes, and the command in this process."""
 
 import io
 import sys
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from coordinator_core.cli.main import run
 
-ON_SPARK = ("chunks", "commands", "data_source", "scoring", "sources", "summaries")
+ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+"""A busy neighbour slows down examples; that is not an error."""
+
+settings.register_profile("short", max_examples=15, **ANY_MACHINE)
+settings.register_profile("long", max_examples=100, **ANY_MACHINE)
+settings.load_profile("short")  # --hypothesis-profile=long replaces it before tests are collected
+
+MARKED_BY_FIXTURE = ("browser", "spark")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use the browser or the Spark session."""
+    for item in items:
+        for name in MARKED_BY_FIXTURE:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(name)
+
+
+ON_SPARK = ("chunks", "commands", "data_source", "job", "scoring", "sources", "summaries")
 TOGETHER = tuple(f"tests/rebalance_spark/test_{name}.py" for name in ON_SPARK)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Every test for itself, as xdist has it, but for those that share a session."""
+    """Distribute single tests, but keep those with the Spark session in one process."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):

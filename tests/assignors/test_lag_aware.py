@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors.lag_aware import LagAwareAssignor
@@ -31,8 +31,9 @@ from tests.assignors.trying import (
     relative_loads,
     weights_of,
 )
+from tests.examples import scaled
 
-examples = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+examples = settings(max_examples=scaled(80))
 
 
 def weighted(*weights):

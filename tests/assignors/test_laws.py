@@ -6,7 +6,7 @@ import sys
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
@@ -31,12 +31,12 @@ from tests.assignors.groups import (
     subscriptions,
     wanted,
 )
+from tests.examples import scaled
 from tests.places import ROOT
 
 every_assignor = pytest.mark.parametrize("name", NAMES)
 the_sticky_ones = pytest.mark.parametrize("name", STICKY)
-examples = settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-many_examples = settings(examples, max_examples=100)
+examples = settings(max_examples=scaled(35))
 
 
 def given_out(assignment):
@@ -101,6 +101,7 @@ def test_the_order_of_members_and_topics_changes_nothing(name, drawn, random):
 PRINT_ALL = """
 from coordinator_core.protocol.consumer_protocol import encode_assignment
 from tests.assignors.groups import NAMES, Cluster, GroupSubscription, assign, member
+from tests.examples import scaled
 
 cluster = Cluster({t: 7 for t in {"orders", "payments", "größe", "shipments"}})
 topics = {"orders", "payments", "größe"}
@@ -191,7 +192,6 @@ def test_a_group_that_does_not_change_is_assigned_the_same_again(name, drawn):
     assert listed(assign(name, cluster, fed_back(members, first))) == listed(first)
 
 
-@many_examples
 @given(drawn=groups())
 def test_cooperative_sticky_comes_to_rest_within_two_rounds(drawn):
     """C-62, C-63, from any claims: the second round hands out what the first held back, and is the last."""
@@ -205,7 +205,6 @@ def test_cooperative_sticky_comes_to_rest_within_two_rounds(drawn):
     assert all(set(got) <= kept[m] for m, got in first.items())
 
 
-@many_examples
 @given(drawn=groups(least=2), newcomer=st.data())
 def test_cooperative_sticky_takes_two_rounds_at_most_after_a_join_or_leave(drawn, newcomer):
     """C-63: from a group at rest, with racks and subscriptions of every kind."""
@@ -230,7 +229,6 @@ def test_cooperative_sticky_takes_two_rounds_at_most_after_a_join_or_leave(drawn
 # --- ownership
 
 
-@many_examples
 @given(drawn=groups())
 def test_nothing_is_given_to_one_member_while_another_holds_it(drawn):
     """C-64: whoever gets a partition is alone in claiming it, or is the owner that counts."""
@@ -377,7 +375,6 @@ def test_nested_subscriptions_are_balanced_as_well_as_the_assignor_can(name, loa
     assert [len(got) for got in assign(name, cluster, members).values()] == loads
 
 
-@many_examples
 @given(drawn=groups())
 def test_racks_never_make_the_balance_worse(drawn):
     """C-72: the sum of squares is the same as without racks, and no more owners are across racks."""

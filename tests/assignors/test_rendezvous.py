@@ -4,15 +4,16 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import rendezvous
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, GroupSubscription
 from tests.assignors.groups import assign, fed_back, group, groups, listed, member, sets, told, wanted
+from tests.examples import scaled
 
-examples = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+examples = settings(max_examples=scaled(60))
 
 
 def dealt(cluster, members):

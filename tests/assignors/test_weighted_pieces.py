@@ -4,7 +4,7 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.weighted.cp import improve
@@ -18,8 +18,6 @@ from assignors.weighted.tolerant import deal_weightless
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, TopicInfo
 from tests.assignors.groups import group, member
-
-quick = settings(deadline=None, max_examples=100)
 
 ENDLESS = Work(np.inf)
 
@@ -125,7 +123,6 @@ def test_an_instance_says_what_moves_and_what_crosses_racks():
     assert blind.allowed.shape == (2, 2)
 
 
-@quick
 @given(drawn=answered(), data=st.data())
 def test_a_part_is_what_some_members_have(drawn, data):
     instance, owner = drawn
@@ -142,7 +139,6 @@ def test_a_part_is_what_some_members_have(drawn, data):
     assert part.capacity.tolist() == [instance.capacity[m] for m in some]
 
 
-@quick
 @given(instance=instances(), budget=st.floats(0, 60))
 def test_no_answer_is_below_the_bounds(instance, budget):
     for owner in answers(instance):
@@ -152,7 +148,6 @@ def test_no_answer_is_below_the_bounds(instance, budget):
             assert worth.largest >= instance.bound_within(budget) * (1 - 1e-9)
 
 
-@quick
 @given(instance=instances(whole=True), budget=st.sampled_from([np.inf, 3.0, 10.0]), first=st.booleans())
 def test_the_best_of_all_is_the_best_of_all(instance, budget, first):
     for aim in (Aim(budget=budget), Aim(price=0.3, budget=budget), Aim(floor=9.0, moves_first=first)):
@@ -204,7 +199,6 @@ def test_what_has_an_owner_stays_at_home():
     assert stay_home(made([2.0, 5.0, 3.0, 1.0], [0, 0, -1, -1], members=2)).tolist() == [0, 0, 1, 1]
 
 
-@quick
 @given(instance=instances())
 def test_first_answers_are_answers(instance):
     for owner in (largest_first(instance), stay_home(instance)):
@@ -215,7 +209,6 @@ def test_first_answers_are_answers(instance):
 # --- local search
 
 
-@quick
 @given(drawn=answered(), budget=st.floats(0, 40))
 def test_evening_out_raises_neither_the_largest_load_nor_the_cost_above_the_budget(drawn, budget):
     instance, start = drawn
@@ -227,7 +220,6 @@ def test_evening_out_raises_neither_the_largest_load_nor_the_cost_above_the_budg
     assert after.moved <= max(budget, before.moved) + 1e-6
 
 
-@quick
 @given(drawn=answered())
 def test_after_evening_out_no_move_and_no_exchange_helps(drawn):
     """Of those that leave the receiver below what the giver had."""
@@ -268,7 +260,6 @@ def test_of_very_many_exchanges_only_some_are_looked_at():
 # --- who of those alike gets which load
 
 
-@quick
 @given(data=st.data(), drawn=answered(whole=True))
 def test_members_alike_trade_all_they_have_and_never_move_more(data, drawn):
     instance, start = drawn
@@ -278,7 +269,6 @@ def test_members_alike_trade_all_they_have_and_never_move_more(data, drawn):
     assert instance.worth(owner).moved <= instance.worth(start).moved + 1e-6
 
 
-@quick
 @given(data=st.data(), members=st.integers(2, 4))
 def test_no_deal_among_members_alike_moves_less(data, members):
     weight = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=8))
@@ -298,7 +288,6 @@ def test_crossings_count_for_more_than_moves_when_loads_are_dealt():
 # --- shedding
 
 
-@quick
 @given(weight=st.lists(st.floats(0.01, 100), min_size=1, max_size=12), share=st.floats(0.01, 0.99))
 def test_the_lightest_that_is_enough_is_shed(weight, share):
     """All subsets; to a part in so many of what there is, for each partition."""
@@ -312,7 +301,6 @@ def test_the_lightest_that_is_enough_is_shed(weight, share):
     assert falling[shed].sum() <= clearly_enough.min() + rounding * (1 + 1e-9)
 
 
-@quick
 @given(weight=st.lists(st.floats(0.01, 100), min_size=1, max_size=9), share=st.floats(0.01, 0.99))
 def test_the_fewest_that_are_enough_are_shed(weight, share):
     falling = np.sort(np.array(weight))[::-1]
@@ -324,7 +312,6 @@ def test_the_fewest_that_are_enough_are_shed(weight, share):
     assert least <= len(shed) <= min(most, len(falling))
 
 
-@quick
 @given(instance=instances(), level=st.floats(0.1, 40), by_count=st.booleans())
 def test_whoever_sheds_comes_down_to_the_level_and_nobody_else_gives_anything(instance, level, by_count):
     owner = shed_to(instance, level, by_count=by_count)
@@ -336,7 +323,6 @@ def test_whoever_sheds_comes_down_to_the_level_and_nobody_else_gives_anything(in
     assert kept[np.isin(instance.home, fine)].all()
 
 
-@quick
 @given(instance=instances(), budget=st.integers(0, 4), by_count=st.booleans())
 def test_answers_within_a_budget_are_answers(instance, budget, by_count):
     aim = Aim(budget=float(budget), by_count=by_count)
@@ -346,7 +332,6 @@ def test_answers_within_a_budget_are_answers(instance, budget, by_count):
         assert instance.allowed[np.arange(len(owner)), owner].all()
 
 
-@quick
 @given(drawn=answered(), level=st.floats(0.1, 40))
 def test_going_home_raises_nobody_above_the_level_and_moves_no_more(drawn, level):
     instance, start = drawn
@@ -364,7 +349,6 @@ def test_going_home_raises_nobody_above_the_level_and_moves_no_more(drawn, level
 # --- what weighs nothing
 
 
-@quick
 @given(data=st.data())
 def test_weightless_partitions_are_spread_as_evenly_as_gifts_can(data):
     """Nobody has two more than another that might have one of them, and without owners nothing is to move."""

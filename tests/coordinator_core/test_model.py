@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.errors import InputError
@@ -19,8 +19,6 @@ from coordinator_core.model import (
     java_key,
     java_order,
 )
-
-quick = settings(deadline=None, max_examples=100)
 
 pairs = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "\U0001f600"]), st.integers(0, 5)), max_size=12)
 counts = st.dictionaries(st.sampled_from(["a", "b", "c", "d", "\U0001f600"]), st.integers(0, 5))
@@ -114,7 +112,6 @@ def test_equal_topics_have_the_same_numbering():
     assert not index.same_numbering(TopicIndex({"a": 2}))
 
 
-@quick
 @given(counts, counts)
 def test_renumbering_keeps_the_partitions_that_exist_in_both(here, there):
     index, other = TopicIndex(here), TopicIndex(there)
@@ -146,7 +143,6 @@ def test_dense_numbers_come_in_their_order_and_are_grouped_by_topic():
     assert Partitions.dense(index, numbers()).by_topic() == {}
 
 
-@quick
 @given(pairs, pairs)
 def test_they_behave_like_the_set_of_their_pairs(left, right):
     """In both forms, and mixed."""
@@ -178,7 +174,6 @@ def test_partitions_an_index_does_not_know_have_no_number_in_it():
     assert NO_PARTITIONS.dense_in(index).dtype == np.int32
 
 
-@quick
 @given(st.lists(pairs, max_size=4), counts, counts)
 def test_claims_are_the_same_in_all_forms(owned, here, there):
     """One by one, sharing an index that is the problem's, or one that is not."""
@@ -335,7 +330,6 @@ def test_user_data_travels_beside_the_partitions():
     assert GroupAssignment.from_owners(INDEX, (), numbers(), user_data={"m": b"y"}).user_data == {"m": b"y"}
 
 
-@quick
 @given(counts, st.integers(0, 4), st.data())
 def test_reading_an_owner_array_loses_nothing(topics, members, data):
     index = TopicIndex(topics)

@@ -8,6 +8,7 @@ from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
 from rebalance_conformance.groups import ordinary_groups
 from rebalance_conformance.lines import group_document, group_line
+from tests.examples import scaled
 
 CLUSTER = Cluster({"t": TopicInfo(2, (("r1", "r2"), ()), (1.5, 0.0)), "größe": 1})
 FULL = Subscription(("t", "größe"), Partitions({"t": [1], "größe": [0]}), 7, "r1", "i-1", None, 2.5)
@@ -48,7 +49,7 @@ def test_every_field_has_its_place():
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(case=ordinary_groups())
 def test_a_group_comes_back_as_it_was(case):
     line = group_line(case.cluster, case.group, "sticky")

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from rebalance_conformance.checks import CHECKS
-from tests.places import ROOT
+from tests.coordinator_core.cli.commands import PATHS
 
 THREE_WAYS = """
 from rebalance_conformance.pytest_plugin import AssignorConformance, parametrize_with_checks
@@ -41,7 +41,7 @@ def test_fixture_fails(check_assignor):
 
 
 def run(folder, *arguments):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "COLUMNS": "400"}
+    environment = {**os.environ, "PYTHONPATH": PATHS, "PYTEST_ADDOPTS": "", "COLUMNS": "400"}
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments],
         cwd=folder,

@@ -1,5 +1,7 @@
 """Looking at a page: colours at a time, places to click, texts, and what keys do."""
 
+import time
+
 from tests.rebalance_jupyter.samples import clock, spans_of
 
 MEMBERS = ("c1", "c2", "c3")
@@ -26,6 +28,17 @@ def pixels(page, partition, times, *, canvas=OWNERSHIP, lane=18, duration=DURATI
         PIXEL, [canvas, [at_ms / duration for at_ms in times], partition * lane + lane // 2]
     )
     return [tuple(colour[:3]) if colour[3] else None for colour in found]
+
+
+def wait_until(page, expression, seconds=60):
+    """Wait until an expression is true.
+
+    Playwright's `wait_for_function` evaluates it in the page later on, which the policy of the page forbids.
+    """
+    until = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        assert time.monotonic() < until, expression
+        page.wait_for_timeout(50)
 
 
 def time_of(page):

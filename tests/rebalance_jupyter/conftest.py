@@ -26,7 +26,7 @@ class Tab:
 
     def __init__(self, browser, frozen, options):
         self.page = browser.new_page(**{"viewport": {"width": 1000, "height": 800}, **options})
-        self.page.set_default_timeout(10_000)
+        self.page.set_default_timeout(60_000)  # enough beside a busy neighbour
         self.problems, self.requests, self.opened = [], [], []
         self.page.on(
             "console", lambda said: self.problems.append(said.text) if said.type == "error" else None

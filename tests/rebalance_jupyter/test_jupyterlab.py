@@ -14,6 +14,8 @@ from tests.rebalance_jupyter.jupyter import (
     serving,
 )
 
+pytestmark = pytest.mark.slow
+
 if find_spec("jupyterlab") is None or find_spec("ipykernel") is None:
     pytest.skip("jupyterlab and ipykernel are not installed", allow_module_level=True)
 

@@ -12,6 +12,8 @@ from tests.rebalance_jupyter.jupyter import (
     serving,
 )
 
+pytestmark = pytest.mark.slow
+
 if find_spec("notebook") is None or find_spec("ipykernel") is None:
     pytest.skip("notebook and ipykernel are not installed", allow_module_level=True)
 

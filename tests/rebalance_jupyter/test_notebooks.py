@@ -6,15 +6,17 @@ import pytest
 
 from tests.places import ROOT
 
-nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
-nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
-pytest.importorskip("ipykernel", reason="ipykernel is not installed")
-
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
+@pytest.fixture(scope="session")
+def nbformat():
+    """Imported only where it is used, which takes seconds."""
+    return pytest.importorskip("nbformat", reason="nbformat is not installed")
+
+
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
-def notebook(request):
+def notebook(request, nbformat):
     return nbformat.read(request.param, as_version=4)
 
 
@@ -22,7 +24,8 @@ def test_there_are_five():
     assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
 
 
-def test_it_is_kept_without_what_a_run_leaves(notebook):
+@pytest.mark.slow
+def test_it_is_kept_without_what_a_run_leaves(notebook, nbformat):
     nbformat.validate(notebook)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -30,7 +33,10 @@ def test_it_is_kept_without_what_a_run_leaves(notebook):
     assert [cell.metadata for cell in notebook.cells] == [{}] * len(notebook.cells)
 
 
+@pytest.mark.slow
 def test_it_runs_from_top_to_bottom(notebook):
+    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
     if any("rebalance_spark" in cell.source for cell in notebook.cells) and not find_spec("pyspark"):
         pytest.skip("pyspark is not installed")
     folder = NOTEBOOKS[0].parent  # as the notebooks of a checkout do, it may look for files beside it

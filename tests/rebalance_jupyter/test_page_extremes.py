@@ -22,8 +22,11 @@ from tests.rebalance_jupyter.browser import (
     rgb,
     shown_ms,
     svg_texts,
+    wait_until,
 )
 from tests.rebalance_jupyter.samples import ALONE, CROWD, MULTITUDE, NOBODY, TOO_SHORT, ran, spans_of
+
+pytestmark = pytest.mark.slow
 
 # --- small, failed, and large
 
@@ -279,7 +282,7 @@ def test_on_a_narrow_screen_a_view_scrolls_within_itself(opened):
 
 def test_a_view_that_is_made_wider_is_drawn_anew(page):
     page.set_viewport_size({"width": 1_300, "height": 800})
-    page.wait_for_function("document.querySelector('canvas').width > 900")
+    wait_until(page, "document.querySelector('canvas').width > 900")
     go_to(page, 60_000)
     assert pixels(page, 0, [60_000]) == [rgb(PALETTE[0])]
 

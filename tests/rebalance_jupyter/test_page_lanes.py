@@ -31,6 +31,8 @@ from tests.rebalance_jupyter.browser import (
 )
 from tests.rebalance_jupyter.samples import CUT_OFF, NOBODY, clock, owned_at, ran, spans_of
 
+pytestmark = pytest.mark.slow
+
 # --- ownership
 
 

@@ -22,6 +22,8 @@ from tests.rebalance_jupyter.browser import (
 )
 from tests.rebalance_jupyter.samples import clock, ran
 
+pytestmark = pytest.mark.slow
+
 # --- coordinator
 
 

@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
@@ -25,7 +25,7 @@ from coordinator_core.protocol.consumer_protocol import (
 )
 from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 
-unhurried = settings(deadline=None)
+pytestmark = pytest.mark.peer
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 user_data = st.none() | st.binary(max_size=20)
@@ -37,7 +37,6 @@ generations = st.integers(-1, 2**31 - 1)
 versions = st.sampled_from([0, 1, 2, 3])
 
 
-@unhurried
 @given(versions, topics, user_data, owned, generations, racks)
 def test_subscriptions_of_kafka_python_are_the_same_bytes(version, names, data, has, generation, rack):
     part = ConsumerProtocolSubscription.TopicPartition
@@ -68,7 +67,6 @@ def test_subscriptions_of_kafka_python_are_the_same_bytes(version, names, data, 
     assert back.rack == (rack if version >= 3 else None)
 
 
-@unhurried
 @given(versions, owned, user_data)
 def test_assignments_of_kafka_python_are_the_same_bytes(version, given, data):
     theirs = ConsumerProtocolAssignment(version, list(given.items()), data)
@@ -84,7 +82,6 @@ def test_assignments_of_kafka_python_are_the_same_bytes(version, given, data):
     assert user_data == data
 
 
-@unhurried
 @given(topics, user_data)
 def test_subscriptions_of_aiokafka_are_the_same_bytes(names, data):
     theirs = ConsumerProtocolMemberMetadata(0, names, data).encode()
@@ -93,7 +90,6 @@ def test_subscriptions_of_aiokafka_are_the_same_bytes(names, data):
     assert (list(back.topics), back.user_data) == (names, data)
 
 
-@unhurried
 @given(versions, topics, user_data, owned)
 def test_aiokafka_reads_the_topics_and_the_user_data_of_every_version(version, names, data, has):
     """And nothing else: what a member owns is hidden from its assignors."""
@@ -102,7 +98,6 @@ def test_aiokafka_reads_the_topics_and_the_user_data_of_every_version(version, n
     assert (read.version, read.subscription, read.user_data) == (version, names, data)
 
 
-@unhurried
 @given(versions, owned, user_data)
 def test_assignments_of_aiokafka_are_the_same_bytes(version, given, data):
     theirs = ConsumerProtocolMemberAssignment(version, list(given.items()), data)

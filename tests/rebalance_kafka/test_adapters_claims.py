@@ -4,7 +4,7 @@ import struct
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.user_data import encode_ownership
@@ -12,8 +12,6 @@ from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription
 from rebalance_kafka.adapters.claims import Claim, Grant, as_listed, attach, detach
 from rebalance_kafka.adapters.leading import joined
 from rebalance_kafka.adapters.member import Member
-
-unhurried = settings(deadline=None)
 
 CLAIM = Claim({"t": [0, 2]}, 5, "r1", "i1", "c-1", gave_up=True)
 
@@ -32,20 +30,17 @@ grants = st.builds(Grant, generation=st.integers(-1, 2**31 - 1), member_id=names
 own = st.none() | st.binary(min_size=1, max_size=20)
 
 
-@unhurried
 @given(own, claims | grants)
 def test_what_was_attached_is_detached(user_data, told):
     assert detach(attach(user_data, told), type(told)) == (user_data, told)
 
 
-@unhurried
 @given(own, claims)
 def test_the_assignors_own_bytes_come_first(user_data, claim):
     """Decoders of other makes read a prefix."""
     assert attach(user_data, claim).startswith(user_data or b"")
 
 
-@unhurried
 @given(st.none() | st.binary(max_size=80))
 def test_foreign_user_data_are_the_assignors_as_they_are(data):
     assert detach(data, Claim) == (data, None)
@@ -75,7 +70,6 @@ def test_later_versions_are_read_as_far_as_they_are_known():
     assert detach(data, Claim) == (b"own", CLAIM)
 
 
-@unhurried
 @given(
     st.dictionaries(names, st.lists(numbers, unique=True, min_size=1, max_size=5), max_size=4), st.randoms()
 )
@@ -87,7 +81,6 @@ def test_equal_ownership_gives_equal_bytes(owned, random):
     assert msgspec.msgpack.encode(as_listed(mixed)) == msgspec.msgpack.encode(as_listed(Partitions(owned)))
 
 
-@unhurried
 @given(own)
 def test_a_member_without_a_claim_has_what_its_subscription_says(user_data):
     said = Subscription(("t",), Partitions({"t": [1]}), 3, "r1", "i1", user_data)

@@ -12,6 +12,8 @@ import pytest
 
 from coordinator_core.model import TopicPartition
 
+pytestmark = pytest.mark.peer
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
     pytest.importorskip("kafka", reason="kafka-python is not installed")

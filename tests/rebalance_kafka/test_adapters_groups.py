@@ -6,7 +6,7 @@ What members say travels through the bytes of the client that leads, as it decod
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
@@ -28,7 +28,7 @@ from rebalance_kafka.adapters.leading import MOST_ROUNDS
 from tests.assignors.groups import assign, changed, groups, partitions, sets, wanted
 from tests.rebalance_kafka.test_adapters_driver import aiokafka_cluster, kafka_python_cluster
 
-unhurried = settings(deadline=None)
+pytestmark = pytest.mark.peer
 
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
 CLIENTS = ("kafka-python", "aiokafka")
@@ -109,7 +109,6 @@ def played_through(name, cluster, members):
 
 
 @pytest.mark.parametrize("name", ["sticky", "range", "roundrobin"])
-@unhurried
 @given(groups(least=1), st.data())
 def test_an_eager_group_of_both_libraries_gets_what_the_assignor_says(name, group, data):
     cluster, members, clients, leader = drawn(data, group)
@@ -117,7 +116,6 @@ def test_an_eager_group_of_both_libraries_gets_what_the_assignor_says(name, grou
     assert found == sets(assign(name, cluster, members))
 
 
-@unhurried
 @given(groups(least=1), st.data())
 def test_a_cooperative_group_gets_what_the_assignor_says(group, data):
     """Members without an adapter included. Adapters do not claim what has been unsubscribed from."""
@@ -130,7 +128,6 @@ def test_a_cooperative_group_gets_what_the_assignor_says(group, data):
     assert found == sets(assign("cooperative-sticky", cluster, GroupSubscription(still)))
 
 
-@unhurried
 @given(groups(least=1), st.data())
 def test_members_without_an_adapter_own_nothing_where_aiokafka_leads(group, data):
     cluster, members, clients, leader = drawn(data, group, ["aiokafka", OURS])
@@ -140,7 +137,6 @@ def test_members_without_an_adapter_own_nothing_where_aiokafka_leads(group, data
     assert found == sets(assign("sticky", cluster, GroupSubscription(shown)))
 
 
-@unhurried
 @given(groups(least=1), st.data())
 def test_an_eager_group_gets_all_rounds_of_a_cooperative_assignor_at_once(group, data):
     cluster, members, clients, leader = drawn(data, group)
@@ -149,7 +145,6 @@ def test_an_eager_group_gets_all_rounds_of_a_cooperative_assignor_at_once(group,
     assert found == played_through("cooperative-sticky", cluster, GroupSubscription(still))
 
 
-@unhurried
 @given(groups(least=1), st.data())
 def test_a_mixed_group_gets_all_that_no_cooperative_member_still_works_on(group, data):
     cluster, members, clients, leader = drawn(data, group)
@@ -167,7 +162,6 @@ def test_a_mixed_group_gets_all_that_no_cooperative_member_still_works_on(group,
         assert taken <= set(members[m].owned), "from somebody who still works on it"
 
 
-@unhurried
 @given(groups(least=1), st.data())
 def test_a_subscription_is_the_same_bytes_whatever_the_order_of_the_topics(group, data):
     """A member whose bytes differ is a member that changed (C-21)."""

@@ -17,6 +17,8 @@ from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 from rebalance_kafka.adapters.claims import Claim, Grant, attach, detach
 from tests.rebalance_kafka.test_adapters_driver import AiokafkaPeer, Group, KafkaPythonPeer
 
+pytestmark = pytest.mark.peer
+
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
 
 

@@ -14,6 +14,8 @@ from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 from tests.assignors.groups import assign, sets
 from tests.rebalance_kafka.test_adapters_driver import AiokafkaPeer, Group, KafkaPythonPeer
 
+pytestmark = pytest.mark.peer
+
 EAGER = RebalanceProtocol.EAGER
 ADAPTED = {"kafka-python": (KafkaPythonPeer, as_kafka_python), "aiokafka": (AiokafkaPeer, as_aiokafka)}
 BOTH = [("kafka-python", "kafka-python"), ("aiokafka", "aiokafka"), ("kafka-python", "aiokafka")]

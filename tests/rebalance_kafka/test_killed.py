@@ -6,11 +6,14 @@ from coordinator_core.errors import InputError
 from rebalance_kafka.broker.store import Store
 from tests.rebalance_kafka.killed import run
 
+pytestmark = pytest.mark.killed
+
 pytest.importorskip("resource", reason="SIGKILL is for systems that have it")
 
 KILLS = 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_a_broker_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path, seed):
     result = run(tmp_path, KILLS, seed)
@@ -20,6 +23,7 @@ def test_a_broker_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path, se
     assert result.stable_after
 
 
+@pytest.mark.slow
 def test_what_a_killed_broker_leaves_behind_is_opened_by_the_next(tmp_path):
     run(tmp_path, 1, 2)
     store = Store(tmp_path)

@@ -17,6 +17,8 @@ from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.asking import LATEST, Asking
 
+pytestmark = pytest.mark.peer
+
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
 ENOUGH_SECONDS = 30.0

@@ -12,6 +12,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import recorder, topics
 from rebalance_kafka.wire import lengths
 from rebalance_kafka.wire.apis import Api, decode_response, from_ms
+from tests.examples import scaled
 from tests.rebalance_kafka.damage import EVERY_REQUEST, SUBSCRIPTION, TOPIC, corpus, damaged, request
 from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.stand import LIMITS, Line, Stand, until, within
@@ -43,7 +44,7 @@ def test_saved_frames_are_answered_or_closed(shared, name):
     shared.throw([corpus()[name]] * 3)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(EXAMPLES), suppress_health_check=list(HealthCheck))
 @given(random=st.randoms(use_true_random=False))
 def test_damaged_frames_are_answered_or_closed(shared, random):
     shared.throw(damaged(random) for _ in range(FRAMES_AT_ONCE))

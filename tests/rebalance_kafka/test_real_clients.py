@@ -15,6 +15,8 @@ from tests.rebalance_kafka.peers import described, missing, wait_until
 from tests.rebalance_kafka.peers.process import partitions
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
 
+pytestmark = pytest.mark.peer
+
 TOPICS = {"invoices": 5, "orders": 7}
 KINDS = ("kafka-python", "aiokafka", "confluent", "kafkajs", "rebalance-lab")
 COOPERATIVE = ("kafka-python", "confluent", "rebalance-lab")
@@ -106,12 +108,14 @@ def lives_and_leaves(stage, kinds, strategy):
     wait_until(lambda: stage.described().state == "EMPTY", what="that the group is empty")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", EAGER_STRATEGIES)
 @pytest.mark.parametrize("kinds", [where_there_is(*KINDS)])
 def test_a_group_of_all_kinds_owns_what_the_strategy_gives(stage, kinds, strategy):
     lives_and_leaves(stage, kinds, strategy)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", EAGER_STRATEGIES)
 @pytest.mark.parametrize("kinds", THREE_OF_EACH)
 def test_a_group_of_one_kind_owns_what_the_strategy_gives(stage, kinds, strategy):
@@ -128,6 +132,7 @@ def is_balanced(owners):
     return max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds",
     [
@@ -158,6 +163,8 @@ def test_a_cooperative_group_takes_away_only_what_moves(stage, kinds):
         before = owners
 
 
+@pytest.mark.killed
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is(*KINDS)])
 def test_what_crashed_members_owned_goes_to_the_others(stage, kinds):
     members = [stage.member(kind, "range", session_timeout_ms=3_000) for kind in kinds]
@@ -198,6 +205,8 @@ def static_member(stage, kind, name, session_timeout_ms):
     return stage.member(kind, "range", name=name, instance_id=name, session_timeout_ms=session_timeout_ms)
 
 
+@pytest.mark.killed
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
 def test_a_static_member_that_is_soon_back_disturbs_nobody(stage, kinds):
     members = static_members(stage, *kinds, session_timeout_ms=30_000)
@@ -215,6 +224,8 @@ def test_a_static_member_that_is_soon_back_disturbs_nobody(stage, kinds):
     assert [peer.ask("events")["events"] for peer in others] == [[], []]
 
 
+@pytest.mark.killed
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
 def test_a_static_member_that_is_away_too_long_finds_its_place_taken_and_gets_a_new_one(stage, kinds):
     members = static_members(stage, *kinds, session_timeout_ms=3_000)

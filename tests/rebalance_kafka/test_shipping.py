@@ -15,6 +15,8 @@ from rebalance_kafka import as_aiokafka, as_kafka_python
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.asking import Asking
 
+pytestmark = pytest.mark.peer
+
 aiokafka = pytest.importorskip("aiokafka", reason="aiokafka is not installed")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -114,6 +116,7 @@ async def settled(address, members):
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kinds",
     [(Threaded, Awaited, Threaded, Awaited), (Awaited, Threaded, Awaited, Threaded)],

@@ -12,6 +12,8 @@ from tests.rebalance_kafka.peers.process import ROOT
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
 from tests.rebalance_kafka.test_real_clients import KINDS, RECORDS, consume, produce, where_there_is
 
+pytestmark = pytest.mark.peer
+
 TOPICS = {"orders": 8, "payments": 4}
 
 
@@ -23,6 +25,7 @@ def rebalance_lab(*arguments):
     return ran.returncode, ran.stdout, ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is(*KINDS)])
 def test_a_snapshot_of_a_group_of_all_kinds_is_compared(tmp_path, kinds):
     with Stage(tmp_path, TOPICS) as stage:

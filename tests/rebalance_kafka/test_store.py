@@ -6,7 +6,7 @@ import sys
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.records import OffsetRecord, StoredOffset
@@ -125,7 +125,6 @@ def test_producer_ids_are_never_given_twice(store):
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99)), max_size=20))
-@settings(deadline=None)
 def test_the_log_is_read_as_it_was_written_and_compacts_to_the_newest(written):
     with closing(Store()) as store:
         for key, offset in written:

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as Wire
 
@@ -85,7 +85,6 @@ def test_a_topic_cannot_shrink_nor_stay_nor_grow_from_nothing(topics):
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 4)), max_size=12), st.integers(0, 50))
-@settings(deadline=None)
 def test_offsets_of_each_partition_are_dense(written, at):
     topics, ends = made(), [0, 0]
     for partition, count in written:

@@ -20,6 +20,7 @@ from rebalance_kafka.wire.apis import (
     head_of,
     is_served,
 )
+from tests.examples import scaled
 from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_class, their_request
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -148,7 +149,7 @@ def taken_in(frame):
 
 
 @pytest.mark.parametrize(("api", "version"), BOTH_SIDES)
-@settings(max_examples=12, deadline=None)  # of each version
+@settings(max_examples=scaled(12))  # of each version
 @given(data=st.data())
 def test_a_request_of_the_core_means_the_same_to_the_broker(api, version, data):
     request = data.draw(REQUESTS[api])
@@ -388,7 +389,7 @@ def answer_as_of(answer, version):
 
 
 @pytest.mark.parametrize(("api", "version"), BOTH_SIDES)
-@settings(max_examples=12, deadline=None)  # of each version
+@settings(max_examples=scaled(12))  # of each version
 @given(data=st.data())
 def test_an_answer_of_the_core_means_the_same_to_the_client(api, version, data):
     question = next(each for each in EXAMPLES if asked.api_of(each) is api)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.messages import FetchedRecord
 from rebalance_kafka.wire.batches import at_offset, batches_of, records_of
+from tests.examples import scaled
 from tests.rebalance_kafka.records import (
     AT_MS,
     COMPRESSIONS,
@@ -81,7 +82,6 @@ def one(data):
 
 
 @given(st.lists(SENT, min_size=1, max_size=5), st.sampled_from(COMPRESSIONS))
-@settings(deadline=None)
 def test_a_batch_tells_what_its_producer_said(records, compression):
     data = batch(*records, compression=compression, producer=(7, 3, 40))
     found = one(data)
@@ -106,7 +106,6 @@ def test_no_bytes_are_no_batches():
 
 
 @given(data=st.data())
-@settings(deadline=None)
 def test_a_batch_that_is_cut_off_is_refused_behind_a_whole_one(data):
     whole, torn = numbered(2), numbered(3)
     kept = data.draw(st.integers(1, len(torn) - 1))
@@ -117,7 +116,6 @@ def test_a_batch_that_is_cut_off_is_refused_behind_a_whole_one(data):
 
 
 @given(data=st.data())
-@settings(deadline=None)
 def test_a_damaged_batch_is_refused(data):
     """All but its offset and its leader epoch, which a broker writes anew."""
     whole = numbered(3)
@@ -160,7 +158,6 @@ def test_a_length_below_a_header_is_refused():
 
 
 @given(st.lists(SENT, min_size=1, max_size=4), st.sampled_from(COMPRESSIONS), OFFSETS)
-@settings(deadline=None)
 def test_a_batch_at_another_offset_is_whole_still(records, compression, offset):
     sent = one(batch(*records, compression=compression))
     moved = at_offset(sent, offset)
@@ -188,7 +185,6 @@ class Log:
 
 
 @given(st.lists(st.lists(SENT, min_size=1, max_size=3), max_size=4))
-@settings(deadline=None)
 def test_records_are_read_as_kafka_python_reads_them(batches):
     log = Log()
     for records in batches:
@@ -198,7 +194,7 @@ def test_records_are_read_as_kafka_python_reads_them(batches):
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @given(records=st.lists(SENT, min_size=1, max_size=4), offset=OFFSETS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=scaled(20))
 def test_records_come_back_as_they_were_sent(compression, records, offset):
     data = at_offset(one(batch(*records, compression=compression)), offset)
     assert records_of(data) == (
@@ -302,7 +298,6 @@ def test_what_cannot_be_read_is_an_error(data, problem):
 
 
 @given(st.binary(max_size=80))
-@settings(deadline=None)
 def test_records_that_are_none_are_an_error(payload):
     head = batch(b"v")[:HEADER_BYTES]
     made = head[:8] + (HEADER_BYTES - 12 + len(payload)).to_bytes(4, "big") + head[12:] + payload

@@ -8,6 +8,8 @@ from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def apart_for():

@@ -43,7 +43,7 @@ class Waiting:
 '''
 
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
 
 
 def run(workload, job, out):

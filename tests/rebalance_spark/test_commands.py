@@ -27,7 +27,7 @@ def assignors():
 """
 RANGE = {"module": "range", "name": "RangeAssignor"}
 
-pytestmark = pytest.mark.usefixtures("spark", "few_tasks", "search_path")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark", "few_tasks", "search_path")]
 
 TEXTS = {"one": scenario(partitions=5), "two": scenario(partitions=7), "three": scenario(partitions=9)}
 

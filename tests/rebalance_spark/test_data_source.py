@@ -7,6 +7,8 @@ from coordinator_core.registry.registry import default_registry
 from rebalance_spark.generator import FORMAT, as_row
 from rebalance_spark.schema import WORKLOAD_COLUMNS, spark_schema
 
+pytestmark = pytest.mark.slow
+
 PLUGIN = """
 from coordinator_core.registry.hookspecs import WorkloadSpec, hookimpl
 

@@ -17,6 +17,8 @@ from rebalance_spark.scoring import spread, units
 from rebalance_spark.sizes import size_of_text, with_sizes
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
+pytestmark = pytest.mark.slow
+
 MOODY = '''
 """An assignor whose mood is in the name of the first topic."""
 

@@ -15,6 +15,8 @@ from rebalance_spark.schema import WORKLOAD_COLUMNS
 from rebalance_spark.sizes import size_of_text
 from tests.rebalance_spark.workloads import collected, scenario, scored_here, write_parquet
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = [column.name for column in WORKLOAD_COLUMNS]
 RANGE = Job(("range",), Fidelity.PLAN)
 

@@ -14,6 +14,8 @@ from rebalance_spark.findings import Figures, found_in
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
 from rebalance_spark.summaries import metric_names, quantiles, statuses
 
+pytestmark = pytest.mark.slow
+
 STRATEGIES = ("calm", "eager", "moody")
 METRICS = ("moved_partitions", "imbalance", "cache-hits", "nothing")
 HIGHER = "cache-hits"

@@ -39,6 +39,7 @@ from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.timeline import History
+from tests.examples import scaled
 from tests.places import SCENARIOS
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
@@ -164,7 +165,7 @@ INNER = [RangeAssignor, RoundRobinAssignor, Dealing]
 
 
 @pytest.mark.parametrize("inner", INNER)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(group=groups())
 def test_cooperative_is_the_inner_answer_without_what_another_still_claims(inner, group):
     """C-65: a claim in whatever generation counts, but does not keep the valid owner from what it has."""
@@ -179,7 +180,7 @@ def test_cooperative_is_the_inner_answer_without_what_another_still_claims(inner
 
 
 @pytest.mark.parametrize("inner", INNER)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(group=groups())
 def test_one_round_after_everybody_gave_up_what_it_lost_it_is_the_inner_answer(inner, group):
     assignor = with_cooperative(inner())

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicIndex, TopicInfo
 from tests.assignors.groups import claims, counted_owners, crosses, group, groups, member, wanted
-
-examples = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def owners(problem):
@@ -132,7 +130,6 @@ def test_claims_to_partitions_that_do_not_exist_are_forgotten():
     assert owners(problem) == {("t", 5): "a"}
 
 
-@examples
 @given(drawn=groups())
 def test_owners_and_claims_are_those_found_one_by_one(drawn):
     """C-65."""
@@ -174,7 +171,6 @@ def test_racks_are_sets_of_names_with_the_empty_set_first():
     assert racks.partition_set.tolist() == [1, 0, 1, 2, 0]
 
 
-@examples
 @given(drawn=groups())
 def test_an_owner_crosses_where_no_replica_is_in_its_rack(drawn):
     """C-72: members and partitions without racks never do."""

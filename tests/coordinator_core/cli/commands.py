@@ -7,11 +7,12 @@ import sys
 
 from tests.places import ROOT
 
+PATHS = os.pathsep.join((str(ROOT), str(ROOT / "plugins")))
 COMMAND = [sys.executable, "-c", "from coordinator_core.cli.main import run; run()"]
 
 
 def environment(**more):
-    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+    return {**os.environ, "PYTHONPATH": PATHS, **more}
 
 
 def in_a_process(*arguments, stdin=b"", env=None):

@@ -10,6 +10,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import Assigned, Joined, Lost, Revoked
 from tests.coordinator_core.client.bench import MOST_STEPS, Bench, refusal
 from tests.coordinator_core.client.doubles import COOPERATIVE, EAGER, DealingAssignor
+from tests.examples import scaled
 
 SETUPS = [
     ((EAGER,), None),
@@ -230,7 +231,7 @@ steps = st.one_of(
 )
 walks = st.lists(steps, min_size=10, max_size=50).map(lambda walk: [("ask", "subscribe", ("t",)), *walk])
 setups = st.integers(0, len(SETUPS) - 1)
-laws = settings(deadline=None, max_examples=150)
+laws = settings(max_examples=scaled(150))
 
 
 def walked(setup, actions):

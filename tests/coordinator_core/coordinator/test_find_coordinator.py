@@ -1,7 +1,7 @@
 """FindCoordinator, and where a group lives."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.find_coordinator import home_partition
@@ -29,7 +29,6 @@ def test_the_hash_is_javas(text, hashed):
     assert java_hash(text) == hashed
 
 
-@settings(deadline=None)
 @given(st.text(max_size=30))
 def test_the_hash_is_the_polynomial_over_code_units(text):
     """PROTOCOL 1.1."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.classic.states import GroupState
@@ -153,7 +153,6 @@ steps = st.one_of(
 )
 plays = st.lists(steps, min_size=15, max_size=60)
 plays_with_moves = st.lists(st.one_of(steps, steps, steps, st.just(("move",))), min_size=15, max_size=60)
-laws = settings(deadline=None, max_examples=100)
 
 
 def check(bench):
@@ -180,7 +179,6 @@ def check(bench):
     assert {*stored, *offsets} <= set(bench.coordinator.group_ids())
 
 
-@laws
 @given(plays_with_moves)
 def test_no_sequence_of_requests_and_failures_breaks_the_coordinator(make_bench, actions):
     """Given any sequence, then nothing raises, no request ends twice, every Stable group has a leader
@@ -192,7 +190,6 @@ def test_no_sequence_of_requests_and_failures_breaks_the_coordinator(make_bench,
         check(bench)
 
 
-@laws
 @given(plays)
 def test_generations_only_grow(make_bench, actions):
     """Given any sequence, then a group's generation never falls while the group lives, and none begins twice.
@@ -210,7 +207,6 @@ def test_generations_only_grow(make_bench, actions):
     assert all(times <= 1 + deaths[group] for (group, _), times in started.items())
 
 
-@laws
 @given(plays_with_moves)
 def test_a_group_left_alone_is_forgotten(make_bench, actions):
     """Given any sequence, when writes succeed again and nobody sends anything more, then every member
@@ -238,7 +234,6 @@ def replayed(records):
     return table
 
 
-@laws
 @given(plays_with_moves)
 def test_replaying_the_log_gives_the_same_groups_and_offsets(make_bench, actions):
     """Given any sequence, when the log is replayed up to any append, whole or compacted, then it says what
@@ -275,7 +270,6 @@ def copied(table):
     return {group: dict(offsets) for group, offsets in table.offsets.items()}
 
 
-@laws
 @given(plays)
 def test_a_torn_last_record_costs_nothing_else(make_bench, actions):
     """Given any sequence, when the log loses its last byte, then the last record is gone and every other is
@@ -290,7 +284,6 @@ def test_a_torn_last_record_costs_nothing_else(make_bench, actions):
         assert bench.log.read(partition) == records[:-1]
 
 
-@laws
 @given(plays_with_moves, st.integers(0, 3))
 def test_equal_calls_give_equal_outcomes(make_bench, actions, seed):
     """Given two coordinators with equal seeds, when they get the same calls, then every outcome is equal.

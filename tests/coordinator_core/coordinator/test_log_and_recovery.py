@@ -1,7 +1,7 @@
 """The log of the offsets topic, and a broker that takes a partition over."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.classic.states import GroupState
@@ -61,7 +61,6 @@ def replayed(found):
     return table.groups, table.offsets
 
 
-@settings(deadline=None)
 @given(logs)
 def test_a_compacted_log_says_the_same(log):
     """Given any log, when it is compacted, then one value per key, and a replay gives the same groups and
@@ -73,7 +72,6 @@ def test_a_compacted_log_says_the_same(log):
     assert compact(kept) == kept
 
 
-@settings(deadline=None)
 @given(logs, st.data())
 def test_a_log_compacted_up_to_anywhere_says_the_same(log, data):
     """Given the older part of a log is compacted, then a replay of both parts says the same. PROTOCOL 8.2."""
@@ -86,7 +84,6 @@ def test_a_log_compacted_up_to_anywhere_says_the_same(log, data):
     assert (live.groups, live.offsets) == replayed(log)
 
 
-@settings(deadline=None)
 @given(logs, st.data())
 def test_a_log_cut_anywhere_keeps_the_whole_records_before_the_cut(log, data):
     """Given a log's bytes, when they end anywhere, then every record that is whole is there, and a torn last
@@ -101,7 +98,6 @@ def test_a_log_cut_anywhere_keeps_the_whole_records_before_the_cut(log, data):
     assert decode_records(whole[:cut]) == log[:fits]
 
 
-@settings(deadline=None)
 @given(st.lists(records, min_size=1, max_size=8), st.data())
 def test_a_damaged_last_record_is_dropped(log, data):
     """Given a last record with a byte changed, then it is dropped and all before it kept. PROTOCOL 8.2."""

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.timers import RETENTION, TimerKey, Timers
+from tests.examples import scaled
 
 KEYS = [TimerKey(kind, group, member) for kind in (0, 1, RETENTION) for group in "gh" for member in ("", "m")]
 keys = st.sampled_from(KEYS)
@@ -43,7 +44,7 @@ class NaiveTimers:
         return key
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=scaled(300))
 @given(st.lists(actions, max_size=60))
 def test_timers_do_what_a_dict_would(played):
     real, naive = Timers(), NaiveTimers()

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.documents import groups as group_document
@@ -262,7 +262,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(VALUES | st.fixed_dictionaries({"topics": VALUES, "members": st.lists(VALUES, max_size=2)}))
 def test_whatever_a_document_is_it_is_a_group_or_one_clear_error(document):
     error = None

@@ -20,6 +20,7 @@ from coordinator_core.simulation.run import Run, simulate
 from coordinator_core.traces.invariants import Invariants, check_trace
 from coordinator_core.traces.timeline import History
 from coordinator_core.traces.trace import Trace
+from tests.examples import scaled
 
 BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 STRATEGIES = [*BUILT_IN, "sticky+static", "cooperative-sticky+static", "range+cooperative", "lag-aware"]
@@ -164,7 +165,7 @@ def ownerships(draw):
 
 
 @pytest.mark.parametrize("strategy", BUILT_IN)
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(25), derandomize=True, suppress_health_check=list(HealthCheck))
 @given(scenario=ownerships())
 def test_whoever_owns_what_nothing_moves_of_itself(strategy, scenario):
     """Nor when another coordinator reads the log."""

@@ -14,9 +14,10 @@ from coordinator_core.scoring.bounds import (
     least_largest_load,
     least_sum_of_squares,
 )
+from tests.examples import scaled
 
 TOPICS, MEMBERS = ("t", "u", "v"), ("a", "b", "c")
-LARGE_ENOUGH = settings(max_examples=150, deadline=None)
+LARGE_ENOUGH = settings(max_examples=scaled(150))
 
 
 @st.composite

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.simulation.load import Load
+from tests.examples import scaled
 
 RATES = [0.0, 30.0, 400.0, 1_000.0, 2_500.0]
 
@@ -135,7 +136,7 @@ action = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(
     st.lists(action, min_size=2, max_size=8),
     three_rates,
@@ -243,7 +244,7 @@ def test_a_handover_at_the_committed_offset_repeats_nothing_and_loses_nothing(wa
     assert position + measured.lag == pytest.approx(777.7 * now_ms / 1_000, abs=1.001)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60))
 @given(
     st.lists(action, min_size=1, max_size=8),
     three_rates,

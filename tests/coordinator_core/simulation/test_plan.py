@@ -15,6 +15,7 @@ from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.comparison import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
+from tests.examples import scaled
 from tests.places import SCENARIOS
 
 STRATEGIES = [
@@ -106,14 +107,14 @@ def _give_owners(draw, topics, members):
 
 
 @pytest.mark.parametrize("strategy", ["range", "sticky", "cooperative-sticky+static"])
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(15), derandomize=True, suppress_health_check=list(HealthCheck))
 @given(scenario=calm_scenarios())
 def test_it_agrees_wherever_changes_have_time_to_settle(strategy, scenario):
     assert differing(scenario, strategy) == {}
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(10), derandomize=True, suppress_health_check=list(HealthCheck))
 @given(scenario=calm_scenarios(owning=True))
 def test_it_agrees_on_groups_that_run_already(strategy, scenario):
     assert differing(scenario, strategy) == {}

@@ -17,6 +17,7 @@ from coordinator_core.documents.scenario import ScenarioEvent, parse_scenario
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import Run
 from coordinator_core.traces.invariants import Invariants
+from tests.examples import scaled
 
 STEPS = 50
 EXAMPLES = 150
@@ -179,6 +180,7 @@ class Group(RuleBasedStateMachine):
 STRATEGIES = ["range", "sticky", "cooperative-sticky", "cooperative-sticky+static"]
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_rules_hold_whatever_happens_to_a_group(strategy):
     """Given any joins, leaves, crashes, pauses, cuts, loss, duplication and failovers: no two valid owners,
@@ -186,9 +188,8 @@ def test_the_rules_hold_whatever_happens_to_a_group(strategy):
     has one owner and no further round begins. C-80, C-81, C-82, C-83; the "Always" of the protocol."""
     machine = type("Group", (Group,), {"strategy": strategy})
     machine.TestCase.settings = settings(
-        max_examples=EXAMPLES,
+        max_examples=scaled(EXAMPLES),
         stateful_step_count=STEPS,
-        deadline=None,
         derandomize=False,
         print_blob=True,
         suppress_health_check=list(HealthCheck),

@@ -12,7 +12,7 @@ from tests.coordinator_core.assigning.flow.oracle import best_by_one_flow, best_
 MOST_WAYS = 1_000
 
 patient = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much], max_examples=100
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
 

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assigning.flow.fractional import (
@@ -14,8 +14,6 @@ from coordinator_core.assigning.flow.fractional import (
     sums_at,
     within_moves,
 )
-
-quick = settings(deadline=None, max_examples=100)
 
 amounts = st.one_of(st.integers(1, 9).map(float), st.floats(1e-3, 1e3))
 capacities = st.lists(st.one_of(st.just(1.0), st.floats(0.1, 10)), min_size=1, max_size=4)
@@ -57,7 +55,6 @@ def test_weights_are_summed_by_place():
     assert sums_at(np.array([], dtype=int), numbers([]), 2).tolist() == [0.0, 0.0]
 
 
-@quick
 @given(drawn=shared())
 def test_the_least_level_is_that_of_the_most_crowded_set_of_pools(drawn):
     assert least_level(*drawn) == pytest.approx(level_by_subsets(*drawn), rel=1e-8)
@@ -94,7 +91,6 @@ def test_where_nothing_weighs_anything_the_level_is_none():
     assert within_moves(numbers([]), numbers([]), 0.0) == 0.0
 
 
-@quick
 @given(drawn=shared())
 def test_no_assignment_is_below_any_of_the_bounds(drawn):
     weight, capacity, allowed = drawn
@@ -117,7 +113,6 @@ def test_of_more_than_k_each_somebody_has_one_more():
     assert pigeonhole(numbers([9, 5]), numbers([1, 1])) == 0.0
 
 
-@quick
 @given(weight=st.lists(amounts, max_size=9), count=st.integers(1, 4))
 def test_pigeonholes_are_counted_with_the_heaviest_of_every_number(weight, count):
     falling = sorted(weight, reverse=True)
@@ -125,7 +120,6 @@ def test_pigeonholes_are_counted_with_the_heaviest_of_every_number(weight, count
     assert pigeonhole(numbers(weight), np.ones(count)) == pytest.approx(max(levels, default=0.0))
 
 
-@quick
 @given(data=st.data(), capacity=capacities, movable=st.floats(0, 30))
 def test_no_assignment_that_moves_so_little_is_below_the_bound_for_it(data, capacity, movable):
     weight = numbers(data.draw(st.lists(amounts, max_size=5)))
@@ -139,7 +133,6 @@ def test_no_assignment_that_moves_so_little_is_below_the_bound_for_it(data, capa
         assert moved > movable or bound <= largest * (1 + 1e-9)
 
 
-@quick
 @given(capacity=capacities, data=st.data(), movable=st.floats(0, 100))
 def test_the_level_for_moves_is_where_what_is_above_it_is_what_may_move(capacity, data, movable):
     load = numbers([data.draw(amounts) for _ in capacity])

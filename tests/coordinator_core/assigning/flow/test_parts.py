@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assigning.flow.closed_form import balance_alike
 from coordinator_core.assigning.flow.components import components
 from coordinator_core.assigning.flow.dealing import deal, ranks_within, starts_of
 from coordinator_core.assigning.flow.levels import load_levels
-
-quick = settings(deadline=None, max_examples=100)
 
 
 def numbers(*values):
@@ -58,7 +56,6 @@ def test_more_turns_than_sixteen_bits_are_dealt_in_order():
     assert dealt[-2:].tolist() == [0, 1]
 
 
-@quick
 @given(counts=st.lists(st.integers(0, 6), max_size=6))
 def test_a_deal_gives_everybody_his_count_and_never_a_second_card_before_all_had_one(counts):
     receivers = np.arange(len(counts), dtype=np.int32)
@@ -98,7 +95,6 @@ def test_a_chain_of_any_length_is_one_component(length):
         assert (set(classes.tolist()), set(topics.tolist()), count) == ({0}, {0}, 1)
 
 
-@quick
 @given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=8))
 def test_components_are_those_of_a_walk_through_the_graph(rows):
     subscribes = np.array(rows, dtype=np.bool_)
@@ -154,7 +150,6 @@ def test_members_without_partitions_are_no_obstacle():
     assert balance(None, [0, 2], [1, 1]) == [1, 1]
 
 
-@quick
 @given(
     st.integers(1, 6).flatmap(lambda m: st.tuples(st.just(m), st.lists(st.integers(-1, m - 1), max_size=20)))
 )
@@ -197,7 +192,6 @@ def test_many_levels_come_apart_one_by_one():
     assert levels([1000, 100, 10, 1], [1] * 4, "xx..", ".xx.", "..xx", "...x") == [1000, 100, 10, 1]
 
 
-@quick
 @given(st.data())
 def test_every_best_load_is_the_level_or_one_less(data):
     """Loads are improved along chains until no exchange helps; that is the least sum of squares."""
