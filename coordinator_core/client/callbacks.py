@@ -1,4 +1,4 @@
-"""Calls into the application's code, so that one that raises stops nothing (PITFALLS C-50, C-52)."""
+"""Calls to the application's code, whose exceptions do not stop the client (PITFALLS C-50, C-52)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,28 +8,28 @@ from coordinator_core.model import TopicPartition
 
 
 class Callbacks:
-    """Calls the listener, if there is one; the first exception of a step is kept for the application."""
+    """Calls the listener, if any. The first exception of a call to the client goes to the application."""
 
     def __init__(self, listener: Listener | None, effects: Effects) -> None:
         self._listener, self._effects = listener, effects
 
     def revoked(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions are given up in good order."""
+        """Call the listener about revoked partitions."""
         if self._listener is not None:
             self.call(self._listener.on_partitions_revoked, tuple(partitions))
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions are new, or a round has ended with nothing new."""
+        """Call the listener about added partitions, of which there may be none."""
         if self._listener is not None:
             self.call(self._listener.on_partitions_assigned, tuple(partitions))
 
     def lost(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions belong to somebody else already."""
+        """Call the listener about lost partitions."""
         if self._listener is not None:
             self.call(self._listener.on_partitions_lost, tuple(partitions))
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Call what somebody else wrote; what it raises goes to the application, once all is done."""
+        """Call a function of the application, and keep the exception that it raises."""
         try:
             function(*arguments)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The end of a consumer: commit, give everything up, leave (PROTOCOL 9.11, PITFALLS C-57, C-59)."""
+"""The close of a consumer: commit, give up partitions, leave (PROTOCOL 9.11, PITFALLS C-59)."""
 
 from enum import Enum, auto
 
@@ -20,7 +20,7 @@ class _Stage(Enum):
 
 
 class Closing:
-    """Takes as long as the commit and the LeaveGroup take, 30 s at most."""
+    """Commits and leaves within 30 s."""
 
     def __init__(
         self, core: Core, coordinator: CoordinatorFinder, member: MemberPart, offsets: Offsets
@@ -39,35 +39,35 @@ class Closing:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether the consumer is closed."""
         return self._stage is _Stage.DONE
 
     def begin(self, *, now_ms: int) -> None:
-        """Close, unless that has begun."""
-        if self._stage is not _Stage.OPEN:
+        """Start to close, unless the consumer is closing already."""
+        if self.has_begun:
             return
         self._stage, self._deadline_ms = _Stage.COMMITTING, now_ms + CLOSE_TIMEOUT_MS
         lost = self._core.subscriptions.is_group_managed and self._core.generation.is_lost
         if self._core.failure is None and self._core.config.enable_auto_commit and not lost:
             self._to_commit = self._offsets.all_consumed(now_ms=now_ms)
-        self.go_on(now_ms=now_ms)
+        self.step(now_ms=now_ms)
 
-    def go_on(self, *, now_ms: int) -> None:
-        """Take the next step, if it can be taken."""
+    def step(self, *, now_ms: int) -> None:
+        """Continue as far as possible without a response."""
         if self._stage is _Stage.COMMITTING:
             self._commit(now_ms=now_ms)
         elif self._stage is _Stage.LEAVING and now_ms >= self._deadline_ms:
             self._stage = _Stage.DONE
 
     def next_deadline_ms(self) -> int | None:
-        """When to go on without an answer."""
+        """Return the time at which `step` can continue without a response, or None."""
         if self._stage in (_Stage.OPEN, _Stage.DONE):
             return None
         waiting = self._in_flight or self._coordinator.node is None or self._stage is _Stage.LEAVING
         return self._deadline_ms if waiting else min(self._deadline_ms, self._retry_ms)
 
     def give_up(self) -> None:
-        """Give up everything that the group assigned, as revoked or as lost (PITFALLS C-57)."""
+        """Give up all partitions that the group assigned, as revoked or as lost (PITFALLS C-57)."""
         subscriptions = self._core.subscriptions
         if subscriptions.is_group_managed and subscriptions.partitions:
             self._core.give_up(sorted(subscriptions.partitions), lost=not self._member.may_revoke)
@@ -88,20 +88,20 @@ class Closing:
 
         def done(result: CommitResult, at_ms: int) -> None:
             self._in_flight = False
-            self._offsets.say(len(offsets), result)
+            self._offsets.report(len(offsets), result)
             if result.retriable:
                 self._retry_ms = at_ms + self._core.config.retry_backoff_ms
             else:
                 self._to_commit = {}
-                self.go_on(now_ms=at_ms)
+                self.step(now_ms=at_ms)
 
         self._offsets.commit(offsets, done, now_ms=now_ms)
 
     def _leave(self, *, now_ms: int) -> None:
         self.give_up()
         managed = self._core.subscriptions.is_group_managed
-        told = managed and self._member.leave("the consumer is being closed", self._left, now_ms=now_ms)
-        self._stage = _Stage.LEAVING if told else _Stage.DONE
+        sent = managed and self._member.leave("the consumer is being closed", self._left, now_ms=now_ms)
+        self._stage = _Stage.LEAVING if sent else _Stage.DONE
 
     def _left(self) -> None:
         self._stage = _Stage.DONE

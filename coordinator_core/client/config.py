@@ -10,7 +10,8 @@ OFFSET_RESETS = ("earliest", "latest", "none")
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Consumer settings with Kafka's defaults; times in milliseconds.
 
-    Raises InputError, when built, for settings that cannot work together.
+    Raises:
+        InputError: if a setting is out of range, or if settings contradict each other.
     """
 
     group_id: str = msgspec.field(name="group.id")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from coordinator_core.client.core import Core
-from coordinator_core.client.requests import Answer, Failure
+from coordinator_core.client.requests import Failure, Reply
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -33,10 +33,10 @@ class CoordinatorFinder:
             return
         self._in_flight = True
         request = FindCoordinatorRequest(key=self._core.config.group_id)
-        self._core.send(self._core.metadata.any_node(), request, self._answered, now_ms=now_ms)
+        self._core.send(self._core.metadata.any_node(), request, self._on_reply, now_ms=now_ms)
 
     def lose(self, *, now_ms: int) -> None:
-        """Forget the coordinator; the requests in flight to it fail (PROTOCOL 9.9)."""
+        """Forget the coordinator; its pending requests fail (PROTOCOL 9.9)."""
         node, self.node = self.node, None
         if node is not None:
             self._core.requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
@@ -45,12 +45,12 @@ class CoordinatorFinder:
         """Return the time of the next request, or None."""
         return self._retry_ms if self.node is None and not self._in_flight else None
 
-    def _answered(self, answer: Answer, now_ms: int) -> None:
+    def _on_reply(self, reply: Reply, now_ms: int) -> None:
         self._in_flight = False
-        if isinstance(answer, FindCoordinatorResponse) and answer.error is ErrorCode.NONE:
-            self.node = answer.node
+        if isinstance(reply, FindCoordinatorResponse) and reply.error is ErrorCode.NONE:
+            self.node = reply.node
             self._found(now_ms)
             return
         self._retry_ms = now_ms + self._core.config.retry_backoff_ms
-        if isinstance(answer, FindCoordinatorResponse) and answer.error not in _RETRIABLE:
-            self._core.fail(ProtocolError("FindCoordinator", answer.error.name))
+        if isinstance(reply, FindCoordinatorResponse) and reply.error not in _RETRIABLE:
+            self._core.fail(ProtocolError("FindCoordinator", reply.error.name))

@@ -1,4 +1,4 @@
-"""The consumer as one object: calls, answers and deadlines go in, outcomes come out."""
+"""The consumer as one object: calls, responses and deadlines go in, outcomes come out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -28,14 +28,14 @@ from coordinator_core.protocol.messages import Response
 class Client:
     """A consumer without sockets, threads or a clock.
 
-    Every call takes the time and gives back a `ClientOutcome`: requests to send (hand each answer to
-    `receive`), events, records, and an error for the application. `next_deadline_ms` says when to call
-    `on_deadline`, and `wants_poll` that a `poll` would get further: joins, revocations, listener calls and
-    auto-commits happen in `poll` only, as in Kafka's consumer; heartbeats do not wait for it.
+    Every call takes the time and returns a `ClientOutcome`: requests to send (pass each response to
+    `receive`), events, records, and an error for the application. `next_deadline_ms` is the time at which
+    to call `on_deadline`; `wants_poll` is true if a `poll` would make progress. Joins, revocations, listener
+    calls and auto-commits happen in `poll` only, as in Kafka's consumer. Heartbeats do not depend on it.
 
     ``member``: makes the part that takes part in the group, of one protocol family.
-    ``positions``: who works on the partitions, where that is not the application through `poll`;
-    ``fetching``: whether to fetch records at all.
+    ``positions``: consumes the partitions, if the application does not do so through `poll`.
+    ``fetching``: whether to fetch records.
     """
 
     def __init__(
@@ -58,20 +58,20 @@ class Client:
         core = self._core = Core(
             config, random, effects, requests, subscriptions, metadata, callbacks, positions
         )
-        coordinator = self._coordinator = CoordinatorFinder(core, self._found_coordinator)
-        offsets = self._offsets = Offsets(core, coordinator, self._commit_refused)
+        coordinator = self._coordinator = CoordinatorFinder(core, self._on_coordinator)
+        offsets = self._offsets = Offsets(core, coordinator, self._on_commit_error)
         self._member = member(core, coordinator, offsets, assignors)
         self._positions = Positions(core, coordinator)
         self._fetcher = Fetcher(core, self._positions) if fetching else None
         self._closing = Closing(core, coordinator, self._member, offsets)
         self._wants_poll = False
-        self._looked_ms = -1
+        self._last_call_ms = -1
 
     # --- views
 
     @property
     def state(self) -> Enum:
-        """The state of its member, in the words of the protocol family."""
+        """The state of the member, as its protocol family names it."""
         return self._member.state
 
     @property
@@ -81,38 +81,42 @@ class Client:
 
     @property
     def owned(self) -> Partitions:
-        """What the group has assigned to it."""
+        """The partitions that the group has assigned."""
         return self._subscriptions.owned()
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionState]:
-        """The assigned partitions with their fetch states, to look at."""
+        """All assigned partitions with the states of their positions. Do not change them."""
         return self._subscriptions.partitions
 
     @property
     def is_leader(self) -> bool:
-        """Whether it computes the group's assignments."""
+        """Whether this consumer computes the assignments of the group."""
         return self._member.is_leader
 
     @property
     def failure(self) -> str | None:
-        """Why the consumer has ended for good, or None."""
+        """The error that ended the consumer, or None."""
         return self._core.failure
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has run to its end."""
+        """Whether `close` is complete."""
         return self._closing.is_done
 
     @property
     def wants_poll(self) -> bool:
-        """Whether a poll now would get further."""
+        """Whether a `poll` would make progress now."""
         return self._wants_poll
 
-    # --- what the application asks for
+    # --- calls of the application
 
     def subscribe(self, topics: Iterable[str], *, now_ms: int) -> ClientOutcome:
-        """Subscribe to topics, in place of those before; none is as good as `unsubscribe`."""
+        """Replace the subscribed topics. An empty list unsubscribes.
+
+        Raises:
+            InputError: if a name is not a topic's, or if the consumer has another kind of subscription.
+        """
         listed = tuple(topics)
         if not listed:
             return self.unsubscribe(now_ms=now_ms)
@@ -121,9 +125,13 @@ class Client:
         return self._finish(now_ms)
 
     def subscribe_pattern(self, pattern: str, *, now_ms: int) -> ClientOutcome:
-        """Subscribe to every topic whose whole name matches a regular expression."""
+        """Subscribe to every topic whose whole name matches a regular expression.
+
+        Raises:
+            InputError: if the pattern is invalid, or if the consumer has another kind of subscription.
+        """
         self._subscriptions.subscribe_pattern(pattern)
-        self._subscriptions.match(self._metadata.not_internal)
+        self._subscriptions.match(self._metadata.external_topics)
         self._metadata.request_update()
         return self._finish(now_ms)
 
@@ -137,14 +145,19 @@ class Client:
         heard_ms: int,
         now_ms: int,
     ) -> ClientOutcome:
-        """Go on as the member of a group whose last round is over, without joining.
+        """Continue as a member of a group without joining it.
 
-        ``positions``: what it owns, and the offset to go on from in each; ``topics``: those it joined with
-        (where it is subscribed to others it joins anew at the next poll); ``based_on``: for the leader
-        alone, the topics of the group as they were when it assigned them; ``heard_ms``: when it last
-        heard of the coordinator, from which its heartbeats count. Its assignor is told, its listener is
-        not: nothing is new. Raises InputError for a consumer that is in no group's hands or joins already,
-        and for a generation that is none or of an assignor that it has not.
+        The assignor is called, the listener is not.
+
+        ``positions``: the owned partitions, with the offsets to continue at.
+        ``topics``: the topics that the member joined with. A consumer that subscribes to others joins again
+        in the next poll.
+        ``based_on``: the topics of the group when it was assigned, if the member is its leader.
+        ``heard_ms``: the time of the coordinator's last response, which heartbeats count from.
+
+        Raises:
+            InputError: if the consumer does not subscribe to topics, if it is joining or has joined, if the
+                generation is invalid, or if its assignor is not configured.
         """
         if not self._subscriptions.is_group_managed:
             raise InputError("resume_membership", "a consumer without a subscription", "subscribe first")
@@ -153,13 +166,17 @@ class Client:
         return self._finish(now_ms)
 
     def assign(self, partitions: Iterable[tuple[str, int]], *, now_ms: int) -> ClientOutcome:
-        """Take partitions without a group's help."""
+        """Replace the assigned partitions, without a group.
+
+        Raises:
+            InputError: if a partition is invalid, or if the consumer has another kind of subscription.
+        """
         self._subscriptions.assign_by_user(partitions)
         self._metadata.request_update()
         return self._finish(now_ms)
 
     def unsubscribe(self, *, now_ms: int) -> ClientOutcome:
-        """Leave the group, give everything up, subscribe to nothing."""
+        """Leave the group, give up all partitions and remove the subscription."""
         if self._subscriptions.is_group_managed:
             self._closing.give_up()
             self._member.leave("the consumer unsubscribed", now_ms=now_ms)
@@ -167,7 +184,11 @@ class Client:
         return self._finish(now_ms)
 
     def seek(self, topic: str, partition: int, offset: int, *, epoch: int = -1, now_ms: int) -> ClientOutcome:
-        """Go on from an offset. Raises InputError for a partition that is not assigned."""
+        """Continue at an offset.
+
+        Raises:
+            InputError: if the partition is not assigned, or if the offset is negative.
+        """
         tp = self._assigned("seek", topic, partition)
         if offset < 0:
             raise InputError("seek", str(offset), "an offset of 0 or more")
@@ -175,19 +196,31 @@ class Client:
         return self._finish(now_ms)
 
     def seek_to(self, topic: str, partition: int, where: str, *, now_ms: int) -> ClientOutcome:
-        """Go on from the "earliest" or the "latest" offset."""
+        """Continue at the "earliest" or the "latest" offset.
+
+        Raises:
+            InputError: if the partition is not assigned, or if ``where`` is another word.
+        """
         if where not in ("earliest", "latest"):
             raise InputError("seek_to", repr(where), "earliest or latest")
         self._positions.reset(self._assigned("seek_to", topic, partition), where)
         return self._finish(now_ms)
 
     def pause(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
-        """Hand out nothing of a partition until `resume`."""
+        """Return no records of a partition until `resume`.
+
+        Raises:
+            InputError: if the partition is not assigned.
+        """
         self._subscriptions.partitions[self._assigned("pause", topic, partition)].paused = True
         return self._finish(now_ms)
 
     def resume(self, topic: str, partition: int, *, now_ms: int) -> ClientOutcome:
-        """Go on with a paused partition."""
+        """Continue with a paused partition.
+
+        Raises:
+            InputError: if the partition is not assigned.
+        """
         self._subscriptions.partitions[self._assigned("resume", topic, partition)].paused = False
         return self._finish(now_ms)
 
@@ -200,11 +233,11 @@ class Client:
         retry_until_ms: int | None = None,
         now_ms: int,
     ) -> ClientOutcome:
-        """Commit these offsets, or what was consumed; ``callback`` hears in a later poll how it went.
+        """Commit offsets, by default those of all consumed records.
 
-        Until ``retry_until_ms`` a commit that failed is sent again where that may help: while the
-        coordinator is unknown, not there, or loads its log; without what was committed again meanwhile, and
-        only in the same generation.
+        A later poll calls ``callback`` with the result. Until ``retry_until_ms`` a commit is retried while
+        the coordinator is unknown, unavailable or loading, in the same generation only, and without
+        partitions that a later commit contained.
         """
         if offsets is None:
             offsets = self._offsets.all_consumed(now_ms=now_ms)
@@ -215,17 +248,17 @@ class Client:
         return self._finish(now_ms)
 
     def withdraw_commit(self, callback: CommitCallback) -> None:
-        """Whoever asked for a commit waits for it no longer: it is not sent again."""
+        """Neither retry the commit of a callback nor call it."""
         self._offsets.withdraw(callback)
 
     def finish_commits(self, *, now_ms: int) -> ClientOutcome:
-        """Call back for the commits that were answered, as the next `poll` would; nothing else happens."""
+        """Run the callbacks of completed commits, as the next `poll` would, and do nothing else."""
         self._offsets.run_callbacks()
         return self._finish(now_ms)
 
     def poll(self, *, now_ms: int) -> ClientOutcome:
-        """The application's turn (PROTOCOL 9.3, in its order)."""
-        if self._core.failure is not None or self._closing.has_begun:
+        """Make progress in the order of PROTOCOL 9.3 and return records."""
+        if not self._is_open:
             return NOTHING
         self._offsets.run_callbacks()
         self._metadata.refresh(now_ms=now_ms)
@@ -236,29 +269,29 @@ class Client:
         if self._may_auto_commit:
             self._offsets.auto_commit(now_ms=now_ms)
         self._positions.update(now_ms=now_ms)
-        self._say_refused()
+        self._report_unauthorized_topics()
         if self._fetcher is not None:
-            if self._effects.error is None:  # who raises hands out nothing
+            if self._effects.error is None:  # a call that raises cannot return records
                 self._effects.records += self._fetcher.collect()
             self._fetcher.send(now_ms=now_ms)
         return self._finish(now_ms)
 
     def close(self, *, now_ms: int) -> ClientOutcome:
-        """Commit, give everything up, leave; goes on over answers and deadlines until `closed`."""
+        """Start to commit, give up all partitions and leave. `closed` turns true when that is complete."""
         self._closing.begin(now_ms=now_ms)
         return self._finish(now_ms)
 
-    # --- what the world does
+    # --- calls of the driver
 
     def receive(self, request_id: int, response: Response, *, now_ms: int) -> ClientOutcome:
-        """An answer has come in; one that nobody waits for is dropped."""
+        """Process a response. A response to no pending request is dropped."""
         if self._requests.received(request_id, response, now_ms=now_ms):
             self._member.on_metadata(now_ms=now_ms)
             return self._finish(now_ms)
         return NOTHING
 
     def on_disconnected(self, node: int, *, now_ms: int) -> ClientOutcome:
-        """The connection to a broker is gone, and with it what was asked of it."""
+        """Fail all requests to a broker whose connection was closed."""
         if node == self._coordinator.node:
             self._coordinator.lose(now_ms=now_ms)
         self._requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
@@ -266,32 +299,44 @@ class Client:
         return self._finish(now_ms)
 
     def on_deadline(self, *, now_ms: int) -> ClientOutcome:
-        """Do what is due; between polls too."""
+        """Do the work that is due, whether the application polls or not."""
         self._requests.expire(now_ms=now_ms)
-        if self._core.failure is None and not self.closed:
+        if self._is_running:
             self._metadata.refresh(now_ms=now_ms)
             if self._subscriptions.mode.uses_coordinator:
                 self._coordinator.find(now_ms=now_ms)
-            self._offsets.send_again(now_ms=now_ms)
-            if not self._closing.has_begun:
-                self._member.on_deadline(now_ms=now_ms)
-        self._closing.go_on(now_ms=now_ms)
+            self._offsets.retry(now_ms=now_ms)
+        if self._is_open:
+            self._member.on_deadline(now_ms=now_ms)
+        self._closing.step(now_ms=now_ms)
         return self._finish(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When `on_deadline` wants to be called next, or None."""
+        """Return the time of the next call of `on_deadline`, or None."""
         deadlines = [self._requests.next_deadline_ms(), self._closing.next_deadline_ms()]
-        if self._core.failure is None and not self.closed:
-            deadlines += [self._metadata.next_deadline_ms(), self._offsets.next_retry_ms()]
+        if self._is_running:
+            deadlines += [self._metadata.next_deadline_ms(), self._offsets.next_deadline_ms()]
             if self._subscriptions.mode.uses_coordinator:
                 deadlines.append(self._coordinator.next_deadline_ms())
-            if not self._closing.has_begun:
-                deadlines.append(self._member.next_deadline_ms())
-                if not self._wants_poll:
-                    deadlines.append(self._poll_deadline_ms())
-        return min([d for d in deadlines if d is not None], default=None)
+        if self._is_open:
+            deadlines.append(self._member.next_deadline_ms())
+            if not self._wants_poll:
+                deadlines.append(self._next_poll_ms())
+        return _earliest(deadlines)
 
     # --- inside
+
+    @property
+    def _is_open(self) -> bool:
+        return self._core.failure is None and not self._closing.has_begun
+
+    @property
+    def _is_running(self) -> bool:
+        return self._core.failure is None and not self._closing.is_done
+
+    @property
+    def _may_auto_commit(self) -> bool:
+        return not self._subscriptions.is_group_managed or self._member.is_at_rest
 
     def _assigned(self, call: str, topic: str, partition: int) -> TopicPartition:
         tp = TopicPartition(topic, partition)
@@ -299,44 +344,27 @@ class Client:
             raise InputError(call, f"{topic}-{partition}", "a partition that is assigned to this consumer")
         return tp
 
-    def _say_refused(self) -> None:
-        """Of topics that it may not read the application hears once an answer."""
-        topics, self._metadata.refused = self._metadata.refused, ()
+    def _report_unauthorized_topics(self) -> None:
+        """Pass the error to the application once per metadata response."""
+        topics, self._metadata.unauthorized = self._metadata.unauthorized, ()
         if topics:
-            said = f"{ErrorCode.TOPIC_AUTHORIZATION_FAILED.name}: {', '.join(topics)}"
-            self._effects.fail(ProtocolError("Metadata", said))
+            found = f"{ErrorCode.TOPIC_AUTHORIZATION_FAILED.name}: {', '.join(topics)}"
+            self._effects.fail(ProtocolError("Metadata", found))
 
-    @property
-    def _may_auto_commit(self) -> bool:
-        return not self._subscriptions.is_group_managed or self._member.is_at_rest
-
-    def _found_coordinator(self, now_ms: int) -> None:
+    def _on_coordinator(self, now_ms: int) -> None:
         self._member.on_coordinator(now_ms=now_ms)
-        self._closing.go_on(now_ms=now_ms)
+        self._closing.step(now_ms=now_ms)
 
-    def _commit_refused(self, error: ErrorCode, sent: Generation, now_ms: int) -> CommitResult:
+    def _on_commit_error(self, error: ErrorCode, sent: Generation, now_ms: int) -> CommitResult:
         return self._member.on_commit_error(error, sent, now_ms=now_ms)
 
-    def _poll_deadline_ms(self) -> int | None:
-        """When a poll would get further that would not now: what was due when last looked at is not it."""
-        deadlines = [self._positions.next_deadline_ms()]
-        if self._fetcher is not None:
-            deadlines.append(self._fetcher.next_deadline_ms())
-        if self._may_auto_commit:
-            deadlines.append(self._offsets.next_deadline_ms())
-        if self._subscriptions.is_group_managed and self._coordinator.node is not None:
-            deadlines.append(self._member.next_poll_ms())
-        looked_ms = self._looked_ms
-        return min([d for d in deadlines if d is not None and d > looked_ms], default=None)
-
     def _finish(self, now_ms: int) -> ClientOutcome:
-        self._looked_ms = now_ms
-        self._wants_poll = (
-            self._core.failure is None and not self._closing.has_begun and self._would_get_further(now_ms)
-        )
+        self._last_call_ms = now_ms
+        self._wants_poll = self._is_open and self._would_progress(now_ms)
         return self._effects.drain()
 
-    def _would_get_further(self, now_ms: int) -> bool:
+    def _would_progress(self, now_ms: int) -> bool:
+        """Return whether a poll would make progress now."""
         if self._subscriptions.is_group_managed and self._member.wants_poll(now_ms=now_ms):
             return True
         if self._offsets.has_callbacks or self._positions.wants_poll(now_ms=now_ms):
@@ -346,3 +374,21 @@ class Client:
         if not self._subscriptions.partitions or not self._may_auto_commit:
             return False
         return self._offsets.auto_commit_is_due(now_ms=now_ms)
+
+    def _next_poll_ms(self) -> int | None:
+        """Return the time at which the next poll can make progress, or None.
+
+        Times up to the last call are left out: that call has found that a poll would not make progress.
+        """
+        times = [self._positions.next_poll_ms()]
+        if self._fetcher is not None:
+            times.append(self._fetcher.next_poll_ms())
+        if self._may_auto_commit:
+            times.append(self._offsets.next_poll_ms())
+        if self._subscriptions.is_group_managed and self._coordinator.node is not None:
+            times.append(self._member.next_poll_ms())
+        return _earliest(time for time in times if time is not None and time > self._last_call_ms)
+
+
+def _earliest(times: Iterable[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None)

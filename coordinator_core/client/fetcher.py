@@ -1,4 +1,4 @@
-"""Fetching records: one request a node, fetch sessions, a buffer for the polls (PROTOCOL 9.12; KIP-227)."""
+"""Fetches of records: one request to each node, fetch sessions, a buffer (PROTOCOL 9.12, KIP-227)."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from coordinator_core.client.core import Core
 from coordinator_core.client.outcome import ConsumedRecord
 from coordinator_core.client.positions import Positions
-from coordinator_core.client.requests import Answer, Failure
+from coordinator_core.client.requests import Failure, Reply
 from coordinator_core.client.states import FetchState
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
@@ -19,11 +19,11 @@ from coordinator_core.protocol.messages import (
     FetchResponse,
 )
 
-_TROUBLES = {
+_ERRORS_TO_RAISE = {
     ErrorCode.CORRUPT_MESSAGE: "records that cannot be read",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this client may not read the topic",
 }
-"""What the application has to hear."""
+"""The errors of a partition that the application gets, with their descriptions."""
 
 _NEW_SESSION = frozenset({ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH})
 _STALE_METADATA = frozenset(
@@ -38,7 +38,7 @@ _STALE_METADATA = frozenset(
 
 @dataclass(slots=True)
 class _Session:
-    """What a broker remembers of our last request to it."""
+    """The state of a fetch session, which the broker keeps as well."""
 
     session_id: int = 0
     epoch: int = 0
@@ -48,7 +48,7 @@ class _Session:
 
 @dataclass(slots=True)
 class _Fetched:
-    """Records of one partition that a poll has not handed out yet, for a position of ``offset``."""
+    """Buffered records of a partition. They are valid while its position is ``offset``."""
 
     partition: TopicPartition
     offset: int
@@ -57,31 +57,33 @@ class _Fetched:
 
 
 class Fetcher:
-    """Asks for records in the background of polls and hands out max.poll.records of them a poll."""
+    """Fetches records between polls. A poll returns max.poll.records of them at most."""
 
     def __init__(self, core: Core, positions: Positions) -> None:
         self._core, self._positions = core, positions
         self._sessions: dict[int, _Session] = {}
         self._buffer: deque[_Fetched] = deque()
-        self._later: dict[int | TopicPartition, int] = {}
-        """Brokers and partitions that are asked again at a time, not before."""
+        self._retry_ms: dict[int | TopicPartition, int] = {}
+        """The time of the next request to a broker, or for a partition, after an error."""
 
     @property
     def has_records(self) -> bool:
-        """Whether a poll would hand out records."""
+        """Whether `collect` would return records."""
         return any(self._is_current(fetched) for fetched in self._buffer)
 
     def collect(self) -> list[ConsumedRecord]:
-        """At most max.poll.records, in order; positions move on as they are handed out."""
+        """Return at most max.poll.records, in order, and advance the positions."""
         collected: list[ConsumedRecord] = []
         paused: list[_Fetched] = []
         while self._buffer and len(collected) < self._core.config.max_poll_records:
             fetched = self._buffer.popleft()
             state = self._core.subscriptions.partitions.get(fetched.partition)
-            if state is not None and state.paused and state.position == fetched.offset:
+            if state is None:
+                continue
+            if state.paused and state.position == fetched.offset:
                 paused.append(fetched)
                 continue
-            if not self._is_current(fetched) or state is None:
+            if not self._is_current(fetched):
                 continue
             while fetched.records and len(collected) < self._core.config.max_poll_records:
                 record = fetched.records.popleft()
@@ -96,28 +98,27 @@ class Fetcher:
         return collected
 
     def send(self, *, now_ms: int) -> None:
-        """Ask every leader without a request under way for the partitions that have nothing buffered."""
+        """Request the partitions without buffered records, from leaders without a fetch in flight."""
         buffered = {fetched.partition for fetched in self._buffer}
-        self._later = {what: due_ms for what, due_ms in self._later.items() if due_ms > now_ms}
+        self._retry_ms = {key: due_ms for key, due_ms in self._retry_ms.items() if due_ms > now_ms}
         wanted: dict[int, dict[TopicPartition, FetchPartition]] = {}
         for tp, state in self._core.subscriptions.partitions.items():
-            if not state.is_fetchable or tp in buffered or tp in self._later:
+            if not state.is_fetchable or tp in buffered or tp in self._retry_ms:
                 continue
             node = self._core.metadata.leader(tp)
-            if node is None or node in self._later:
-                continue  # a leader that is missing is asked for in any case
+            if node is None or node in self._retry_ms:
+                continue  # metadata without a leader are requested again anyway
             epoch = self._core.metadata.leader_epoch(tp)
-            asked = FetchPartition(tp.topic, tp.partition, state.position, epoch)
-            wanted.setdefault(node, {})[tp] = asked
+            wanted.setdefault(node, {})[tp] = FetchPartition(*tp, state.position, epoch)
         for node, partitions in wanted.items():
             session = self._sessions.setdefault(node, _Session())
             if not session.in_flight:
-                self._ask(node, session, partitions, now_ms=now_ms)
+                self._send_to(node, session, partitions, now_ms=now_ms)
 
-    def _ask(
+    def _send_to(
         self, node: int, session: _Session, wanted: dict[TopicPartition, FetchPartition], *, now_ms: int
     ) -> None:
-        """An incremental request says only what changed since the last."""
+        """Send an incremental request, which contains only the changes since the last one."""
         changed = tuple(p for tp, p in wanted.items() if session.known.get(tp) != p)
         forgotten = tuple(tp for tp in session.known if tp not in wanted)
         session.known, session.in_flight = wanted, True
@@ -131,65 +132,56 @@ class Fetcher:
         self._core.send(
             node,
             request,
-            lambda answer, at_ms: self._answered(node, wanted, answer, now_ms=at_ms),
+            lambda reply, at_ms: self._on_reply(node, wanted, reply, now_ms=at_ms),
             now_ms=now_ms,
         )
 
     def is_due(self, *, now_ms: int) -> bool:
-        """Whether what failed may be asked for again."""
-        return any(due_ms <= now_ms for due_ms in self._later.values())
+        """Return whether the backoff of a broker or partition is over."""
+        return any(due_ms <= now_ms for due_ms in self._retry_ms.values())
 
-    def next_deadline_ms(self) -> int | None:
-        """When that will be."""
-        return min(self._later.values()) if self._later else None
+    def next_poll_ms(self) -> int | None:
+        """Return the time at which the next backoff is over, or None."""
+        return min(self._retry_ms.values()) if self._retry_ms else None
 
-    def _answered(
-        self, node: int, asked: dict[TopicPartition, FetchPartition], answer: Answer, *, now_ms: int
+    def _on_reply(
+        self, node: int, requested: dict[TopicPartition, FetchPartition], reply: Reply, *, now_ms: int
     ) -> None:
         session = self._sessions[node]
-        if isinstance(answer, Failure) or not isinstance(answer, FetchResponse):
+        if isinstance(reply, Failure) or not isinstance(reply, FetchResponse):
             self._sessions[node] = _Session()
             self._back_off(node, now_ms=now_ms)
             self._core.metadata.request_update()
             return
         session.in_flight = False
-        if answer.error is not ErrorCode.NONE:
+        if reply.error is not ErrorCode.NONE:
             self._sessions[node] = _Session()
-            if answer.error not in _NEW_SESSION:
+            if reply.error not in _NEW_SESSION:
                 self._back_off(node, now_ms=now_ms)
                 self._core.metadata.request_update()
             return
-        if answer.session_id:
-            session.session_id = answer.session_id
+        if reply.session_id:
+            session.session_id = reply.session_id
             session.epoch += 1
         else:
             self._sessions[node] = _Session()
-        for part in answer.partitions:
-            self._take(part, asked, now_ms=now_ms)
+        for part in reply.partitions:
+            self._take(part, requested, now_ms=now_ms)
 
-    def _back_off(self, what: int | TopicPartition, *, now_ms: int) -> None:
-        self._later[what] = now_ms + self._core.config.retry_backoff_ms
+    def _back_off(self, key: int | TopicPartition, *, now_ms: int) -> None:
+        self._retry_ms[key] = now_ms + self._core.config.retry_backoff_ms
 
     def _take(
-        self, part: FetchedPartition, asked: dict[TopicPartition, FetchPartition], *, now_ms: int
+        self, part: FetchedPartition, requested: dict[TopicPartition, FetchPartition], *, now_ms: int
     ) -> None:
         tp = TopicPartition(part.topic, part.partition)
         state = self._core.subscriptions.partitions.get(tp)
-        if state is None or tp not in asked or state.fetch_state is not FetchState.FETCHING:
+        if state is None or tp not in requested or state.fetch_state is not FetchState.FETCHING:
             return
-        if state.position != asked[tp].offset or not state.is_fetchable:
-            return  # it was moved, paused or is going away since (PROTOCOL 9.2)
+        if state.position != requested[tp].offset or not state.is_fetchable:
+            return  # moved, paused or being revoked since the request (PROTOCOL 9.2)
         if part.error is not ErrorCode.NONE:
-            self._core.subscriptions.move_to_end(tp)
-            if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-                self._positions.reset_by_policy(tp, f"offset {state.position} is out of range")
-                return
-            self._back_off(tp, now_ms=now_ms)
-            if part.error in _STALE_METADATA:
-                self._core.metadata.request_update()
-            elif part.error in _TROUBLES:
-                said = f"{_TROUBLES[part.error]} ({part.error.name}), at offset {state.position}"
-                self._core.effects.fail(ProtocolError(f"{tp.topic}-{tp.partition}", said))
+            self._on_error(tp, part.error, state.position, now_ms=now_ms)
             return
         state.high_watermark = part.high_watermark
         state.last_stable = part.last_stable_offset
@@ -198,6 +190,18 @@ class Fetcher:
         if records or part.next_offset > state.position:
             self._buffer.append(_Fetched(tp, state.position, records, part.next_offset))
             self._core.subscriptions.move_to_end(tp)
+
+    def _on_error(self, tp: TopicPartition, error: ErrorCode, offset: int, *, now_ms: int) -> None:
+        self._core.subscriptions.move_to_end(tp)
+        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._positions.reset_by_policy(tp, f"offset {offset} is out of range")
+            return
+        self._back_off(tp, now_ms=now_ms)
+        if error in _STALE_METADATA:
+            self._core.metadata.request_update()
+        elif error in _ERRORS_TO_RAISE:
+            found = f"{_ERRORS_TO_RAISE[error]} ({error.name}), at offset {offset}"
+            self._core.effects.fail(ProtocolError(f"{tp.topic}-{tp.partition}", found))
 
     def _is_current(self, fetched: _Fetched) -> bool:
         state = self._core.subscriptions.partitions.get(fetched.partition)

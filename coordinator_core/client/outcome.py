@@ -1,4 +1,4 @@
-"""What one step of the client gives back, and what it needs from its application."""
+"""The outcome of a call to the client, and the interfaces that the application implements."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -11,7 +11,7 @@ from coordinator_core.protocol.messages import Request
 
 
 class Send(msgspec.Struct, frozen=True):
-    """A request to put on the wire; hand its answer to `Client.receive` under the same id."""
+    """A request to send. Pass its response to `Client.receive` with the same id."""
 
     request_id: int
     node: int
@@ -19,7 +19,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class ConsumedRecord(msgspec.Struct, frozen=True):
-    """A record that `poll` hands to the application."""
+    """A record that `poll` returns."""
 
     topic: str
     partition: int
@@ -31,9 +31,10 @@ class ConsumedRecord(msgspec.Struct, frozen=True):
 
 
 class ClientOutcome(msgspec.Struct, frozen=True):
-    """Everything one step wants done. ``error`` is for the application: raise it there.
+    """The work that one call to the client requests.
 
-    ``disconnects``: brokers that did not answer in time; a connection to one is of no use any more.
+    ``error``: an error to raise in the application.
+    ``disconnects``: brokers that did not respond in time; close their connections.
     """
 
     sends: tuple[Send, ...] = ()
@@ -47,39 +48,39 @@ NOTHING = ClientOutcome()
 
 
 class PositionSource(Protocol):
-    """Who works on the partitions, where the client does not fetch records itself."""
+    """A consumer of partitions outside the client, which then fetches no records itself."""
 
     def position(self, partition: TopicPartition, *, now_ms: int) -> int | None:
-        """The offset to commit: all records below it are handled. None: not worked on."""
+        """Return the offset to commit, or None if the source does not consume the partition."""
         ...
 
     def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:
-        """Work on these partitions can begin, from these offsets on."""
+        """Start to consume partitions from these offsets."""
         ...
 
     def stopped(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
-        """Work on these partitions must stop now: they are about to be given up."""
+        """Stop consuming partitions that are about to be given up."""
         ...
 
 
 class Listener(Protocol):
-    """What an application wants to hear of rebalances (Kafka's ConsumerRebalanceListener)."""
+    """Callbacks for rebalances, as in Kafka's ConsumerRebalanceListener."""
 
     def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """They are given up in good order; offsets can still be committed."""
+        """Partitions are about to be given up. Their offsets can still be committed."""
         ...
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """They are new; called after every round, also with nothing new."""
+        """Partitions were added. Called after every round, even if none was added."""
         ...
 
     def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """They belong to somebody else already; nothing can be committed."""
+        """Partitions belong to other consumers already. Their offsets cannot be committed."""
         ...
 
 
 class Effects:
-    """Gathers an outcome while a step runs."""
+    """The outcome of a call while the call runs."""
 
     __slots__ = ("disconnects", "error", "events", "records", "sends")
 
@@ -94,12 +95,12 @@ class Effects:
         self.disconnects: list[int] = []
 
     def fail(self, error: Exception) -> None:
-        """Keep the first error of a step (PITFALLS C-52)."""
+        """Keep the first error of a call (PITFALLS C-52)."""
         if self.error is None:
             self.error = error
 
     def drain(self) -> ClientOutcome:
-        """What has been gathered; begins anew."""
+        """Return the outcome and clear it."""
         if not (self.sends or self.events or self.records or self.error or self.disconnects):
             return NOTHING
         outcome = ClientOutcome(

@@ -1,7 +1,8 @@
-"""Requests to nodes: queued, sent, timed out, answered once (PROTOCOL 9.10)."""
+"""Requests to nodes: queued, sent, and completed once (PROTOCOL 9.10)."""
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -9,31 +10,34 @@ from coordinator_core.client.outcome import Effects, Send
 from coordinator_core.protocol.messages import Request, Response
 
 MOST_IN_FLIGHT = 5
+"""Requests in flight to one node."""
 
 
 class Failure(Enum):
-    """Why a request got no answer."""
+    """The reason why a request has no response."""
 
     TIMED_OUT = "timed out"
     DISCONNECTED = "disconnected"
 
 
-Answer: TypeAlias = Response | Failure
-Completion: TypeAlias = Callable[[Answer, int], None]
-"""Called with the answer and the time, once."""
+Reply: TypeAlias = Response | Failure
+Completion: TypeAlias = Callable[[Reply, int], None]
+"""Called once, with the response or failure and the time."""
 
 
+@dataclass(slots=True)
 class _Pending:
-    __slots__ = ("completion", "deadline_ms", "node", "request", "sent")
+    """A request without a response."""
 
-    def __init__(self, node: int, request: Request, deadline_ms: int, completion: Completion) -> None:
-        self.node, self.request, self.deadline_ms = node, request, deadline_ms
-        self.completion = completion
-        self.sent = False
+    node: int
+    request: Request
+    deadline_ms: int
+    completion: Completion
+    sent: bool = False
 
 
 class RequestQueue:
-    """What was asked of whom. Five requests a node are under way at most; the others wait their turn."""
+    """The pending requests of a client. Above the limit for a node they wait for their turn."""
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
@@ -45,7 +49,7 @@ class RequestQueue:
     def submit(
         self, node: int, request: Request, *, now_ms: int, timeout_ms: int, completion: Completion
     ) -> int:
-        """Send a request, at once or when there is room; its id."""
+        """Send a request, now or when the limit permits, and return its id."""
         self._last_id += 1
         self._pending[self._last_id] = _Pending(node, request, now_ms + timeout_ms, completion)
         if self._in_flight.get(node, 0) < MOST_IN_FLIGHT:
@@ -55,7 +59,7 @@ class RequestQueue:
         return self._last_id
 
     def received(self, request_id: int, response: Response, *, now_ms: int) -> bool:
-        """Complete a request; False for an answer that nobody waits for (any more)."""
+        """Complete a request. Return False for a response to no pending request."""
         pending = self._take(request_id)
         if pending is None:
             return False
@@ -63,7 +67,7 @@ class RequestQueue:
         return True
 
     def fail_node(self, node: int, failure: Failure, *, now_ms: int) -> None:
-        """The connection is gone: everything asked of the node fails."""
+        """Fail all requests to a node."""
         failed = [i for i, pending in self._pending.items() if pending.node == node]
         self._waiting.pop(node, None)
         for request_id in failed:
@@ -72,7 +76,7 @@ class RequestQueue:
                 pending.completion(failure, now_ms)
 
     def expire(self, *, now_ms: int) -> None:
-        """Fail what is past its time; a node that does not answer is as good as disconnected."""
+        """Fail all requests to every node that has not responded in time, and disconnect the node."""
         while True:
             late = next((p for p in self._pending.values() if p.deadline_ms <= now_ms), None)
             if late is None:
@@ -81,7 +85,7 @@ class RequestQueue:
             self.fail_node(late.node, Failure.TIMED_OUT, now_ms=now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """When the next request is past its time."""
+        """Return the time at which the next request times out, or None."""
         if not self._pending:
             return None
         return min([pending.deadline_ms for pending in self._pending.values()])

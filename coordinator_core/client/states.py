@@ -5,19 +5,19 @@ from typing import TypeVar
 
 
 class FetchState(Enum):
-    """Whether a partition has a position to fetch from, and how it will get one."""
+    """The state of the position of a partition."""
 
     INITIALIZING = "initializing"
-    """No position yet: the committed offset is asked for."""
+    """The position is unknown; the committed offset is requested."""
 
     FETCHING = "fetching"
-    """Has a position."""
+    """The position is known."""
 
     AWAIT_RESET = "await-reset"
-    """Will start at the beginning or the end: the offset is asked for."""
+    """The position will be the beginning or the end; its offset is requested."""
 
     AWAIT_VALIDATION = "await-validation"
-    """Has a position of a leader epoch that must be held against the log."""
+    """The position was read in an earlier leader epoch; the leader is asked to confirm it."""
 
 
 _F = FetchState

@@ -1,4 +1,4 @@
-"""What a consumer subscribes to, what it was given, and where it stands there (PROTOCOL 9.1, 9.2)."""
+"""The subscription of a consumer, its partitions and their positions (PROTOCOL 9.1, 9.2)."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from coordinator_core.protocol.events import PartitionMap
 
 
 class SubscriptionMode(Enum):
-    """The four ways, which exclude one another until unsubscribe."""
+    """The kind of a subscription. Only `unsubscribe` permits another kind."""
 
     NONE = "nothing"
     AUTO_TOPICS = "topics"
@@ -21,16 +21,18 @@ class SubscriptionMode(Enum):
 
     @property
     def uses_coordinator(self) -> bool:
-        """Whether the consumer joins a group, or commits its offsets there."""
+        """Whether the consumer joins a group or commits offsets to one."""
         return self is not SubscriptionMode.NONE
 
 
 @dataclass(slots=True)
 class PartitionState:
-    """One assigned partition. Offsets are -1 while unknown.
+    """An assigned partition. Unknown offsets are -1.
 
-    ``position`` is the offset of the next record to hand out; ``epoch`` the leader epoch it was read
-    under; ``pending_revocation``: about to be given up, nothing more is handed out.
+    ``position``: the offset of the next record to return.
+    ``epoch``: the leader epoch of the position.
+    ``pending_revocation``: whether the partition is about to be given up; no more records are returned.
+    ``busy``: whether a request for the position is in flight.
     """
 
     fetch_state: FetchState = FetchState.INITIALIZING
@@ -45,23 +47,27 @@ class PartitionState:
     busy: bool = False
 
     def move_to(self, state: FetchState) -> None:
-        """Change state; an illegal move raises AssertionError."""
+        """Change the state.
+
+        Raises:
+            AssertionError: if the move is illegal.
+        """
         check_move(FETCH_MOVES, self.fetch_state, state)
         self.fetch_state = state
 
     @property
     def has_position(self) -> bool:
-        """Whether a position is known, checked or not."""
+        """Whether the position is known, validated or not."""
         return self.fetch_state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
 
     @property
     def is_fetchable(self) -> bool:
-        """Whether records may be asked for and handed out."""
+        """Whether records may be fetched and returned."""
         return self.fetch_state is FetchState.FETCHING and not self.paused and not self.pending_revocation
 
 
 class Subscriptions:
-    """Mode, topics and partitions. Partitions are in the order they are fetched in."""
+    """Mode, topics and partitions. The partitions are in the order in which they are fetched."""
 
     def __init__(self) -> None:
         self.mode = SubscriptionMode.NONE
@@ -77,7 +83,11 @@ class Subscriptions:
         return mode is SubscriptionMode.AUTO_TOPICS or mode is SubscriptionMode.AUTO_PATTERN
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Subscribe to topics, in place of those before. Raises InputError."""
+        """Replace the subscribed topics.
+
+        Raises:
+            InputError: if a name is not a topic's, or if the consumer has another kind of subscription.
+        """
         listed = list(topics)
         for topic in listed:
             if not isinstance(topic, str) or not topic.strip():
@@ -86,22 +96,30 @@ class Subscriptions:
         self.topics = tuple(java_order(dict.fromkeys(listed)))
 
     def subscribe_pattern(self, pattern: str) -> None:
-        """Subscribe to every topic whose whole name matches. Raises InputError."""
+        """Subscribe to every topic whose whole name matches.
+
+        Raises:
+            InputError: if the pattern is invalid, or if the consumer has another kind of subscription.
+        """
         try:
             compiled = re.compile(pattern)
-        except re.error as problem:
-            raise InputError("subscribe", f"{pattern!r} ({problem})", "a regular expression") from None
+        except re.error as error:
+            raise InputError("subscribe", f"{pattern!r} ({error})", "a regular expression") from None
         self._enter(SubscriptionMode.AUTO_PATTERN)
         self._pattern = compiled
 
     def match(self, known: Iterable[str]) -> None:
-        """Hold the pattern against the topics there are."""
+        """Subscribe to the known topics that match the pattern, if the subscription is one."""
         pattern = self._pattern
         if pattern is not None:
             self.topics = tuple(java_order(t for t in known if pattern.fullmatch(t)))
 
     def assign_by_user(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Take partitions without a group, in place of those before. Raises InputError."""
+        """Replace the partitions that the application assigned.
+
+        Raises:
+            InputError: if a partition is invalid, or if the consumer has another kind of subscription.
+        """
         listed = [TopicPartition(*pair) for pair in partitions]
         for tp in listed:
             if not isinstance(tp.topic, str) or not tp.topic.strip():
@@ -112,12 +130,12 @@ class Subscriptions:
         self._keep(listed)
 
     def assign_by_group(self, partitions: Iterable[TopicPartition]) -> None:
-        """Own these from now on; those owned already keep their positions."""
+        """Replace the partitions that the group assigned. Those that stay keep their positions."""
         assert self.is_group_managed
         self._keep(partitions)
 
     def unsubscribe(self) -> None:
-        """Back to nothing."""
+        """Remove the subscription and all partitions."""
         self.mode, self._pattern = SubscriptionMode.NONE, None
         self.topics = self.group_topics = ()
         self.partitions = {}
@@ -132,18 +150,18 @@ class Subscriptions:
         self.partitions = {tp: self.partitions.get(tp) or PartitionState() for tp in partitions}
 
     def owned(self) -> Partitions:
-        """What the group assigned, sorted."""
+        """Return the partitions that the group assigned, sorted."""
         if not self.is_group_managed or not self.partitions:
             return NO_PARTITIONS
         return Partitions.of(sorted(self.partitions))
 
     def matches(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether an assignment is within the subscription (C-53)."""
+        """Return whether the partitions are of subscribed topics (PITFALLS C-53)."""
         topics = frozenset(self.topics)
         return all(tp.topic in topics for tp in partitions)
 
     def in_state(self, state: FetchState) -> list[TopicPartition]:
-        """The partitions in a fetch state that nobody is busy with, and that stay."""
+        """Return the partitions in a state, without those that are busy or about to be given up."""
         return [
             tp
             for tp, s in self.partitions.items()
@@ -151,14 +169,14 @@ class Subscriptions:
         ]
 
     def move_to_end(self, partition: TopicPartition) -> None:
-        """Fetch this one last (PROTOCOL 9.12)."""
+        """Fetch a partition after all others (PROTOCOL 9.12)."""
         state = self.partitions.pop(partition, None)
         if state is not None:
             self.partitions[partition] = state
 
 
 def partition_map(partitions: Iterable[TopicPartition]) -> PartitionMap:
-    """Partitions as events carry them: topics and numbers sorted."""
+    """Return partitions as events carry them: topics and numbers sorted."""
     listed: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         listed.setdefault(topic, []).append(number)

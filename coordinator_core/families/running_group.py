@@ -11,7 +11,7 @@ from uuid import UUID
 
 from coordinator_core.assigning.assignor import AnyAssignor, subscription_user_data, tell_assignment
 from coordinator_core.client.classic.joining import PROTOCOL_TYPE
-from coordinator_core.client.classic.membership import rebalance_protocol
+from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.generation import Generation
 from coordinator_core.coordinator.records import (

@@ -1,4 +1,4 @@
-"""What a consumer does about each error, by request: PITFALLS C-46 as one table."""
+"""The action of a consumer for each error of each request: PITFALLS C-46 as a table."""
 
 from enum import Enum, auto
 
@@ -6,22 +6,22 @@ from coordinator_core.protocol.error_codes import ErrorCode as E
 
 
 class Action(Enum):
-    """The ways on from an error."""
+    """What a consumer does after an error."""
 
     BACK_OFF = auto()
-    """Try again after retry.backoff.ms."""
+    """Send the request again after retry.backoff.ms."""
     ADOPT_ID = auto()
-    """Take the member id over and join again at once."""
+    """Adopt the member id of the response and join again at once."""
     REJOIN = auto()
-    """Join again, keeping generation and partitions."""
+    """Join again and keep generation and partitions."""
     RESET_GENERATION = auto()
     """Forget the generation, keep the member id, join again."""
     RESET_MEMBER = auto()
     """Forget generation and member id, join again."""
     REDISCOVER = auto()
-    """Look for the coordinator anew, then try again."""
+    """Find the coordinator, then send the request again."""
     FATAL = auto()
-    """The consumer ends with this error."""
+    """End the consumer with this error."""
 
 
 _ANY_GROUP_REQUEST = {
@@ -54,5 +54,5 @@ COMMIT = _ANY_GROUP_REQUEST | {
 
 
 def action(table: dict[E, Action], error: E) -> Action:
-    """What to do; an error that a request should never get ends the consumer."""
+    """Return the action for an error. An error that the table does not contain is fatal."""
     return table.get(error, Action.FATAL)

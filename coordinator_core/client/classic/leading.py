@@ -1,16 +1,19 @@
-"""The leader's work: from the members' encoded subscriptions to their encoded assignments (PROTOCOL 9.6)."""
+"""The leader of a classic group: it computes the assignments and watches the topics (PROTOCOL 9.6)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from coordinator_core.assigning.assignor import AnyAssignor, compute_assignment
-from coordinator_core.model import Cluster, GroupSubscription, Subscription, java_order
+from coordinator_core.client.core import Core
+from coordinator_core.errors import AssignmentError
+from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo, java_order
 from coordinator_core.protocol.consumer_protocol import KnownTopics, decode_subscription, encode_assignment
-from coordinator_core.protocol.messages import JoinGroupMember, SyncGroupAssignment
+from coordinator_core.protocol.events import AssignmentComputed
+from coordinator_core.protocol.messages import JoinGroupMember, JoinGroupResponse, SyncGroupAssignment
 
 
-class Led(NamedTuple):
-    """A computed assignment, ready to be sent."""
+class EncodedAssignments(NamedTuple):
+    """A computed assignment as SyncGroup carries it."""
 
     assignments: tuple[SyncGroupAssignment, ...]
     payload_bytes: int
@@ -18,7 +21,11 @@ class Led(NamedTuple):
 
 
 def decode_members(members: Iterable[JoinGroupMember]) -> dict[str, Subscription]:
-    """Member id -> subscription; an id that comes twice counts once (C-68). Raises ProtocolError."""
+    """Return the subscription of each member id. Of two with one id the last counts (PITFALLS C-68).
+
+    Raises:
+        ProtocolError: if a subscription cannot be decoded.
+    """
     known = KnownTopics()
     return {
         m.member_id: decode_subscription(m.metadata, instance_id=m.group_instance_id, known=known)
@@ -27,17 +34,113 @@ def decode_members(members: Iterable[JoinGroupMember]) -> dict[str, Subscription
 
 
 def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
-    """Every topic that some member subscribes to, sorted."""
+    """Return every topic that a member subscribes to, sorted."""
     lists = {id(s.topics): s.topics for s in members.values()}
     return tuple(java_order(dict.fromkeys(t for topics in lists.values() for t in topics)))
 
 
-def lead(assignor: AnyAssignor, cluster: Cluster, members: dict[str, Subscription]) -> Led:
-    """Run the assignor and encode what each member gets. Raises AssignmentError."""
+def lead(assignor: AnyAssignor, cluster: Cluster, members: dict[str, Subscription]) -> EncodedAssignments:
+    """Run the assignor and encode the assignment of each member.
+
+    Raises:
+        AssignmentError: if the assignor raises or returns an invalid assignment.
+    """
     assignment = compute_assignment(assignor, cluster, GroupSubscription(members))
     user_data = assignment.user_data
     encoded = tuple(
         SyncGroupAssignment(m, encode_assignment(assignment[m], user_data.get(m))) for m in members
     )
-    payload_bytes = sum(len(each.assignment) for each in encoded)
-    return Led(encoded, payload_bytes, dict(assignment.report))
+    payload_bytes = sum(len(entry.assignment) for entry in encoded)
+    return EncodedAssignments(encoded, payload_bytes, dict(assignment.report))
+
+
+class Leader:
+    """The work of the member that the coordinator has elected."""
+
+    def __init__(self, core: Core, assignors: Mapping[str, AnyAssignor]) -> None:
+        self._core, self._assignors = core, assignors
+        self.is_elected = False
+        self._members: dict[str, Subscription] = {}
+        self._skips_assignment = False
+        self._based_on: tuple[tuple[str, TopicInfo], ...] | None = None
+        self._based_on_version = 0
+
+    def elect(self, response: JoinGroupResponse) -> None:
+        """Lead the generation of a response to JoinGroup.
+
+        Raises:
+            ProtocolError: if the subscription of a member cannot be decoded.
+        """
+        self.is_elected = True
+        self._members = decode_members(response.members)
+        self._skips_assignment = response.skip_assignment
+        self._core.subscriptions.group_topics = all_topics(self._members)
+
+    def resume(self, based_on: Cluster) -> None:
+        """Lead a generation whose assignments are based on these topics."""
+        compared = self._core.metadata.compared
+        topics = tuple(java_order(based_on.topics))
+        self.is_elected = True
+        self._core.subscriptions.group_topics = topics
+        self._based_on = tuple((topic, compared(based_on.topics[topic])) for topic in topics)
+        self._based_on_version = self._core.metadata.version
+
+    def resign(self) -> None:
+        """Stop leading and watching."""
+        self.is_elected, self._based_on = False, None
+
+    @property
+    def knows_all_topics(self) -> bool:
+        """Whether the metadata cover the topics of all members."""
+        return self._core.metadata.knows(self._core.subscriptions.group_topics)
+
+    def cluster_has_changed(self) -> bool:
+        """Return whether the topics differ from those of the assignments (PITFALLS C-54).
+
+        Only a leader watches them. Each version of the metadata is compared once.
+        """
+        version = self._core.metadata.version
+        if self._based_on is None or self._based_on_version == version:
+            return False
+        self._based_on_version = version
+        return self._based_on != self._snapshot()
+
+    def assign(self) -> tuple[SyncGroupAssignment, ...]:
+        """Compute the assignments of all members, unless the coordinator keeps those that it has.
+
+        Raises:
+            RebalanceLabError: if the assignor raises or returns an invalid assignment.
+        """
+        core, members = self._core, self._members
+        self._based_on, self._based_on_version = self._snapshot(), core.metadata.version
+        self._members = {}
+        if self._skips_assignment:
+            return ()
+        assignor = self._assignors[core.generation.protocol or ""]
+        cluster = core.metadata.cluster(core.subscriptions.group_topics)
+        try:
+            encoded = lead(assignor, cluster, members)
+        except AssignmentError as error:
+            raise error.of(self._group(cluster, len(members))) from error
+        core.effects.events.append(
+            AssignmentComputed(
+                client=core.config.client_id,
+                generation=core.generation.number,
+                assignor=assignor.name,
+                members={member: list(s.topics) for member, s in members.items()},
+                payload_bytes=encoded.payload_bytes,
+                report=encoded.report,
+            )
+        )
+        return encoded.assignments
+
+    def _snapshot(self) -> tuple[tuple[str, TopicInfo], ...]:
+        return self._core.metadata.snapshot(self._core.subscriptions.group_topics)
+
+    def _group(self, cluster: Cluster, members: int) -> str:
+        """Return a description of the group for error messages."""
+        partitions = sum(info.partitions for info in cluster.topics.values())
+        return (
+            f"group {self._core.config.group_id!r} in generation {self._core.generation.number}"
+            f" ({members} members, {partitions:,} partitions)"
+        )

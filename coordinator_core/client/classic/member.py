@@ -6,9 +6,12 @@ from coordinator_core.assigning.assignor import AnyAssignor
 from coordinator_core.client.classic.error_actions import COMMIT, Action, action
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.joining import Joining
-from coordinator_core.client.classic.membership import Membership, rebalance_protocol
+from coordinator_core.client.classic.leading import Leader
+from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.classic.preparation import Preparation
+from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.classic.takeover import Takeover
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
@@ -27,11 +30,16 @@ class ClassicMember:
         self, core: Core, coordinator: CoordinatorFinder, offsets: Offsets, assignors: Sequence[AnyAssignor]
     ) -> None:
         protocol = rebalance_protocol(assignors)
+        self._assignors = {assignor.name: assignor for assignor in assignors}
         self._core = core
         membership = self._membership = Membership(core, coordinator)
         heartbeat = self._heartbeat = Heartbeat(core, coordinator, membership)
         preparation = Preparation(core, offsets, protocol)
-        self._joining = Joining(core, coordinator, membership, heartbeat, preparation, assignors, protocol)
+        leader = self._leader = Leader(core, self._assignors)
+        takeover = self._takeover = Takeover(core, membership, heartbeat, self._assignors, protocol)
+        self._joining = Joining(
+            core, coordinator, membership, heartbeat, preparation, leader, takeover, self._assignors
+        )
 
     @property
     def state(self) -> MemberState:
@@ -41,7 +49,7 @@ class ClassicMember:
     @property
     def is_leader(self) -> bool:
         """Whether this member computes the assignments of the group."""
-        return self._joining.is_leader
+        return self._leader.is_elected
 
     @property
     def is_at_rest(self) -> bool:
@@ -76,7 +84,7 @@ class ClassicMember:
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Restart the timer of the session."""
-        self._heartbeat.heard(now_ms)
+        self._heartbeat.received(now_ms=now_ms)
 
     def on_metadata(self, *, now_ms: int) -> None:
         """Compute the assignments, if the leader waits for metadata."""
@@ -90,10 +98,10 @@ class ClassicMember:
             return CommitResult(error.name, retriable=True)
         self._membership.act_on("OffsetCommit", todo, error, sent, now_ms=now_ms)
         if todo is Action.REJOIN:
-            return CommitResult(error.name, retriable=False)
+            return CommitResult(error.name)
         moved_on = not unchanged and self.state is MemberState.PREPARING_REBALANCE
         if moved_on and todo in (Action.RESET_GENERATION, Action.RESET_MEMBER, Action.FATAL):
-            return CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name, retriable=False)
+            return CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name)
         return CommitResult(error.name, retriable=todo is Action.REDISCOVER)
 
     def resume(
@@ -113,7 +121,12 @@ class ClassicMember:
         """
         self._check_resumable(generation)
         self._heartbeat.joined(now_ms=heard_ms)
-        self._joining.resume(generation, owned, topics, based_on)
+        self._joining.resume(topics)
+        self._membership.resume(generation)
+        if based_on is not None:
+            self._leader.resume(based_on)
+        self._membership.report_joined(leader=based_on is not None)
+        self._takeover.assign(generation, sorted(owned), [])
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
         """Leave the group; a static member sends no request (PROTOCOL 6.1)."""
@@ -125,5 +138,5 @@ class ClassicMember:
             raise InputError(call, f"a consumer that is {self.state.value}", "one that has not joined")
         if generation.is_lost:
             raise InputError(call, "no generation", "the generation and member id of a member")
-        if not self._joining.knows(generation.protocol):
+        if generation.protocol not in self._assignors:
             raise InputError(call, f"the assignor {generation.protocol!r}", "one that the consumer has")

@@ -1,4 +1,4 @@
-"""What a consumer does before it joins: commit, then give up what it must (PROTOCOL 9.5)."""
+"""The work before a join: commit, then give up partitions (PROTOCOL 9.5)."""
 
 from coordinator_core.client.core import Core
 from coordinator_core.client.offsets import CommitResult, Offsets
@@ -6,14 +6,9 @@ from coordinator_core.model import RebalanceProtocol, TopicPartition
 
 
 class Preparation:
-    """Runs once a rebalance, over as many polls as the commit takes (PITFALLS C-50, C-51)."""
+    """Runs once in a rebalance, over as many polls as the commit takes (PITFALLS C-50, C-51)."""
 
-    def __init__(
-        self,
-        core: Core,
-        offsets: Offsets,
-        protocol: RebalanceProtocol,
-    ) -> None:
+    def __init__(self, core: Core, offsets: Offsets, protocol: RebalanceProtocol) -> None:
         self._core, self._offsets, self._protocol = core, offsets, protocol
         self._begun = self._in_flight = False
         self._deadline_ms = self._retry_ms = 0
@@ -21,19 +16,19 @@ class Preparation:
         self._leaving: frozenset[TopicPartition] = frozenset()
 
     def is_waiting(self, *, now_ms: int) -> bool:
-        """Whether another poll would do nothing yet."""
+        """Return whether `run` would make no progress now."""
         if not self._begun or now_ms >= self._deadline_ms:
             return False
         return self._in_flight or now_ms < self._retry_ms
 
-    def next_deadline_ms(self) -> int | None:
-        """When another poll would do something."""
+    def next_poll_ms(self) -> int | None:
+        """Return the time at which `run` can make progress, or None before it has begun."""
         if not self._begun:
             return None
         return self._deadline_ms if self._in_flight else min(self._deadline_ms, self._retry_ms)
 
-    def is_done(self, *, now_ms: int) -> bool:
-        """Go on preparing; True once everything is given up that must be."""
+    def run(self, *, now_ms: int) -> bool:
+        """Begin or continue. Return whether all partitions that must be given up are given up."""
         if not self._begun:
             self._begin(now_ms=now_ms)
         if self.is_waiting(now_ms=now_ms):
@@ -48,7 +43,10 @@ class Preparation:
         return True
 
     def _begin(self, *, now_ms: int) -> None:
-        """Stop what will be given up, and note down how far it came; a lost generation commits nothing."""
+        """Stop the partitions that will be given up and note the offsets to commit.
+
+        A consumer without a generation commits nothing.
+        """
         self._begun, self._in_flight, self._retry_ms = True, False, now_ms
         self._to_commit, self._leaving = {}, frozenset()
         self._deadline_ms = now_ms + self._core.config.max_poll_interval_ms
@@ -64,13 +62,13 @@ class Preparation:
             self._core.source.stopped(leaving, now_ms=now_ms)
 
     def _commit(self, *, now_ms: int) -> None:
-        self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)  # what is kept has gone on since
+        self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)  # partitions that are kept have moved on
         offsets, self._in_flight = self._to_commit, True
 
         def done(result: CommitResult, at_ms: int) -> None:
-            self._offsets.say(len(offsets), result)
+            self._offsets.report(len(offsets), result)
             if self._to_commit is not offsets:
-                return  # of a preparation that waited for it no longer
+                return  # the preparation that sent this commit is over
             self._in_flight = False
             if result.retriable:
                 self._retry_ms = at_ms + self._core.config.retry_backoff_ms
@@ -80,7 +78,7 @@ class Preparation:
         self._offsets.commit(offsets, done, now_ms=now_ms)
 
     def _to_give_up(self) -> list[TopicPartition]:
-        """Whatever was stopped goes, though it be subscribed to again meanwhile."""
+        """Return the partitions to revoke, with those stopped earlier that are subscribed to again."""
         subscriptions = self._core.subscriptions
         if self._protocol is RebalanceProtocol.EAGER:
             return sorted(subscriptions.partitions)
@@ -88,12 +86,12 @@ class Preparation:
         return sorted(tp for tp in subscriptions.partitions if tp.topic not in topics or tp in self._leaving)
 
     def _give_up(self) -> None:
-        """PROTOCOL 9.5: lost with the generation, else revoked."""
+        """Lose everything without a generation, else revoke (PROTOCOL 9.5)."""
         subscriptions = self._core.subscriptions
         lost = self._core.generation.is_lost
         leaving = sorted(subscriptions.partitions) if lost else self._to_give_up()
         if leaving:
             self._core.give_up(leaving, lost=lost)
-        gone = frozenset(leaving)
-        subscriptions.assign_by_group(tp for tp in list(subscriptions.partitions) if tp not in gone)
+        removed = frozenset(leaving)
+        subscriptions.assign_by_group(tp for tp in list(subscriptions.partitions) if tp not in removed)
         subscriptions.group_topics = ()

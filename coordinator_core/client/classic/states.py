@@ -4,21 +4,22 @@ from enum import Enum
 
 
 class MemberState(Enum):
-    """Where a consumer stands in its group."""
+    """The state of a member."""
 
     UNJOINED = "unjoined"
-    """No part in any round; no heartbeats. Left when a JoinGroup is sent, or straight to STABLE when a
-    membership is resumed that another process, or an earlier time, had joined for."""
+    """Outside the group, without heartbeats. Exits: PREPARING_REBALANCE when a JoinGroup is sent; STABLE
+    when a membership is resumed."""
 
     PREPARING_REBALANCE = "preparing-rebalance"
-    """A JoinGroup is under way or about to be sent again; no heartbeats, the coordinator does not expire
-    who waits. Left when it is answered."""
+    """A JoinGroup is in flight or about to be sent again. There are no heartbeats, because the coordinator
+    expires no member with a pending JoinGroup. Exit: the response."""
 
     COMPLETING_REBALANCE = "completing-rebalance"
-    """Joined: waits for its assignment. Heartbeats run, and REBALANCE_IN_PROGRESS is no news to it."""
+    """The member has joined and waits for its assignment. Heartbeats run; REBALANCE_IN_PROGRESS changes
+    nothing."""
 
     STABLE = "stable"
-    """Has an assignment. Heartbeats run, and REBALANCE_IN_PROGRESS makes it join again."""
+    """The member has an assignment. Heartbeats run; REBALANCE_IN_PROGRESS makes the member join again."""
 
 
 _M = MemberState

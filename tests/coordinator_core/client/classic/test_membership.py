@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.client.classic.membership import rebalance_protocol
+from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.errors import InputError

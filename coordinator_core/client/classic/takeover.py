@@ -1,0 +1,92 @@
+"""The assignment that a consumer receives in a round, taken over in the next poll (PROTOCOL 9.7)."""
+
+from collections.abc import Mapping
+
+from coordinator_core.assigning.assignor import AnyAssignor, tell_assignment
+from coordinator_core.client.classic.heartbeat import Heartbeat
+from coordinator_core.client.classic.membership import Membership
+from coordinator_core.client.core import Core
+from coordinator_core.client.generation import Generation
+from coordinator_core.client.subscription import partition_map
+from coordinator_core.errors import ProtocolError
+from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
+from coordinator_core.protocol.consumer_protocol import decode_assignment
+from coordinator_core.protocol.events import Assigned
+
+
+class Takeover:
+    """Revokes what is no longer assigned and takes what is new."""
+
+    def __init__(
+        self,
+        core: Core,
+        membership: Membership,
+        heartbeat: Heartbeat,
+        assignors: Mapping[str, AnyAssignor],
+        protocol: RebalanceProtocol,
+    ) -> None:
+        self._core, self._membership, self._heartbeat = core, membership, heartbeat
+        self._assignors, self._protocol = assignors, protocol
+        self._received: tuple[Generation, bytes] | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an assignment waits for the next poll."""
+        return self._received is not None
+
+    def schedule(self, generation: Generation, data: bytes) -> None:
+        """Keep an encoded assignment, with the generation that it belongs to (PITFALLS C-49)."""
+        self._received = generation, data
+
+    def run(self, *, now_ms: int) -> None:
+        """Take over the assignment that waits, if any.
+
+        An assignment of an earlier generation is dropped: the next join loses the partitions.
+        """
+        if self._received is None:
+            return
+        (generation, data), self._received = self._received, None
+        self._membership.must_prepare = True
+        if generation != self._core.generation:
+            return
+        try:
+            partitions, _ = decode_assignment(data)
+        except ProtocolError as error:
+            hint = f"the assignment is unreadable: is the leader's assignor {generation.protocol!r} at fault?"
+            self._core.fail(ProtocolError(error.peer, f"{error.problem}; {hint}"))
+            return
+        assigned = sorted(partitions)
+        if not self._core.subscriptions.matches(assigned):
+            self._membership.request_rejoin("the assignment does not match the subscription")
+            return
+        self._apply(generation, assigned)
+        self._heartbeat.polled(now_ms=now_ms)
+
+    def assign(
+        self, generation: Generation, assigned: list[TopicPartition], added: list[TopicPartition]
+    ) -> None:
+        """Own partitions, after a call to the assignor of the generation."""
+        core = self._core
+        assignor = self._assignors[generation.protocol or ""]
+        core.callbacks.call(tell_assignment, assignor, Partitions.of(assigned), generation.number)
+        core.subscriptions.assign_by_group(assigned)
+        core.effects.events.append(
+            Assigned(
+                client=core.config.client_id,
+                generation=generation.number,
+                added=partition_map(added),
+                owned=partition_map(assigned),
+            )
+        )
+
+    def _apply(self, generation: Generation, assigned: list[TopicPartition]) -> None:
+        """Revoke, call the assignor, assign, call the listener, in this order (PITFALLS C-52)."""
+        owned = self._core.subscriptions.partitions
+        kept = frozenset(assigned)
+        revoked = sorted(tp for tp in owned if tp not in kept)
+        added = [tp for tp in assigned if tp not in owned]
+        if self._protocol is RebalanceProtocol.COOPERATIVE and revoked:
+            self._core.give_up(revoked)
+            self._membership.request_rejoin(f"it gave up partitions: {len(revoked)}")
+        self.assign(generation, assigned, added)
+        self._core.callbacks.assigned(added)
