@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from coordinator_core.registry.hookspecs import hookimpl as hookimpl
     from coordinator_core.registry.registry import Registry as Registry
     from coordinator_core.registry.registry import default_registry as default_registry
-    from coordinator_core.reports.comparison import measure as measure
+    from coordinator_core.scoring.measuring import measure as measure
     from coordinator_core.simulation.run import simulate as simulate
     from coordinator_core.traces.rounds import Round as Round
-    from coordinator_core.traces.rounds import told as told
+    from coordinator_core.traces.rounds import rounds as rounds
     from coordinator_core.traces.trace import Trace as Trace
     from coordinator_core.traces.trace import read_trace as read_trace
 
@@ -63,9 +63,9 @@ _NAMES = {
     ),
     "registry.hookspecs": ("AssignorSpec", "MetricSpec", "hookimpl"),
     "registry.registry": ("Registry", "default_registry"),
-    "reports.comparison": ("measure",),
+    "scoring.measuring": ("measure",),
     "simulation.run": ("simulate",),
-    "traces.rounds": ("Round", "told"),
+    "traces.rounds": ("Round", "rounds"),
     "traces.trace": ("Trace", "read_trace"),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

@@ -146,7 +146,7 @@ FAMILY_WORDS = re.compile(
 )
 
 
-@pytest.mark.parametrize("room", ["client", "coordinator"])
+@pytest.mark.parametrize("room", ["client", "coordinator", "scoring", "traces"])
 def test_a_room_around_the_families_names_none_of_their_requests_and_states(room):
     """Modules outside the rooms of the families name no JoinGroup, no SyncGroup and no state of a group, and
     import no family's room."""

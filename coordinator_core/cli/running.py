@@ -20,7 +20,7 @@ from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import measure
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace

@@ -13,10 +13,11 @@ from rich.text import Text
 from coordinator_core.cli.output import ExitStatus, check_path, complain, give_up, stdout, write_whole
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
+from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.trace_picture import trace_svg
 from coordinator_core.traces.invariants import Invariants
-from coordinator_core.traces.rounds import Happened, Listed, Round, Standing, told
+from coordinator_core.traces.rounds import InitialGroup, Occurrence, Round, entries, rounds
 from coordinator_core.traces.trace import Trace
 
 MOST_LANES = 200
@@ -68,8 +69,7 @@ def simulate(
     if output is Format.jsonl:
         stdout().out(ran.trace.encode().decode().rstrip("\n"))
     elif output is Format.json:
-        rounds = [each for each in told(ran.trace) if isinstance(each, Round)]
-        stdout().out(msgspec.json.format(msgspec.json.encode(rounds), indent=2).decode())
+        stdout().out(msgspec.json.format(msgspec.json.encode(rounds(ran.trace)), indent=2).decode())
     else:
         print_told(ran.trace, stdout())
     for violation in watch.violations:
@@ -83,10 +83,10 @@ def print_told(trace: Trace, console: Console) -> None:
     started, ended = trace.started, trace.ended
     title = f" under {started.strategy}, seed {started.seed}"
     console.print(Text.assemble((started.scenario, "bold"), title), end="\n\n")
-    for each in told(trace):
-        if isinstance(each, Happened):
+    for each in entries(trace):
+        if isinstance(each, Occurrence):
             console.print(Text.assemble((_clock(each.at_ms), "dim"), "  ", (each.text, "yellow")))
-        elif isinstance(each, Standing):
+        elif isinstance(each, InitialGroup):
             _print_standing(each, console)
         else:
             _print_round(each, console)
@@ -97,7 +97,7 @@ def print_told(trace: Trace, console: Console) -> None:
     )
 
 
-def _print_standing(each: Standing, console: Console) -> None:
+def _print_standing(each: InitialGroup, console: Console) -> None:
     number = f"generation {each.generation}"
     rest = f" ({each.protocol}): Stable before the run began"
     console.print(Text.assemble((_clock(each.at_ms), "dim"), "  ", (number, "bold"), rest))
@@ -150,11 +150,11 @@ def _reported(report: Mapping[str, Any]) -> str:
     return ", ".join(said)
 
 
-def _name(client: str, each: Round | Standing) -> str:
+def _name(client: str, each: Round | InitialGroup) -> str:
     return f"{client} (leader)" if client == each.leader else client
 
 
-def _listed(partitions: Listed) -> str:
+def _listed(partitions: PartitionMap) -> str:
     return ", ".join(f"{topic} {_ranges(numbers)}" for topic, numbers in partitions.items())
 
 

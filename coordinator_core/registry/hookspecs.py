@@ -133,7 +133,7 @@ class ProviderSpec:
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """A figure of a run. ``compute`` takes a `traces.timeline.History`; ``better`` is 'lower' or 'higher'.
+    """A figure of a run. ``compute`` takes a `traces.history.History`; ``better`` is 'lower' or 'higher'.
 
     ``planned``: a trace without messages (`simulation.plan`) has the figure, too. ``optional``: tables leave
     the figure out if no run has it.

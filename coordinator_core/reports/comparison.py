@@ -11,9 +11,6 @@ from typing import Any
 import msgspec
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from coordinator_core.registry.registry import Registry
-from coordinator_core.traces.timeline import History
-from coordinator_core.traces.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -37,21 +34,6 @@ class Comparison:
         if len(set(found)) < 2:
             return None
         return max(found) if metric.better == "higher" else min(found)
-
-
-def measure(trace: Trace, registry: Registry, *, planned: bool = False) -> dict[str, float]:
-    """Every metric of a run, by name; of a planned one, those that it can tell.
-
-    Raises PluginError for what a metric raises.
-    """
-    history = History(trace)
-    metrics = registry.metrics().values()
-    return {spec.name: _computed(spec, history, registry) for spec in metrics if spec.planned or not planned}
-
-
-def _computed(metric: MetricSpec, history: History, registry: Registry) -> float:
-    with registry.blaming("metrics", metric.name, passing=()):
-        return float(metric.compute(history))
 
 
 def as_text(value: float) -> str:

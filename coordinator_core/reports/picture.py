@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from coordinator_core.model import TopicPartition
-from coordinator_core.traces.timeline import Mark, Span
+from coordinator_core.traces.history import Mark, Span
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 _DARK = frozenset({"#0072B2"})

@@ -1,7 +1,7 @@
 """A trace as one static picture: who worked on which partition when."""
 
 from coordinator_core.reports.picture import ownership_svg
-from coordinator_core.traces.timeline import History
+from coordinator_core.traces.history import History
 from coordinator_core.traces.trace import Trace
 
 

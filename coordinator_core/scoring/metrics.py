@@ -1,6 +1,7 @@
-"""The built-in metrics, in the order they are shown. An entry point of the plugin group ``rebalance_lab``.
+"""The built-in metrics, in the order in which they are shown.
 
-Each is computed from a `History`; NaN where a run has no such figure (no change, nobody subscribed).
+An entry point of the plugin group ``rebalance_lab``. A metric is a function of a `History`. It returns NaN if
+the run has no such figure, for example without a change or without a subscription.
 """
 
 from collections import Counter
@@ -16,24 +17,24 @@ from coordinator_core.scoring.bounds import (
     least_largest_load,
     least_sum_of_squares,
 )
-from coordinator_core.traces.timeline import STABLE, History, Settled
+from coordinator_core.traces.history import History, Settled
 
 ROUNDING = 1e-9
-"""A gap below it is rounding."""
+"""A smaller gap is a rounding error."""
 
 
 def rounds(history: History) -> float:
-    """Completed generations: times the group became Stable."""
+    """Count the completed generations: the times at which the group came to rest."""
     return len(history.stable_ms)
 
 
 def moved_partitions(history: History) -> float:
-    """Assignments to another consumer, by name, than the last owner."""
+    """Count the assignments to another consumer, by name, than the last owner."""
     return history.moved
 
 
 def avoidable_moves(history: History) -> float:
-    """Moves less the fewest possible from each settled assignment to the next, at the balance reached."""
+    """Count the moves beyond the fewest possible from each settled assignment to the next, at its balance."""
     needed = 0
     for before, after in zip(history.settled, history.settled[1:], strict=False):
         if after.members:
@@ -42,7 +43,7 @@ def avoidable_moves(history: History) -> float:
 
 
 def _fewest_between(before: Settled, after: Settled) -> int:
-    """Exact at the best balance; at another, the fewest with every load between the least and the most."""
+    """Return the fewest moves: exact at the best balance, else with loads from the least to the most."""
     partitions = [tp for tp in sorted(after.owners) if after.owners[tp] in after.members]
     if _gap(after) == 0:
         return fewest_moves_in_balance(before.owners, _counts(after), after.members)
@@ -65,26 +66,25 @@ def _gap(settled: Settled) -> float:
 
 
 def stopped_partition_seconds(history: History) -> float:
-    """Time in which a partition of a subscribed topic had no working owner, summed."""
+    """Sum the time in which a partition of a subscribed topic had no working owner."""
     return history.stopped_partition_ms / 1_000
 
 
 def time_to_stable_seconds(history: History) -> float:
-    """From a change to the last Stable after it, on average."""
+    """Return the mean time from a change to the end of the last round that follows it."""
     times = _times_to_stable(history)
     return sum(times) / len(times) / 1_000 if times else nan
 
 
 def time_to_stable_seconds_max(history: History) -> float:
-    """The longest of those."""
+    """Return the longest time from a change to the end of the last round that follows it."""
     return max(_times_to_stable(history), default=nan) / 1_000
 
 
 def _times_to_stable(history: History) -> list[int]:
-    """One a change: up to the last Stable before the next change; 0 where no round followed.
+    """Return a time for each change: to the last rest before the next change, or 0 if no round followed.
 
-    A change that comes while the group is not Stable, or at the same time, takes over the wait of the one
-    before it.
+    If the next change comes before the group rests, or at the same time, both wait for the same rest.
     """
     times: list[int] = []
     waiting: list[int] = []
@@ -95,7 +95,7 @@ def _times_to_stable(history: History) -> list[int]:
         if stable:
             times += [stable[-1] - since for since in waiting]
             waiting = []
-        elif until_ms > at_ms and _state_at(history, until_ms) == STABLE:
+        elif until_ms > at_ms and _state_at(history, until_ms) in history.family.at_rest:
             times += [0] * len(waiting)
             waiting = []
     return times + [history.started.duration_ms - since for since in waiting]
@@ -111,7 +111,7 @@ def _state_at(history: History, before_ms: int) -> str:
 
 
 def imbalance(history: History) -> float:
-    """Most partitions of a member over the mean, in the assignment in force at the end."""
+    """Return the most partitions of a member over the mean, in the assignment in force at the end."""
     settled = history.last_settled
     if settled is None or not settled.members:
         return nan
@@ -120,7 +120,7 @@ def imbalance(history: History) -> float:
 
 
 def weighted_imbalance(history: History) -> float:
-    """The same by records/s: each partition weighs its mean rate while that assignment was in force."""
+    """Return the imbalance by records/s, the mean of the time in which the assignment was in force."""
     settled = history.last_settled
     if settled is None or not settled.members:
         return nan
@@ -128,7 +128,7 @@ def weighted_imbalance(history: History) -> float:
 
 
 def weighted_optimality_gap(history: History) -> float:
-    """The most records/s of a member over the least that any assignment could reach, less one, at the end."""
+    """Return the most records/s of a member at the end over the least that is possible, less one."""
     settled = history.last_settled
     if settled is None or not settled.members:
         return nan
@@ -169,27 +169,27 @@ def _max_over_mean(loads: list[float]) -> float:
 
 
 def max_lag(history: History) -> float:
-    """The most records that were produced and not yet handled, over all partitions."""
+    """Return the most records that were produced and not yet handled, over all partitions."""
     return max((measured.max_lag for measured in history.lags), default=nan)
 
 
 def lag_record_seconds(history: History) -> float:
-    """The lag integrated over time."""
+    """Return the integral of the lag over time."""
     return sum(measured.lag_record_seconds for measured in history.lags)
 
 
 def duplicate_records(history: History) -> float:
-    """Records handled again after a move or a crash."""
+    """Return the number of records that were handled again after a move or a crash."""
     return sum(measured.duplicates for measured in history.lags)
 
 
 def messages(history: History) -> float:
-    """Requests sent by all consumers."""
+    """Return the number of requests of all consumers."""
     return sum(history.ended.messages.values())
 
 
 def optimality_gap(history: History) -> float:
-    """Sum of squares of loads over the least possible, less one, in the assignment in force at the end."""
+    """Return the sum of squares of loads at the end over the least possible sum, less one."""
     settled = history.last_settled
     if settled is None or not settled.members:
         return nan
@@ -197,9 +197,9 @@ def optimality_gap(history: History) -> float:
 
 
 def cross_rack_partitions(history: History) -> float:
-    """Partitions at the end whose owner has a rack, where they have no replica.
+    """Count the partitions at the end whose owner has a rack without a replica of them.
 
-    Those whose replicas' racks are unknown do not count; NaN where no owner or no partition has a rack.
+    Partitions whose replicas have unknown racks do not count. NaN if no owner or no partition has a rack.
     """
     settled = history.last_settled
     replicas = history.started.racks
@@ -211,13 +211,14 @@ def cross_rack_partitions(history: History) -> float:
 def _is_elsewhere(
     tp: TopicPartition, rack: str | None, replicas: Mapping[str, tuple[tuple[str, ...], ...]]
 ) -> bool:
-    there = replicas.get(tp.topic, ())[tp.partition : tp.partition + 1]
-    return rack is not None and bool(there and there[0]) and rack not in there[0]
+    racks = replicas.get(tp.topic, ())
+    known = racks[tp.partition] if tp.partition < len(racks) else ()
+    return rack is not None and bool(known) and rack not in known
 
 
 @hookimpl
 def metrics() -> Iterable[MetricSpec]:
-    """Metrics of this package."""
+    """Return the metrics of this package."""
     return [
         MetricSpec("rounds", "", rounds, doc="Completed generations.", planned=True),
         MetricSpec(

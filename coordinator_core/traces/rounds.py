@@ -1,34 +1,35 @@
-"""A run told round by round, in the words of the field: revoked, lost, assigned, kept, generation."""
+"""The rounds of a run, with what each member revoked, lost, was assigned and kept."""
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.registry.registry import Registry
+from coordinator_core.traces.family import family_of
 from coordinator_core.traces.trace import Trace
 
 _UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 
-Listed = dict[str, list[int]]
-
 
 @dataclass
 class MemberRound:
-    """What one round did to one member."""
+    """The changes of one member in one round."""
 
-    revoked: Listed = field(default_factory=dict)
-    lost: Listed = field(default_factory=dict)
-    assigned: Listed = field(default_factory=dict)
-    kept: Listed = field(default_factory=dict)
+    revoked: ev.PartitionMap = field(default_factory=dict)
+    lost: ev.PartitionMap = field(default_factory=dict)
+    assigned: ev.PartitionMap = field(default_factory=dict)
+    kept: ev.PartitionMap = field(default_factory=dict)
 
 
 @dataclass
 class Round:
-    """From PreparingRebalance to Stable. ``generation`` is 0 until the join phase has ended.
+    """A rebalance from its first cause until the group rests.
 
-    ``stable_ms`` is None where the round never got there. Members are consumers by name; for them
-    ``members`` says what happened, up to the beginning of the next round. ``report`` is what the assignor
-    said of its answer.
+    ``generation`` is 0 until the new generation has started. ``stable_ms`` is None if the group never came
+    to rest. ``members`` maps the names of consumers to their changes, up to the beginning of the next round.
+    ``report`` is the report of the assignor.
     """
 
     began_ms: int
@@ -42,45 +43,54 @@ class Round:
 
 
 @dataclass
-class Standing:
-    """The group as it was when the run began: Stable already, with owners. ``owned``: consumers by name."""
+class InitialGroup:
+    """A group that rested already when the run began. ``owned``: the partitions of consumers, by name."""
 
     at_ms: int
     generation: int
     protocol: str = ""
     leader: str = ""
-    owned: dict[str, Listed] = field(default_factory=dict)
+    owned: dict[str, ev.PartitionMap] = field(default_factory=dict)
 
 
 @dataclass
-class Happened:
-    """Something from outside, between or during rounds."""
+class Occurrence:
+    """An event from outside, between or during rounds."""
 
     at_ms: int
     text: str
 
 
-def told(trace: Trace) -> list[Round | Standing | Happened]:
-    """Rounds and what happened from outside, in order; a group that was there before stands in front."""
-    teller = _Teller()
+Entry: TypeAlias = Round | InitialGroup | Occurrence
+
+
+def entries(trace: Trace, registry: Registry | None = None) -> list[Entry]:
+    """Return the rounds of a run and the events from outside, in order; an initial group comes first."""
+    reader = _Reader(family_of(trace.started, registry))
     for line in trace.events:
-        teller.see(line.at_ms, line.event)
-    return teller.told
+        reader.see(line.at_ms, line.event)
+    return reader.entries
 
 
-class _Teller:
-    def __init__(self) -> None:
-        self.told: list[Round | Standing | Happened] = []
+def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
+    """Return the rounds of a run."""
+    return [entry for entry in entries(trace, registry) if isinstance(entry, Round)]
+
+
+class _Reader:
+    def __init__(self, family: ProtocolSpec) -> None:
+        self.entries: list[Entry] = []
+        self._family = family
         self._round: Round | None = None
-        self._standing: Standing | None = None
+        self._initial: InitialGroup | None = None
         self._coordinator_failed = False
 
     def see(self, at_ms: int, event: ev.Event) -> None:
-        if self._standing is not None and self._stood(at_ms, event, self._standing):
+        if self._initial is not None and self._is_initial(at_ms, event, self._initial):
             return
         if isinstance(event, ev.CoordinatorElected) and event.group_state and not self._coordinator_failed:
-            self._standing = Standing(at_ms, event.generation)
-            self.told.append(self._standing)
+            self._initial = InitialGroup(at_ms, event.generation)
+            self.entries.append(self._initial)
         elif isinstance(event, ev.GroupStateChanged):
             self._state_changed(at_ms, event)
         elif isinstance(event, ev.GenerationStarted) and self._round is not None:
@@ -90,42 +100,45 @@ class _Teller:
         elif isinstance(event, ev.AssignmentComputed) and self._round is not None:
             self._round.report = event.report
         elif isinstance(event, (ev.Revoked, ev.Lost, ev.Assigned)):
-            self._moved(event)
+            self._changed(event)
         else:
             self._coordinator_failed |= isinstance(event, ev.CoordinatorFailed)
-            if isinstance(event, ev.CoordinatorElected) and self._round and self._round.stable_ms is None:
-                self._round = None  # whoever takes over knows nothing of it
-            text = _happened(event)
+            if isinstance(event, ev.CoordinatorElected) and self._is_under_way():
+                self._round = None  # the new coordinator does not know of it
+            text = _text(event)
             if text:
-                self.told.append(Happened(at_ms, text))
+                self.entries.append(Occurrence(at_ms, text))
 
-    def _stood(self, at_ms: int, event: ev.Event, standing: Standing) -> bool:
-        """Whether an event tells of the group as it was when the run began."""
-        if at_ms > standing.at_ms or isinstance(event, ev.GroupStateChanged):
-            self._standing = None
+    def _is_under_way(self) -> bool:
+        return self._round is not None and self._round.stable_ms is None
+
+    def _is_initial(self, at_ms: int, event: ev.Event, group: InitialGroup) -> bool:
+        """Note what an event reports of the initial group, and whether it reports nothing else."""
+        if at_ms > group.at_ms or isinstance(event, ev.GroupStateChanged):
+            self._initial = None
         elif isinstance(event, ev.Joined):
-            standing.protocol = event.protocol
-            standing.leader = event.client if event.leader else standing.leader
+            group.protocol = event.protocol
+            group.leader = event.client if event.leader else group.leader
         elif isinstance(event, ev.Assigned):
-            standing.owned[event.client] = event.owned
+            group.owned[event.client] = event.owned
             return True
         return False
 
     def _state_changed(self, at_ms: int, event: ev.GroupStateChanged) -> None:
         cause = _UUID.sub("", event.cause)
-        if event.after == "PreparingRebalance":
-            if self._round is not None and self._round.stable_ms is None:
-                self._round.causes.append(cause)  # it begins anew before it got anywhere
+        if event.after in self._family.round_begins:
+            if self._round is not None and self._is_under_way():
+                self._round.causes.append(cause)
                 return
             self._round = Round(at_ms, [cause])
-            self.told.append(self._round)
-        elif event.after == "Stable" and self._round is not None:
+            self.entries.append(self._round)
+        elif event.after in self._family.at_rest and self._round is not None:
             self._round.stable_ms = at_ms
-        elif event.after in ("Empty", "Dead"):
-            self.told.append(Happened(at_ms, f"the group is {event.after}: {cause}"))
+        elif event.after in self._family.vacant:
+            self.entries.append(Occurrence(at_ms, f"the group is {event.after}: {cause}"))
             self._round = None
 
-    def _moved(self, event: ev.Revoked | ev.Lost | ev.Assigned) -> None:
+    def _changed(self, event: ev.Revoked | ev.Lost | ev.Assigned) -> None:
         if self._round is None:
             return
         member = self._round.members.setdefault(event.client, MemberRound())
@@ -135,30 +148,32 @@ class _Teller:
             _add(member.lost, event.partitions)
         else:
             _add(member.assigned, event.added)
-            member.kept = _less(event.owned, event.added)
+            member.kept = _without(event.owned, event.added)
 
 
-def _add(to: Listed, more: Listed) -> None:
+def _add(to: ev.PartitionMap, more: ev.PartitionMap) -> None:
     for topic, numbers in more.items():
         to[topic] = sorted({*to.get(topic, ()), *numbers})
 
 
-def _less(owned: Listed, added: Listed) -> Listed:
-    left = {t: [n for n in numbers if n not in frozenset(added.get(t, ()))] for t, numbers in owned.items()}
+def _without(owned: ev.PartitionMap, added: ev.PartitionMap) -> ev.PartitionMap:
+    new = {topic: frozenset(numbers) for topic, numbers in added.items()}
+    left = {t: [n for n in numbers if n not in new.get(t, ())] for t, numbers in owned.items()}
     return {t: numbers for t, numbers in left.items() if numbers}
 
 
-def _happened(event: ev.Event) -> str:
-    if isinstance(event, ev.Changed):
-        return f"{event.kind} {event.target}" + (f" ({event.cause})" if event.cause else "")
-    if isinstance(event, ev.CoordinatorFailed):
-        return f"broker {event.node} failed"
-    if isinstance(event, ev.CoordinatorElected):
-        return f"broker {event.node} is the coordinator now"
-    if isinstance(event, ev.MemberReplaced):
-        return f"{event.instance_id} is back under its instance id, without a round"
-    if isinstance(event, ev.ConsumerFailed):
-        return f"{event.client} failed: {event.error}"
-    if isinstance(event, ev.MemberRemoved) and "session" in event.reason:
-        return f"the session of {_UUID.sub('', event.member_id)} expired"
+def _text(event: ev.Event) -> str:
+    match event:
+        case ev.Changed():
+            return f"{event.kind} {event.target}" + (f" ({event.cause})" if event.cause else "")
+        case ev.CoordinatorFailed():
+            return f"broker {event.node} failed"
+        case ev.CoordinatorElected():
+            return f"broker {event.node} is the coordinator now"
+        case ev.MemberReplaced():
+            return f"{event.instance_id} is back under its instance id, without a round"
+        case ev.ConsumerFailed():
+            return f"{event.client} failed: {event.error}"
+        case ev.MemberRemoved() if "session" in event.reason:
+            return f"the session of {_UUID.sub('', event.member_id)} expired"
     return ""

@@ -1,275 +1,225 @@
-"""A trace read once: who owned what when, what stood still, when the group settled. Metrics read from it."""
+"""The fold of a trace: the group after each event. Whatever reads ownership observes a `Timeline`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.trace import Trace
 
-STABLE = "Stable"
-PREPARING = "PreparingRebalance"
 
+@dataclass(slots=True)
+class Consumer:
+    """A running consumer. ``taken_over``: the generation of the last assignment that it took over."""
 
-class Span(NamedTuple):
-    """One member works on one partition from ``from_ms`` to ``to_ms``."""
-
-    client: str
-    from_ms: int
-    to_ms: int
-
-
-class Mark(NamedTuple):
-    """Something that happened at one moment, with a word for it."""
-
-    at_ms: int
-    label: str
-
-
-class Settled(NamedTuple):
-    """An assignment that the group had come to rest in: Stable, and nothing that had an owner without one.
-
-    It lasts until something is given up, a round begins, or the run ends. ``members`` maps each consumer
-    in the group to its topics.
-    """
-
-    from_ms: int
-    until_ms: int
-    owners: Mapping[TopicPartition, str]
-    members: Mapping[str, tuple[str, ...]]
-
-
-@dataclass
-class _Consumer:
     topics: tuple[str, ...]
-    owned: dict[TopicPartition, None] = field(default_factory=dict)
+    member_id: str = ""
     generation: int = -1
     taken_over: int = -1
+    owned: dict[TopicPartition, None] = field(default_factory=dict)
     paused: bool = False
-    cut: bool = False
+    cut_off: bool = False
 
     @property
     def works(self) -> bool:
-        return not (self.paused or self.cut)
+        """Whether it handles records."""
+        return not (self.paused or self.cut_off)
 
 
-class History:
-    """What happened, by subject. Times are virtual milliseconds.
+class Change(NamedTuple):
+    """An event, and the partitions that changed hands by it.
 
-    ``stable_ms``: each time the group became Stable; ``change_ms``: each change from outside;
-    ``moved``: partitions assigned to another consumer than their last owner; ``stopped_partition_ms``:
-    time in which a partition of a subscribed topic had no working owner, summed over partitions;
-    ``settled``: the assignments the group came to rest in; ``lags``: measures of the load, with times;
-    ``racks``: of every consumer that has one.
+    ``given_up`` maps the partitions that the consumer of the event owned, and does not own any longer, to
+    the time since which it owned them. ``taken`` lists those that it owns now and did not own before.
     """
 
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.started, self.ended = trace.started, trace.ended
-        self.topics: dict[str, int] = dict(trace.started.topics)
-        self.stable_ms: list[int] = []
-        self.change_ms: list[int] = []
-        self.states: list[tuple[int, str]] = []
-        self.moved = 0
-        self.stopped_partition_ms = 0
-        self.settled: list[Settled] = []
-        self.lags: list[ev.LagMeasured] = []
-        self.racks: dict[str, str] = {}
-        self.marks: list[Mark] = []
-        self.spans: dict[TopicPartition, list[Span]] = {}
-        self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
-        self._at_ms = 0
-        self._state = ""
-        self._generation = -1
-        self._group_size = 0
-        self._consumers: dict[str, _Consumer] = {}
-        self._owners: dict[TopicPartition, dict[str, int]] = {}
-        self._last_owner: dict[TopicPartition, str] = {}
-        self._worked: dict[TopicPartition, None] = {}
-        self._orphans: dict[TopicPartition, None] = {}
-        self._resting: Settled | None = None
-        self._wanted_topics: dict[str, None] | None = {}
-        see: dict[type[Any], Callable[[Any], None]] = {
+    event: ev.Event
+    given_up: Mapping[TopicPartition, int]
+    taken: Sequence[TopicPartition]
+
+
+Before: TypeAlias = Callable[[int, ev.Event], None]
+After: TypeAlias = Callable[[Change], None]
+
+
+class Timeline:
+    """The group at one time. Times are virtual milliseconds.
+
+    ``topics`` maps each topic to its partitions, ``consumers`` the name of each running consumer to its
+    state, and ``owners`` each partition to its owners with the time since which they own it, in that order.
+    A partition has several owners while one of them does not know yet that another has it; ``contested``
+    are the partitions that have. ``members`` are ids in the group, as the coordinator has them.
+
+    Observers are functions: those in ``before`` receive the time and the event while the timeline still
+    has the group as it was, those in ``after`` receive the `Change`.
+    """
+
+    def __init__(self) -> None:
+        self.at_ms = 0
+        self.state, self.generation = "", -1
+        self.topics: dict[str, int] = {}
+        self.members: dict[str, None] = {}
+        self.consumers: dict[str, Consumer] = {}
+        self.owners: dict[TopicPartition, dict[str, int]] = {}
+        self.contested: dict[TopicPartition, None] = {}
+        self.before: list[Before] = []
+        self.after: list[After] = []
+        self._given_up: dict[TopicPartition, int] = {}
+        self._taken: list[TopicPartition] = []
+        self._subscribed: dict[str, int] | None = None
+        self._folds: dict[type[Any], Callable[[Any], None]] = {
+            ev.RunStarted: self._run_started,
+            ev.PartitionsAdded: self._partitions_added,
             ev.MemberStarted: self._member_started,
-            ev.MemberStopped: self._member_gone,
-            ev.ConsumerFailed: self._member_gone,
+            ev.MemberStopped: self._member_ended,
+            ev.ConsumerFailed: self._member_ended,
             ev.MemberPaused: lambda e: self._set(e.client, paused=True),
             ev.MemberResumed: lambda e: self._set(e.client, paused=False),
-            ev.MemberCutOff: lambda e: self._set(e.client, cut=True),
-            ev.MemberReconnected: lambda e: self._set(e.client, cut=False),
+            ev.MemberCutOff: lambda e: self._set(e.client, cut_off=True),
+            ev.MemberReconnected: lambda e: self._set(e.client, cut_off=False),
             ev.SubscriptionChanged: self._subscription_changed,
-            ev.PartitionsAdded: self._partitions_added,
-            ev.RatesChanged: self._rates_changed,
-            ev.GroupStateChanged: self._state_changed,
             ev.CoordinatorElected: self._coordinator_elected,
+            ev.GroupStateChanged: self._state_changed,
+            ev.MemberAdded: self._member_added,
+            ev.MemberRemoved: self._member_removed,
+            ev.MemberReplaced: self._member_replaced,
             ev.GenerationStarted: self._generation_started,
             ev.Joined: self._joined,
-            ev.Revoked: self._given_up,
-            ev.Lost: self._given_up,
+            ev.Revoked: self._revoked,
+            ev.Lost: self._revoked,
             ev.Assigned: self._assigned,
-            ev.Changed: self._changed,
-            ev.LagMeasured: self.lags.append,
         }
+
+    def read(self, trace: Trace) -> None:
+        """Apply every event of a trace."""
         for line in trace.events:
-            self._pass_time(line.at_ms)
-            handle = see.get(type(line.event))
-            if handle is not None:
-                handle(line.event)
-        self._unsettle()
-        for partition in list(self._owners):
-            self._close_spans(partition, list(self._owners[partition]))
+            self.apply(line.at_ms, line.event)
+
+    def apply(self, at_ms: int, event: ev.Event) -> None:
+        """Take over the next event, and pass it to the observers."""
+        for observer in self.before:
+            observer(at_ms, event)
+        self.at_ms = at_ms
+        self._given_up, self._taken = {}, []
+        fold = self._folds.get(type(event))
+        if fold is not None:
+            fold(event)
+        change = Change(event, self._given_up, self._taken)
+        for listener in self.after:
+            listener(change)
 
     @property
-    def last_settled(self) -> Settled | None:
-        """The assignment in force at the end, if the group had come to rest."""
-        last = self.settled[-1] if self.settled else None
-        return last if last is not None and last.until_ms == self._at_ms else None
+    def subscribed(self) -> Mapping[str, int]:
+        """The topics that a running consumer subscribes to, with their partitions."""
+        if self._subscribed is None:
+            names = dict.fromkeys(topic for c in self.consumers.values() for topic in c.topics)
+            self._subscribed = {name: self.topics[name] for name in names if name in self.topics}
+        return self._subscribed
 
-    # --- time
+    def is_valid(self, client: str) -> bool:
+        """Return whether a consumer is a member of the group in its present generation."""
+        consumer = self.consumers[client]
+        return consumer.member_id in self.members and consumer.generation == self.generation
 
-    def _pass_time(self, at_ms: int) -> None:
-        if at_ms > self._at_ms:
-            wanted = self._wanted()
-            worked = sum(1 for tp in self._worked if tp.topic in wanted)
-            idle = sum(self.topics[topic] for topic in wanted) - worked
-            self.stopped_partition_ms += idle * (at_ms - self._at_ms)
-            self._at_ms = at_ms
+    # --- topics and consumers
 
-    def _wanted(self) -> dict[str, None]:
-        """Topics that a running consumer subscribes to; looked up anew after a change of who or what."""
-        if self._wanted_topics is None:
-            subscribed = dict.fromkeys(t for c in self._consumers.values() for t in c.topics)
-            self._wanted_topics = {topic: None for topic in subscribed if topic in self.topics}
-        return self._wanted_topics
-
-    def _settle(self) -> None:
-        """Note the assignment, if the group has come to rest in it."""
-        if self._resting or self._state != STABLE:
-            return
-        taken_over = [c for c in self._consumers.values() if c.taken_over == self._generation]
-        wanted = self._wanted()
-        if len(taken_over) < self._group_size or any(tp.topic in wanted for tp in self._orphans):
-            return
-        owners = {tp: next(reversed(held)) for tp, held in self._owners.items() if held}
-        owners = {tp: owner for tp, owner in owners.items() if tp.topic in wanted}
-        members = {c: m.topics for c, m in self._consumers.items() if m.generation == self._generation}
-        if owners:
-            self._resting = Settled(self._at_ms, self._at_ms, owners, members)
-
-    def _unsettle(self) -> None:
-        """Whatever the group rested in is over now."""
-        if self._resting is not None:
-            self.settled.append(self._resting._replace(until_ms=self._at_ms))
-            self._resting = None
-
-    # --- what the events say
-
-    def _member_started(self, event: ev.MemberStarted) -> None:
-        self._member_gone(event)
-        self._consumers[event.client] = _Consumer(tuple(event.topics))
-        if event.rack:
-            self.racks[event.client] = event.rack
-        self._wanted_topics = None
-
-    def _member_gone(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
-        consumer = self._consumers.get(event.client)
-        if consumer is not None:
-            self._give_up(event.client, list(consumer.owned))
-            del self._consumers[event.client]
-            self._wanted_topics = None
-
-    def _set(self, client: str, **changes: bool) -> None:
-        consumer = self._consumers.get(client)
-        if consumer is not None:
-            for name, value in changes.items():
-                setattr(consumer, name, value)
-            for partition in consumer.owned:
-                self._update_worked(partition)
-
-    def _subscription_changed(self, event: ev.SubscriptionChanged) -> None:
-        consumer = self._consumers.get(event.client)
-        if consumer is not None:
-            consumer.topics = tuple(event.topics)
-            self._wanted_topics = None
+    def _run_started(self, event: ev.RunStarted) -> None:
+        self.topics = dict(event.topics)
+        self._subscribed = None
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:
         self.topics[event.topic] = event.partitions
-        self._wanted_topics = None
+        self._subscribed = None
 
-    def _rates_changed(self, event: ev.RatesChanged) -> None:
-        self.rates.setdefault(event.topic, []).append((self._at_ms, tuple(event.rates)))
+    def _member_started(self, event: ev.MemberStarted) -> None:
+        self._member_ended(event)
+        self.consumers[event.client] = Consumer(tuple(event.topics))
+        self._subscribed = None
 
-    def _state_changed(self, event: ev.GroupStateChanged) -> None:
-        if event.after == PREPARING:
-            self._unsettle()
-        self._state = event.after
-        self.states.append((self._at_ms, event.after))
-        if event.after == STABLE:
-            self.stable_ms.append(self._at_ms)
+    def _member_ended(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            self._give_up(event.client, list(consumer.owned))
+            del self.consumers[event.client]
+            self._subscribed = None
+
+    def _set(self, client: str, **changes: bool) -> None:
+        consumer = self.consumers.get(client)
+        if consumer is not None:
+            for name, value in changes.items():
+                setattr(consumer, name, value)
+
+    def _subscription_changed(self, event: ev.SubscriptionChanged) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            consumer.topics = tuple(event.topics)
+            self._subscribed = None
+
+    # --- the group
 
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
-        if event.group_state:
-            self._state, self._generation = event.group_state, event.generation
-            self._group_size = len(event.members)
-            self.states.append((self._at_ms, event.group_state))
+        """Whatever was not in the log did not happen: the group goes on from there."""
+        self.state, self.generation = event.group_state, event.generation
+        self.members = dict.fromkeys(event.members)
+
+    def _state_changed(self, event: ev.GroupStateChanged) -> None:
+        self.state = event.after
+        self.generation = max(self.generation, event.generation)
+
+    def _member_added(self, event: ev.MemberAdded) -> None:
+        self.members[event.member_id] = None
+
+    def _member_removed(self, event: ev.MemberRemoved) -> None:
+        self.members.pop(event.member_id, None)
+
+    def _member_replaced(self, event: ev.MemberReplaced) -> None:
+        self.members.pop(event.old_member_id, None)
+        self.members[event.new_member_id] = None
 
     def _generation_started(self, event: ev.GenerationStarted) -> None:
-        self._generation = event.generation
-        self._group_size = len(event.members)
+        self.generation = event.generation
+        self.members = dict.fromkeys(event.members)
 
     def _joined(self, event: ev.Joined) -> None:
-        self._consumers[event.client].generation = event.generation
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            consumer.member_id, consumer.generation = event.member_id, event.generation
 
-    def _changed(self, event: ev.Changed) -> None:
-        self.change_ms.append(self._at_ms)
-        self.marks.append(Mark(self._at_ms, f"{event.kind} {event.target}"))
+    # --- ownership
 
-    def _given_up(self, event: ev.Revoked | ev.Lost) -> None:
-        listed = [TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers]
-        self._give_up(event.client, listed)
-
-    def _give_up(self, client: str, partitions: list[TopicPartition]) -> None:
-        consumer = self._consumers.get(client)
-        if consumer is None:
-            return  # it failed, which gave everything up, and closes now
-        if partitions:
-            self._unsettle()
-        for partition in partitions:
-            consumer.owned.pop(partition, None)
-            if client in self._owners.get(partition, ()):
-                self._close_spans(partition, [client])
-            if not self._owners.get(partition):
-                self._orphans[partition] = None
-            self._update_worked(partition)
+    def _revoked(self, event: ev.Revoked | ev.Lost) -> None:
+        self._give_up(event.client, partitions(event.partitions))
 
     def _assigned(self, event: ev.Assigned) -> None:
-        consumer = self._consumers[event.client]
+        consumer = self.consumers.get(event.client)
+        if consumer is None:
+            return
         consumer.taken_over = event.generation
-        for topic, numbers in event.owned.items():
-            for number in numbers:
-                partition = TopicPartition(topic, number)
-                held = self._owners.setdefault(partition, {})
-                if event.client in held:
-                    continue
-                held[event.client] = self._at_ms
-                consumer.owned[partition] = None
-                if self._last_owner.get(partition, event.client) != event.client:
-                    self.moved += 1
-                self._last_owner[partition] = event.client
-                self._orphans.pop(partition, None)
-                self._update_worked(partition)
-        self._settle()
+        owned = dict.fromkeys(partitions(event.owned))
+        self._give_up(event.client, [p for p in consumer.owned if p not in owned])
+        self._taken = [p for p in owned if p not in consumer.owned]
+        consumer.owned = owned
+        for partition in self._taken:
+            owners = self.owners.setdefault(partition, {})
+            owners[event.client] = self.at_ms
+            if len(owners) > 1:
+                self.contested[partition] = None
 
-    def _update_worked(self, partition: TopicPartition) -> None:
-        held = self._owners.get(partition, {})
-        if any(client in self._consumers and self._consumers[client].works for client in held):
-            self._worked[partition] = None
-        else:
-            self._worked.pop(partition, None)
+    def _give_up(self, client: str, listed: Iterable[TopicPartition]) -> None:
+        """Partitions that a consumer does not own change nothing, nor does a consumer that has failed."""
+        consumer = self.consumers.get(client)
+        if consumer is None:
+            return
+        for partition in listed:
+            if partition in consumer.owned:
+                del consumer.owned[partition]
+                owners = self.owners[partition]
+                self._given_up[partition] = owners.pop(client)
+                if len(owners) < 2:
+                    self.contested.pop(partition, None)
 
-    def _close_spans(self, partition: TopicPartition, clients: list[str]) -> None:
-        held = self._owners[partition]
-        for client in clients:
-            since = held.pop(client)
-            self.spans.setdefault(partition, []).append(Span(client, since, self._at_ms))
+
+def partitions(listed: ev.PartitionMap) -> list[TopicPartition]:
+    """Return the partitions of an event, one by one."""
+    return [TopicPartition(topic, number) for topic, numbers in listed.items() for number in numbers]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from coordinator_core.model import NO_GENERATION, GroupAssignment, GroupSubscription
 from coordinator_core.reports.comparison import Comparison, as_html
 from coordinator_core.reports.trace_picture import trace_svg
-from coordinator_core.traces.rounds import Round, told
+from coordinator_core.traces.rounds import rounds
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.words import sentence
 
@@ -26,9 +26,9 @@ def picture(trace: Trace) -> str:
 
 def words(trace: Trace) -> str:
     """A trace in a few lines: a sentence a round."""
-    rounds = [each for each in told(trace) if isinstance(each, Round)]
+    found = rounds(trace)
     lines = [f"{trace.scenario} under {trace.strategy}, seed {trace.started.seed}"]
-    lines += [f"  {sentence(each, after)}" for each, after in zip_longest(rounds, rounds[1:])]
+    lines += [f"  {sentence(each, after)}" for each, after in zip_longest(found, found[1:])]
     lines.append(
         f"ended {trace.ended.group_state} in generation {trace.ended.generation}"
         if trace.ended.group_state

@@ -1,4 +1,4 @@
-"""What the page draws of a trace: spans of ownership as bytes, everything else as one small document."""
+"""The model of a page: spans of ownership as bytes, everything else as one small document."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -10,16 +10,17 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
 from coordinator_core.protocol import events as ev
-from coordinator_core.traces.rounds import Round, told
-from coordinator_core.traces.timeline import History, Span
+from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.traces.history import History, Span
+from coordinator_core.traces.rounds import Round, rounds
+from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.words import sentence
 
 NOBODY = -1
 MOST_FIGURES = 400
-"""Figures of a member over time that are sent; of more, the largest of each stretch."""
+"""The most figures of a member that are sent. Of a longer series, the largest of each stretch is sent."""
 
 _MEMBER_STATES = {
     "unjoined": "outside",
@@ -29,11 +30,11 @@ _MEMBER_STATES = {
 }
 
 _PLACES = {  # only two of the moves cross each other
-    GroupState.EMPTY: (0, 0),
-    GroupState.PREPARING_REBALANCE: (0, 0.5),
-    GroupState.COMPLETING_REBALANCE: (0, 1),
-    GroupState.STABLE: (1, 1),
-    GroupState.DEAD: (1, 0),
+    "Empty": (0, 0),
+    "PreparingRebalance": (0, 0.5),
+    "CompletingRebalance": (0, 1),
+    "Stable": (1, 1),
+    "Dead": (1, 0),
 }
 
 
@@ -50,13 +51,14 @@ class ViewModel:
 
 
 def view_model(trace: Trace) -> ViewModel:
-    """The model of a trace's view."""
-    history = History(trace)
+    """Return the model of a trace."""
+    timeline = Timeline()
+    lanes = _Lanes(timeline)
+    history = History(trace, timeline=timeline)
     topics = dict(sorted(history.topics.items()))
     offsets = dict(zip(topics, accumulate(topics.values(), initial=0), strict=False))
-    members = _members(trace)
+    members = lanes.documents()
     numbers = {name: i for i, name in enumerate(members)}
-    rounds = [each for each in told(trace) if isinstance(each, Round)]
     document = {
         "scenario": trace.scenario,
         "strategy": trace.strategy,
@@ -66,16 +68,16 @@ def view_model(trace: Trace) -> ViewModel:
         "topics": [{"name": name, "partitions": count} for name, count in topics.items()],
         "members": list(members.values()),
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
-        "machine": _machine(),
+        "machine": _machine(history.family),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
-        "rounds": _rounds(rounds, numbers, history),
+        "rounds": _rounds(rounds(trace), numbers, history),
         "circle": _circle(members),
     }
     return ViewModel(document, _spans(history, offsets, numbers))
 
 
 def _spans(history: History, offsets: Mapping[str, int], numbers: Mapping[str, int]) -> bytes:
-    """In order of partitions, then of time."""
+    """Return the spans in order of partitions, then of time."""
     rows = [
         (offsets[tp.topic] + tp.partition, numbers[span.client], span.from_ms, span.to_ms)
         for tp, spans in sorted(history.spans.items())
@@ -86,12 +88,12 @@ def _spans(history: History, offsets: Mapping[str, int], numbers: Mapping[str, i
 
 
 def _in_time(spans: Iterable[Span]) -> list[Span]:
-    """As they began; a history has them as they ended, and owners overlap where one has not heard yet."""
+    """Sort spans by their beginning: a history has them by their end, and several owners overlap."""
     return sorted(spans, key=lambda span: (span.from_ms, span.to_ms))
 
 
-class _Member:
-    """One consumer's lane: its states, what it was called with, and figures over time."""
+class _Lane:
+    """One consumer: its states, its callbacks, and its figures over time."""
 
     def __init__(self, name: str) -> None:
         self.document: dict[str, Any] = {
@@ -103,141 +105,127 @@ class _Member:
             "owned": [],
             "lag": [],
         }
+        self.protocol_state = "outside"
+        """The state in the protocol, which the lane shows unless the consumer is paused."""
         self._state = ""
-        self._joined_state = "outside"
-        self._stopped: dict[str, None] = {}
 
-    def to(self, at_ms: int, state: str) -> None:
+    def show(self, at_ms: int, state: str) -> None:
+        """Show a state from a time on."""
         if state != self._state:
             self._state = state
             self.document["states"].append([at_ms, state])
 
-    def protocol_state(self, at_ms: int, state: str) -> None:
-        self._joined_state = state
-        if not self._stopped:
-            self.to(at_ms, state)
-
-    def started(self, at_ms: int) -> None:
-        """Also once more under its name: then it knows nothing of the generation it was in."""
-        self._stopped.clear()
-        self.protocol_state(at_ms, "outside")
-        if self.document["generations"]:
-            self.figure("generations", at_ms, 0)
-
-    def stands_still(self, at_ms: int, why: str) -> None:
-        self._stopped[why] = None
-        self.to(at_ms, "paused")
-
-    def goes_on(self, at_ms: int, why: str) -> None:
-        self._stopped.pop(why, None)
-        if not self._stopped:
-            self.to(at_ms, self._joined_state)
-
-    def ended(self, at_ms: int, how: str) -> None:
-        self._stopped.clear()
-        self.to(at_ms, "crashed" if how == "crashed" else "stopped")
-
     def figure(self, key: str, at_ms: int, value: float) -> None:
+        """Add a value to a series if it differs from the last one."""
         series = self.document[key]
         if not series or series[-1][1] != value:
             series.append([at_ms, value])
 
 
-def _members(trace: Trace) -> dict[str, dict[str, Any]]:
-    """Every consumer by name, in the order they started."""
-    members: dict[str, _Member] = {}
-    for line in trace.events:
-        _see(line.at_ms, line.event, members)
-    for member in members.values():
-        member.document["lag"] = _thinned(member.document["lag"])
-    return {name: member.document for name, member in members.items()}
+class _Lanes:
+    """The lanes of all consumers by name, in the order of their first start."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.lanes: dict[str, _Lane] = {}
+        self._now = timeline
+        timeline.after.append(self._see)
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Return the documents of the lanes, with series of a length that can be sent."""
+        for lane in self.lanes.values():
+            lane.document["lag"] = _thinned(lane.document["lag"])
+        return {name: lane.document for name, lane in self.lanes.items()}
+
+    def _see(self, change: Change) -> None:
+        event, at_ms = change.event, self._now.at_ms
+        if isinstance(event, ev.MemberStarted):
+            self._started(event, self.lanes.setdefault(event.client, _Lane(event.client)))
+        elif isinstance(event, ev.LagMeasured):
+            for name, lag in event.by_client.items():
+                self.lanes[name].figure("lag", at_ms, round(lag, 1))
+        else:
+            lane = self.lanes.get(getattr(event, "client", ""))
+            if lane is not None:
+                self._see_member(event, lane)
+
+    def _started(self, event: ev.MemberStarted, lane: _Lane) -> None:
+        """Also of a consumer that starts again: it is in no generation."""
+        lane.document["instance"] = event.instance_id
+        self._enter(event.client, lane, "outside")
+        if lane.document["generations"]:
+            lane.figure("generations", self._now.at_ms, 0)
+
+    def _see_member(self, event: Any, lane: _Lane) -> None:
+        at_ms = self._now.at_ms
+        match event:
+            case ev.ClientStateChanged():
+                self._enter(event.client, lane, _MEMBER_STATES.get(event.after, event.after))
+            case ev.Joined():
+                lane.figure("generations", at_ms, event.generation)
+            case ev.Assigned():
+                self._enter(event.client, lane, "stable")
+                lane.document["calls"].append([at_ms, "assigned", _count(event.added)])
+                self._count_owned(event.client, lane)
+            case ev.Revoked() | ev.Lost():
+                kind = "lost" if isinstance(event, ev.Lost) else "revoked"
+                lane.document["calls"].append([at_ms, kind, _count(event.partitions)])
+                self._count_owned(event.client, lane)
+            case ev.MemberPaused() | ev.MemberCutOff() | ev.MemberResumed() | ev.MemberReconnected():
+                self._enter(event.client, lane, lane.protocol_state)
+            case ev.MemberStopped() | ev.ConsumerFailed():
+                lane.show(at_ms, "stopped" if getattr(event, "how", "") == "closed" else "crashed")
+                self._count_owned(event.client, lane)
+
+    def _enter(self, client: str, lane: _Lane, state: str) -> None:
+        lane.protocol_state = state
+        consumer = self._now.consumers.get(client)
+        works = consumer is None or consumer.works
+        lane.show(self._now.at_ms, state if works else "paused")
+
+    def _count_owned(self, client: str, lane: _Lane) -> None:
+        consumer = self._now.consumers.get(client)
+        lane.figure("owned", self._now.at_ms, len(consumer.owned) if consumer is not None else 0)
 
 
 def _thinned(series: list[list[float]]) -> list[list[float]]:
     stretch = -(-len(series) // MOST_FIGURES)
     if stretch <= 1:
         return series
-    return [max(series[i : i + stretch], key=lambda each: each[1]) for i in range(0, len(series), stretch)]
+    return [max(series[i : i + stretch], key=lambda pair: pair[1]) for i in range(0, len(series), stretch)]
 
 
-def _see(at_ms: int, event: ev.Event, members: dict[str, _Member]) -> None:
-    if isinstance(event, ev.MemberStarted):
-        member = members.setdefault(event.client, _Member(event.client))
-        member.document["instance"] = event.instance_id
-        member.started(at_ms)
-    elif isinstance(event, ev.LagMeasured):
-        for name, lag in event.by_client.items():
-            members[name].figure("lag", at_ms, round(lag, 1))
-    else:
-        known = members.get(getattr(event, "client", ""))
-        if known is not None:
-            _see_member(at_ms, event, known)
-
-
-def _see_member(at_ms: int, event: ev.Event, member: _Member) -> None:
-    match event:
-        case ev.ClientStateChanged():
-            member.protocol_state(at_ms, _MEMBER_STATES.get(event.after, event.after))
-        case ev.Joined():
-            member.figure("generations", at_ms, event.generation)
-        case ev.Assigned():
-            member.protocol_state(at_ms, "stable")
-            member.document["calls"].append([at_ms, "assigned", _count(event.added)])
-            member.figure("owned", at_ms, _count(event.owned))
-        case ev.Revoked() | ev.Lost():
-            kind = "lost" if isinstance(event, ev.Lost) else "revoked"
-            gone = _count(event.partitions)
-            owned = member.document["owned"]
-            member.document["calls"].append([at_ms, kind, gone])
-            member.figure("owned", at_ms, (owned[-1][1] if owned else gone) - gone)
-        case ev.MemberPaused():
-            member.stands_still(at_ms, "pause")
-        case ev.MemberCutOff():
-            member.stands_still(at_ms, "cut")
-        case ev.MemberResumed():
-            member.goes_on(at_ms, "pause")
-        case ev.MemberReconnected():
-            member.goes_on(at_ms, "cut")
-        case ev.MemberStopped():
-            member.ended(at_ms, event.how)
-            member.figure("owned", at_ms, 0)
-        case ev.ConsumerFailed():
-            member.ended(at_ms, "crashed")
-            member.figure("owned", at_ms, 0)
-
-
-def _rounds(rounds: Sequence[Round], numbers: Mapping[str, int], history: History) -> list[dict[str, Any]]:
-    flows: list[Counter[tuple[int, int]]] = [Counter() for _ in rounds]
-    began = [each.began_ms for each in rounds]
+def _rounds(listed: Sequence[Round], numbers: Mapping[str, int], history: History) -> list[dict[str, Any]]:
+    flows: list[Counter[tuple[int, int]]] = [Counter() for _ in listed]
+    began = [entry.began_ms for entry in listed]
     for spans in history.spans.values():
         for before, after in pairwise(_in_time(spans)):
             if before.client != after.client and (number := bisect_right(began, after.from_ms)):
                 flows[number - 1][numbers[before.client], numbers[after.client]] += 1
-    told_rounds = [_round(each, after, numbers) for each, after in zip_longest(rounds, rounds[1:])]
+    documents = [_round(entry, after, numbers) for entry, after in zip_longest(listed, listed[1:])]
     return [
-        {**each, "flows": [[a, b, n] for (a, b), n in sorted(flow.items())]}
-        for each, flow in zip(told_rounds, flows, strict=True)
+        {**document, "flows": [[a, b, n] for (a, b), n in sorted(flow.items())]}
+        for document, flow in zip(documents, flows, strict=True)
     ]
 
 
-def _round(each: Round, follows: Round | None, numbers: Mapping[str, int]) -> dict[str, Any]:
+def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> dict[str, Any]:
     counts = {"kept": 0, "revoked": 0, "assigned": 0, "lost": 0}
     members: dict[str, dict[str, int]] = {}
-    for name, member in sorted(each.members.items()):
+    for name, member in sorted(entry.members.items()):
         own = {key: _count(getattr(member, key)) for key in counts}
         members[str(numbers[name])] = own
         for key, count in own.items():
             counts[key] += count
     return {
-        "began": each.began_ms,
-        "stable": each.stable_ms,
-        "generation": each.generation,
-        "protocol": each.protocol,
-        "leader": numbers.get(each.leader, NOBODY),
-        "causes": list(dict.fromkeys(each.causes)),
+        "began": entry.began_ms,
+        "stable": entry.stable_ms,
+        "generation": entry.generation,
+        "protocol": entry.protocol,
+        "leader": numbers.get(entry.leader, NOBODY),
+        "causes": list(dict.fromkeys(entry.causes)),
         "counts": counts,
         "members": members,
-        "sentence": sentence(each, follows),
+        "sentence": sentence(entry, follows),
     }
 
 
@@ -245,17 +233,17 @@ def _count(partitions: Mapping[str, Iterable[int]]) -> int:
     return sum(len(list(numbers)) for numbers in partitions.values())
 
 
-def _machine() -> dict[str, Any]:
-    """The group's states, where they stand (0..1), and the moves between them."""
-    moves = sorted((a.value, b.value) for a, after in LEGAL_MOVES.items() for b in after if a != b)
+def _machine(family: ProtocolSpec) -> dict[str, Any]:
+    """The group's states with their places (0..1), and the moves between them."""
+    moves = sorted((a, b) for a, after in family.states.items() for b in after if a != b)
     return {
-        "states": [[state.value, *_PLACES[state]] for state in LEGAL_MOVES],
+        "states": [[state, *_PLACES.get(state, (0.5, 0.5))] for state in family.states],
         "moves": [list(move) for move in moves],
     }
 
 
 def _circle(members: Mapping[str, Any]) -> list[list[float]]:
-    """Where each member stands in the flow between members (0..1)."""
+    """Return the place (0..1) of each member in the drawing of moves between members."""
     if len(members) == 1:
         return [[0.5, 0.5]]
     return [list(_place(place)) for place in nx.circular_layout(list(members)).values()]

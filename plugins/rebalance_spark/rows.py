@@ -15,7 +15,7 @@ from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
-from coordinator_core.reports.comparison import measure
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from rebalance_spark.choices import Fidelity, Status

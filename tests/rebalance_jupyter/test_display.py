@@ -8,7 +8,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from coordinator_core.model import GroupAssignment, GroupSubscription, Partitions, Subscription
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import Comparison, measure
+from coordinator_core.reports.comparison import Comparison
+from coordinator_core.scoring.measuring import measure
 from rebalance_jupyter.display import (
     MOST_LANES,
     alert,

@@ -13,7 +13,8 @@ from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.comparison import as_text, measure
+from coordinator_core.reports.comparison import as_text
+from coordinator_core.scoring.measuring import measure
 from rebalance_jupyter import RebalanceView, compare_view, run, show, to_html
 from rebalance_jupyter.display import picture
 from rebalance_jupyter.view_model import view_model

@@ -8,9 +8,9 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import TraceEvent
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import measure
-from coordinator_core.traces.rounds import Happened, Round, told
-from coordinator_core.traces.timeline import History
+from coordinator_core.scoring.measuring import measure
+from coordinator_core.traces.history import History
+from coordinator_core.traces.rounds import Occurrence, entries, rounds
 from coordinator_core.traces.trace import read_trace
 from rebalance_kafka.broker import recorder
 from rebalance_kafka.wire.apis import Api
@@ -64,7 +64,7 @@ def check(trace, tmp_path):
     assert all(msgspec.json.decode(line, type=TraceEvent) for line in trace.encode().splitlines())
     figures = measure(trace, default_registry())
     assert figures["stopped_partition_seconds"] >= 0
-    assert told(trace)
+    assert entries(trace)
     return figures
 
 
@@ -91,7 +91,7 @@ def test_the_trace_says_what_the_members_say(strategy, tmp_path):
             trace = kafka.trace("g")
             assert owners(trace) == by_the_members(a)
             figures = check(trace, tmp_path)
-            assert figures["rounds"] == len([e for e in told(trace) if isinstance(e, Round) and e.stable_ms])
+            assert figures["rounds"] == len([each for each in rounds(trace) if each.stable_ms])
             assert History(trace).topics == {"t": 4}
 
     run(work())
@@ -128,7 +128,7 @@ def test_joins_and_leaves_are_told_by_the_names_of_the_clients():
                 ("b", "closed"),
                 ("a", "closed"),
             ]
-            texts = [each.text for each in told(trace) if isinstance(each, Happened)]
+            texts = [each.text for each in entries(trace) if isinstance(each, Occurrence)]
             assert texts == [
                 "join a",
                 "join b",

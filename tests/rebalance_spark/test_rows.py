@@ -10,7 +10,7 @@ from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import PluginError
 from coordinator_core.registry.hookspecs import hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, default_registry
-from coordinator_core.reports.comparison import measure
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from rebalance_spark import rows as rows_module

@@ -37,8 +37,8 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants
-from coordinator_core.traces.timeline import History
 from tests.examples import scaled
 from tests.places import SCENARIOS
 

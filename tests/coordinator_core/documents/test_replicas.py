@@ -11,7 +11,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.model import TopicInfo
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import measure
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.trace import read_trace

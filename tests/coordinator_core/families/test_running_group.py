@@ -15,10 +15,10 @@ from coordinator_core.protocol.consumer_protocol import decode_assignment, decod
 from coordinator_core.protocol.events import TraceEvent
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.comparison import measure
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import Run, simulate
+from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants, check_trace
-from coordinator_core.traces.timeline import History
 from coordinator_core.traces.trace import Trace
 from tests.examples import scaled
 

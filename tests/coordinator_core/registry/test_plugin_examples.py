@@ -29,9 +29,9 @@ from coordinator_core.registry.hookspecs import (
 )
 from coordinator_core.registry.providers.builtin import with_weights
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.comparison import measure
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.timeline import History
+from coordinator_core.traces.history import History
 
 
 def installed(plugin):

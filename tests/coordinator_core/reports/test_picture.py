@@ -7,7 +7,7 @@ import pytest
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.reports.picture import PALETTE, ownership_svg
-from coordinator_core.traces.timeline import Mark, Span
+from coordinator_core.traces.history import Mark, Span
 
 SVG = "{http://www.w3.org/2000/svg}"
 LEFT, RIGHT = 90.0, 850.0

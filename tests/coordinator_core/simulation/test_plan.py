@@ -12,7 +12,7 @@ from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.comparison import measure
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from tests.examples import scaled

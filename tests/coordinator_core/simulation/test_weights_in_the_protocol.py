@@ -8,11 +8,11 @@ from coordinator_core.documents.files import load_scenario
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import measure
 from coordinator_core.scoring.bounds import least_largest_load
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants
-from coordinator_core.traces.timeline import History
 from tests.places import SCENARIOS
 
 SKEWED = [100, 10, 10, 10]

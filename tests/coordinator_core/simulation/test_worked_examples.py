@@ -4,7 +4,7 @@ from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.rounds import Round, told
+from coordinator_core.traces.rounds import rounds
 
 THIRD_JOINS = {
     "name": "third-joins",
@@ -18,7 +18,7 @@ THIRD_JOINS = {
 def run(strategy):
     scenario = parse_scenario(THIRD_JOINS, where="test")
     trace = simulate(scenario, strategy, default_registry())
-    return trace, [each for each in told(trace) if isinstance(each, Round)]
+    return trace, rounds(trace)
 
 
 def count(partitions):

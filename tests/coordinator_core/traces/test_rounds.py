@@ -6,7 +6,7 @@ from coordinator_core.documents.files import load_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.rounds import Happened, MemberRound, Round, Standing, told
+from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries
 from tests.coordinator_core.traces.traces import (
     assigned,
     changed,
@@ -25,7 +25,7 @@ UUID = "-12345678-90ab-4def-8123-0123456789ab"
 
 
 def story(*timed):
-    return told(trace_of(*timed, topics={"t": 6}))
+    return entries(trace_of(*timed, topics={"t": 6}))
 
 
 def preparing(cause):
@@ -146,7 +146,7 @@ def test_a_group_without_members_ends_the_round(after):
         (2_000, state(after, cause=f"a{UUID} left")),
         (9_000, preparing("b joined")),
     )
-    assert happened == Happened(2_000, f"the group is {after}: a left")
+    assert happened == Occurrence(2_000, f"the group is {after}: a left")
     assert (first.causes, second.causes) == (["a joined"], ["b joined"])
 
 
@@ -169,7 +169,7 @@ def test_a_group_without_members_ends_the_round(after):
     ],
 )
 def test_what_happens_from_outside_is_told_between_rounds(event, text):
-    assert story((7_000, event)) == [Happened(7_000, text)]
+    assert story((7_000, event)) == [Occurrence(7_000, text)]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ STOOD = [
 def test_a_group_that_was_there_before_stands_in_front_and_is_no_round():
     (only,) = story(STOOD)
     owned = {"a": {"t": [0, 1]}, "b": {}}
-    assert only == Standing(0, 7, protocol="range", leader="a", owned=owned)
+    assert only == InitialGroup(0, 7, protocol="range", leader="a", owned=owned)
 
 
 def test_what_comes_later_does_not_change_how_it_stood():
@@ -221,7 +221,7 @@ def test_what_comes_later_does_not_change_how_it_stood():
         (0, assigned("a", 8, {"t": [0]}, added={})),
         (50_000, assigned("b", 8, {"t": [1]})),
     )
-    assert [type(each) for each in later] == [Standing, Round]
+    assert [type(each) for each in later] == [InitialGroup, Round]
     assert later[0].owned == {"a": {"t": [0, 1]}, "b": {}}
     back = story(STOOD, (9_000, assigned("b", 7, {"t": [5]})))
     assert back[0].owned == {"a": {"t": [0, 1]}, "b": {}}
@@ -229,7 +229,7 @@ def test_what_comes_later_does_not_change_how_it_stood():
 
 def test_a_coordinator_that_takes_over_from_one_that_failed_is_what_it_was():
     first, failed, after = story(STOOD, (5_000, ev.CoordinatorFailed(node=0)), (9_000, elected()))
-    assert isinstance(first, Standing)
+    assert isinstance(first, InitialGroup)
     assert (failed.text, after.text) == ("broker 0 failed", "broker 0 is the coordinator now")
 
 
@@ -239,7 +239,7 @@ def test_a_coordinator_that_takes_over_from_one_that_failed_is_what_it_was():
 @pytest.fixture(scope="module")
 def scale_out():
     registry, scenario = default_registry(), load_scenario(SCALE_OUT)
-    return {s: told(simulate(scenario, s, registry)) for s in ("range", "cooperative-sticky")}
+    return {s: entries(simulate(scenario, s, registry)) for s in ("range", "cooperative-sticky")}
 
 
 def outline(of):

@@ -1,7 +1,7 @@
 """Traces written by hand: events with their times, in few words."""
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.traces.timeline import History
+from coordinator_core.traces.history import History
 from coordinator_core.traces.trace import Trace
 
 GROUP = "g"

@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
-from coordinator_core.traces.timeline import Mark, Span
+from coordinator_core.traces.history import Mark, Span
 from tests.coordinator_core.traces.traces import (
     assigned,
     changed,
