@@ -79,8 +79,9 @@ class ModifierSpec:
     """A part ``+name`` or ``+name=value`` of a strategy. ``apply(strategy, value)`` returns the changed one.
 
     ``apply`` raises ValueError with the expected text for a value that it cannot use. A modifier that
-    changes nothing is refused. ``of_protocol``: the protocol must support the modifier, and lists it in
-    `ProtocolSpec.modifiers`. Other modifiers change the assignor alone.
+    changes nothing is refused, unless it has a value, which may be the default. ``of_protocol``: the
+    protocol must support the modifier, and lists it in `ProtocolSpec.modifiers`. Other modifiers change the
+    assignor alone.
     """
 
     name: str

@@ -54,6 +54,8 @@ def _limit(text: str) -> float | Pairs:
 def _weights(strategy: Strategy, value: str | None) -> Strategy:
     if not value:
         raise ValueError(f"weights=PROVIDER, or weights={NO_PROVIDER}")
+    if value == NO_PROVIDER and not strategy.provider:
+        raise ValueError(f"no weights={NO_PROVIDER}: the assignor has no provider")
     return strategy.with_changes(provider="" if value == NO_PROVIDER else value)
 
 

@@ -139,7 +139,7 @@ def _modified(strategy: Strategy, part: str, spec: AssignorSpec, catalog: Catalo
             changed = modifier.apply(strategy, value if equals else None)
         except ValueError as error:
             raise InputError(f"strategy {strategy.name!r}", repr(part), str(error)) from None
-    if changed == strategy:
+    if changed is strategy or (changed == strategy and not equals):
         expected = "a modifier that changes something: without it the strategy is the same"
         raise InputError(f"strategy {strategy.name!r}", repr(part), expected)
     return changed

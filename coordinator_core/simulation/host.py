@@ -1,4 +1,4 @@
-"""The simulator as a provider's host: what a consumer sees of its partitions, and what the scenario knows."""
+"""The simulator as the host of providers: it knows the load of all partitions."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,25 +9,36 @@ from coordinator_core.simulation.load import Load
 
 
 class SimulatedHost:
-    """One for each simulated consumer."""
+    """The host of one simulated consumer. Without ``lags``, every lag is 0."""
 
-    def __init__(self, clock: VirtualClock, load: Load, process_rate: float | None) -> None:
-        self._clock, self._load, self._process_rate = clock, load, process_rate
+    def __init__(
+        self, clock: VirtualClock, load: Load | None, process_rate: float | None, *, lags: bool = True
+    ) -> None:
+        self._clock, self._load, self._process_rate, self._lags = clock, load, process_rate, lags
 
     def now_ms(self) -> int:
-        """The virtual time."""
+        """Return the virtual time."""
         return self._clock.now_ms
 
     def seen(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, host.Seen]:
-        """Ends and lags of these partitions now."""
-        found = self._load.seen(partitions, now_ms=self._clock.now_ms)
-        return {tp: host.Seen(produced, lag) for tp, (produced, lag, _) in found.items()}
+        """Return the end offsets and lags of some partitions now."""
+        return {tp: host.Seen(produced, lag) for tp, (produced, lag, _) in self._found(partitions)}
 
     def loads(self) -> Mapping[TopicPartition, host.Load]:
-        """Rates and lags of all partitions now."""
-        found = self._load.seen(self._load.partitions(), now_ms=self._clock.now_ms)
-        return {tp: host.Load(rate, lag) for tp, (_, lag, rate) in found.items()}
+        """Return the rates and lags of all partitions now."""
+        partitions = [] if self._load is None else self._load.partitions()
+        return {tp: host.Load(rate, lag) for tp, (_, lag, rate) in self._found(partitions)}
 
     def capacity(self) -> float | None:
-        """The member's process_rate."""
+        """Return the process_rate of the member."""
         return self._process_rate
+
+    def _found(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Iterable[tuple[TopicPartition, tuple[float, float, float]]]:
+        if self._load is None:
+            return
+        for partition, (produced, lag, rate) in self._load.seen(
+            partitions, now_ms=self._clock.now_ms
+        ).items():
+            yield partition, (produced, lag if self._lags else 0.0, rate)

@@ -1,15 +1,14 @@
 """A scenario without messages: every change of the group, and the assignment that follows from it.
 
-Much faster than the protocol, for batches. What a trace of it says of rounds, moves and balance is what the
-protocol gives where nothing is lost or late: changes that come within a heartbeat's time share a round, a
-cooperative round that takes something is followed by another, a static member that is back within its
-session gets what it had. It knows nothing of how long rounds take, of lags, and of requests; who is paused,
-cut off or crashed is out of the group when the protocol would notice. Assignors that go by the very ids of
-members, which a coordinator draws at random, may differ.
+A plan is much faster than a run, for batches. Its rounds, moves and balance are those of the protocol if
+nothing is lost or late. Changes within a heartbeat interval share a round. A cooperative round that revokes
+partitions is followed by another one. A static member that is back within its session gets what it had. A
+plan does not know how long rounds take, and has no lags and no requests. A member that is paused, cut off or
+crashed is out of the group when the protocol would notice. Assignors that depend on the ids of members, which
+a coordinator draws at random, may differ.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator_core.assigning.assignor import (
@@ -37,11 +36,11 @@ from coordinator_core.model import (
     TopicPartition,
 )
 from coordinator_core.protocol import events as ev
-from coordinator_core.registry import host
-from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
+from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
-from coordinator_core.simulation.clock import VirtualClock
+from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.load import Load
+from coordinator_core.simulation.stage import Stage
 from coordinator_core.traces.trace import Trace
 
 STABLE, PREPARING, EMPTY = "Stable", "PreparingRebalance", "Empty"
@@ -49,9 +48,10 @@ NO_BROKER = -1
 
 
 def plan(scenario: Scenario, strategy: Strategy | str, registry: Registry) -> Trace:
-    """The trace of a scenario under a strategy, without messages.
+    """Return the trace of a scenario under a strategy, without messages. Equal arguments give equal traces.
 
-    Raises what `simulate` raises. Equal arguments give equal traces.
+    Raises:
+        InputError, PluginError, AssignmentError: as `simulation.run.simulate`.
     """
     run = PlannedRun(scenario, strategy, registry)
     while (next_ms := run.clock.next_ms()) is not None and next_ms <= scenario.duration_ms:
@@ -62,86 +62,75 @@ def plan(scenario: Scenario, strategy: Strategy | str, registry: Registry) -> Tr
 
 @dataclass(eq=False)
 class _Consumer:
-    """A process, and its place in the group. It may have ended (not ``runs``) and still be a member.
+    """A process, and its place in the group. A process that has ended may still be a member (``joined``).
 
-    ``listed`` is what it owns, one by one and sorted; ``owned`` the same for the assignor.
+    ``listed`` are the partitions that it owns, sorted; ``owned`` are the same for the assignor.
     """
 
     member: Member
     instance: str | None
     topics: tuple[str, ...]
     assignor: AnyAssignor
+    end: "Callable[[_Consumer, str], None]"
     owned: Partitions = NO_PARTITIONS
     listed: Sequence[TopicPartition] = ()
     generation: int = NO_GENERATION
     joined: bool = False
-    runs: bool = True
+    is_running: bool = True
+    is_stuck: bool = False
     started_ms: int = 0
     away_until_ms: int = -1
 
+    @property
+    def ended(self) -> bool:
+        return not self.is_running
+
+    def when_ended(self, action: Callable[[], None]) -> None:
+        """Close at once, as a new process of the same name starts."""
+        self.close()
+        action()
+
+    def close(self) -> None:
+        self.end(self, "closed")
+
+    def crash(self) -> None:
+        self.end(self, "crashed")
+
 
 class PlannedRun:
-    """What scenario events work on, as they do on a `simulation.run.Run`."""
+    """A simulation without messages."""
 
     def __init__(self, scenario: Scenario, strategy: Strategy | str, registry: Registry) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
-        self.clock = VirtualClock()
         self._client = configured(ClientConfig, scenario.config, group_id=scenario.name)
         self._broker = configured(CoordinatorConfig, scenario.config)
-        self._partitions = {name: topic.partitions for name, topic in scenario.topics.items()}
-        self._racks = scenario.racks
-        self._rates: dict[str, tuple[float, ...]] = {}
         self._load = Load() if self.strategy.provider else None
-        self._consumers: dict[str, _Consumer] = {}
-        self._members: dict[str, Member] = {}
-        self._events: list[ev.TraceEvent] = []
+        self.stage: Stage[_Consumer] = Stage(self, scenario, self.strategy, registry, self._load)
+        self.clock = self.stage.clock
         self._state, self._generation = EMPTY, 0
         self._due = self._waiting = False
-        self._known_partitions = dict(self._partitions)
-        self.emit(
-            ev.RunStarted(
-                scenario=scenario.name,
-                strategy=self.strategy.name,
-                seed=scenario.seed,
-                duration_ms=scenario.duration_ms,
-                topics=dict(self._partitions),
-                racks=scenario.racks,
-                protocol="" if self.strategy.protocol == DEFAULT_PROTOCOL else self.strategy.protocol,
-            )
-        )
+        self._known_partitions = dict(self.stage.partitions)
+        self.stage.begin()
         for name, topic in scenario.topics.items():
             for at_ms, rates in topic.rates.steps:
-                self.clock.at_first(at_ms, lambda n=name, r=rates: self._next_rates(n, r))  # type: ignore[misc]
+                self.clock.at_first(at_ms, lambda n=name, r=rates: self.stage.set_rates(n, r))  # type: ignore[misc]
         self._begin_with(scenario.running)
         for member in scenario.joining:
-            self.clock.at_first(0, lambda m=member: self.start(m))  # type: ignore[misc]
+            self.clock.at_first(0, lambda m=member: self.stage.start(m))  # type: ignore[misc]
         for event in scenario.events:
-            self.clock.at_first(event.at_ms, lambda e=event: self.happen(e.kind, e.arguments))  # type: ignore[misc]
-
-    def emit(self, event: ev.Event) -> None:
-        """Put an event into the trace, with the time that it is."""
-        self._events.append(ev.TraceEvent(self.clock.now_ms, event))
+            self.stage.schedule(event)
 
     def finish(self) -> Trace:
-        """The trace so far, closed with a RunEnded."""
-        self.emit(ev.RunEnded(group_state=self._state, generation=self._generation, messages={}))
-        return Trace(tuple(self._events))
-
-    def happen(self, kind: str, arguments: object) -> None:
-        """Carry out a scenario event."""
-        self.registry.scenario_events()[kind].apply(self, arguments)
-
-    def changed(self, kind: str, target: str, cause: str = "") -> None:
-        """Something is done to the group from outside."""
-        self.emit(ev.Changed(kind=kind, target=target, cause=cause))
+        """Return the trace so far, closed with a RunEnded."""
+        return self.stage.finish(self._state, self._generation, {})
 
     def _begin_with(self, running: Sequence[Member]) -> None:
-        """The group that is there before anything happens."""
+        """Begin with a group that is at rest."""
         if not running:
             return
         self._state, self._generation = STABLE, running[0].generation
-        self.emit(
+        self.stage.emit(
             ev.CoordinatorElected(
                 node=NO_BROKER,
                 groups=1,
@@ -154,53 +143,43 @@ class PlannedRun:
             self.clock.at_first(0, lambda m=member: self._go_on(m))  # type: ignore[misc]
 
     def _go_on(self, member: Member) -> None:
-        """A member of that group works on what it owns."""
-        consumer = self._launched(member)
+        """Let a member of that group work on the partitions that it owns."""
+        consumer = self.stage.launch(member)
         consumer.joined = True
         consumer.listed = member.owned or ()
         self._say_joined(consumer)
         self._assign(consumer, consumer.listed)
 
-    # --- what scenario events do
+    # --- what the stage needs (`stage.Simulation`)
 
-    def start(self, member: Member) -> None:
-        """Start a consumer; a static one that the group still has gets what it had."""
-        name = member.id
-        before = self._consumers.get(name)
-        if before is not None and before.runs:
-            self._end(before, "closed")
-        consumer = self._launched(member)
+    def launch(self, member: Member) -> _Consumer:
+        """Return a new process."""
+        return _Consumer(
+            member,
+            self.stage.instance_of(member),
+            self.stage.topics_of(member.topics, member.pattern),
+            self.registry.build(
+                self.strategy, SimulatedHost(self.clock, self._load, member.process_rate, lags=False)
+            ),
+            self._end,
+            started_ms=self.clock.now_ms,
+        )
+
+    def join(self, consumer: _Consumer, before: _Consumer | None) -> None:
+        """Let a process join. A static member that is still in the group gets what it had."""
+        joined = before is not None and before.joined
         if (
             before is not None
-            and before.joined
+            and joined
             and before.instance is not None
             and before.instance == consumer.instance
         ):
             self._take_place(consumer, before)
-        else:
-            if before is not None and before.joined:
-                self._remove(before)
-            consumer.joined = True
-            self._round_soon(f"{name} joined", first=self._generation == 0)
-
-    def _launched(self, member: Member) -> _Consumer:
-        name = member.id
-        self._members[name] = member
-        instance = member.instance_id or (name if self.strategy.static else None)
-        topics = self._topics_of(member.topics, member.pattern)
-        self.emit(
-            ev.MemberStarted(
-                client=name,
-                instance_id=instance,
-                topics=list(topics),
-                process_rate=member.process_rate,
-                rack=member.rack,
-            )
-        )
-        assignor = self.registry.build(self.strategy, _PlannedHost(self.clock, self._load, member))
-        consumer = _Consumer(member, instance, topics, assignor, started_ms=self.clock.now_ms)
-        self._consumers[name] = consumer
-        return consumer
+            return
+        if before is not None and joined:
+            self._remove(before)
+        consumer.joined = True
+        self._round_soon(f"{consumer.member.id} joined", first=self._generation == 0)
 
     def _take_place(self, consumer: _Consumer, before: _Consumer) -> None:
         """A static member is back under its instance id (KIP-345)."""
@@ -216,7 +195,7 @@ class PlannedRun:
 
     def _say_joined(self, consumer: _Consumer) -> None:
         """In the generation that there is, without a round."""
-        self.emit(
+        self.stage.emit(
             ev.Joined(
                 client=consumer.member.id,
                 member_id=_member_id(consumer.member),
@@ -226,21 +205,9 @@ class PlannedRun:
             )
         )
 
-    def leave(self, name: str) -> None:
-        """Close a consumer; a static one stays a member until its session ends."""
-        consumer = self._consumers[name]
-        if consumer.runs:
-            self._end(consumer, "closed")
-
-    def crash(self, name: str) -> None:
-        """A consumer vanishes, and is missed at the end of its session."""
-        consumer = self._consumers[name]
-        if consumer.runs:
-            self._end(consumer, "crashed")
-
     def _end(self, consumer: _Consumer, how: str) -> None:
-        consumer.runs = False
-        self.emit(ev.MemberStopped(client=consumer.member.id, how=how))
+        consumer.is_running = False
+        self.stage.emit(ev.MemberStopped(client=consumer.member.id, how=how))
         if how == "closed" and consumer.instance is None:
             self._remove(consumer)
         else:
@@ -253,22 +220,16 @@ class PlannedRun:
             if self._waiting:
                 self._rebalance()
 
-    def restart(self, name: str) -> None:
-        """Start a consumer of that name again; one that runs is closed first."""
-        self.start(self._members[name])
-
-    def pause(self, name: str, for_ms: int) -> None:
-        """A consumer stands still; longer than max.poll.interval.ms, and it leaves until it goes on."""
-        consumer = self._consumers[name]
-        if consumer.runs:
-            self.emit(ev.MemberPaused(client=name))
-            self._away(consumer, for_ms, self._client.max_poll_interval_ms)
+    def pause(self, consumer: _Consumer, for_ms: int) -> None:
+        """Let a consumer stand still. After max.poll.interval.ms it leaves until it continues."""
+        self.stage.emit(ev.MemberPaused(client=consumer.member.id))
+        self._away(consumer, for_ms, self._client.max_poll_interval_ms)
 
     def cut(self, name: str, for_ms: int) -> None:
-        """A consumer is cut off; longer than its session, and it is out until it is back."""
-        consumer = self._consumers[name]
-        if consumer.runs:
-            self.emit(ev.MemberCutOff(client=name))
+        """Cut a consumer off. After its session it is out of the group until it is back."""
+        consumer = self.stage.consumers[name]
+        if consumer.is_running:
+            self.stage.emit(ev.MemberCutOff(client=name))
             self._away(consumer, for_ms, self._client.session_timeout_ms)
 
     def _away(self, consumer: _Consumer, for_ms: int, patience_ms: int) -> None:
@@ -278,15 +239,15 @@ class PlannedRun:
         self.clock.after(for_ms, lambda: self._back(consumer))
 
     def _drop(self, consumer: _Consumer) -> None:
-        if consumer.runs and consumer.joined:
+        if consumer.is_running and consumer.joined:
             self._give_up(consumer, consumer.listed, lost=True)
             self._remove(consumer)
 
     def _back(self, consumer: _Consumer) -> None:
-        if not consumer.runs or self.clock.now_ms < consumer.away_until_ms:
+        if not consumer.is_running or self.clock.now_ms < consumer.away_until_ms:
             return
-        self.emit(ev.MemberResumed(client=consumer.member.id))
-        self.emit(ev.MemberReconnected(client=consumer.member.id))
+        self.stage.emit(ev.MemberResumed(client=consumer.member.id))
+        self.stage.emit(ev.MemberReconnected(client=consumer.member.id))
         if not consumer.joined:
             consumer.joined = True
             self._round_soon(f"{consumer.member.id} joined")
@@ -294,69 +255,31 @@ class PlannedRun:
             self._rebalance()
 
     def calm(self) -> None:
-        """Nothing is lost or late here anyway."""
+        """Do nothing: no message is lost or late."""
 
-    def coordinator_failover(self, down_ms: int) -> None:  # noqa: ARG002 - as a run has it
-        """The group outlives its coordinator, and no round follows."""
-        self.changed("coordinator_failover", "broker")
+    def coordinator_failover(self, down_ms: int) -> None:  # noqa: ARG002 - the interface's
+        """Record the change. The group outlives its coordinator, and no round follows."""
+        self.stage.changed("coordinator_failover", "broker")
 
-    def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
-        """A consumer subscribes to something else."""
-        consumer = self._consumers[name]
-        if consumer.runs:
-            before, consumer.topics = consumer.topics, self._topics_of(topics, pattern)
-            self.emit(ev.SubscriptionChanged(client=name, topics=list(consumer.topics)))
-            if consumer.topics != before:
-                self._round_soon(f"{name} subscribed to something else")
+    def subscribe(self, consumer: _Consumer, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a consumer, with a round if its topics differ."""
+        before, consumer.topics = consumer.topics, self.stage.topics_of(topics, pattern)
+        if consumer.topics != before:
+            self._round_soon(f"{consumer.member.id} subscribed to something else")
 
-    def add_partitions(self, topic: str, count: int) -> None:
-        """A topic grows; the leader sees it when it refreshes its metadata."""
-        self._partitions[topic] = count
-        self.emit(ev.PartitionsAdded(topic=topic, partitions=count))
-        self._next_rates(topic, self.scenario.topics[topic].rates.resized(self._rates[topic], count))
+    def partitions_added(self) -> None:
+        """Let the leader see the partitions when it refreshes its metadata."""
         leader, age_ms = self._leader(), self._client.metadata_max_age_ms
         if leader is not None:
             rest_ms = (self.clock.now_ms - leader.started_ms) % age_ms
             self.clock.after(age_ms - rest_ms, self._notice_partitions)
 
     def _leader(self) -> _Consumer | None:
-        return next((c for c in self._consumers.values() if c.joined), None)
+        return next((c for c in self.stage.consumers.values() if c.joined), None)
 
     def _notice_partitions(self) -> None:
-        if self._known_partitions != self._partitions and any(c.joined for c in self._consumers.values()):
+        if self._known_partitions != self.stage.partitions and self._leader() is not None:
             self._round_soon("partitions of a subscribed topic changed")
-
-    def rolling_restart(self, every_ms: int, down_ms: int) -> None:
-        """Close and start again every consumer that runs now, one after another, in the order they came."""
-        names = [name for name, consumer in self._consumers.items() if consumer.runs]
-        self.changed("rolling_restart", f"{len(names)} members")
-        for i, name in enumerate(names):
-            self.clock.after(i * every_ms, lambda n=name: self._bounce(n, down_ms))  # type: ignore[misc]
-
-    def _bounce(self, name: str, down_ms: int) -> None:
-        consumer = self._consumers[name]
-        if not consumer.runs:
-            return
-        self.changed("leave", name, "rolling_restart")
-        self._end(consumer, "closed")
-        self.clock.after(down_ms, lambda: self._bounced(name, consumer))
-
-    def _bounced(self, name: str, consumer: _Consumer) -> None:
-        if self._consumers[name] is consumer:
-            self.changed("restart", name, "rolling_restart")
-            self.start(self._members[name])
-
-    def _topics_of(self, topics: tuple[str, ...], pattern: str | None) -> tuple[str, ...]:
-        if pattern is None:
-            return topics
-        return tuple(topic for topic in self._partitions if re.fullmatch(pattern, topic))
-
-    def _next_rates(self, topic: str, rates: tuple[float, ...]) -> None:
-        rates = self.scenario.topics[topic].rates.resized(rates, self._partitions[topic])
-        self._rates[topic] = rates
-        self.emit(ev.RatesChanged(topic=topic, rates=list(rates)))
-        if self._load is not None:
-            self._load.set_rates(topic, rates, now_ms=self.clock.now_ms)
 
     # --- rounds
 
@@ -373,7 +296,7 @@ class PlannedRun:
 
     def _to_state(self, after: str, cause: str) -> None:
         if after != self._state:
-            self.emit(
+            self.stage.emit(
                 ev.GroupStateChanged(
                     group=self.scenario.name,
                     before=self._state,
@@ -386,12 +309,12 @@ class PlannedRun:
 
     def _rebalance(self) -> None:
         """A round, once everybody is there: the first member leads, everybody gets what it is given."""
-        absent = any(c.joined and self._is_absent(c) for c in self._consumers.values())
+        absent = any(c.joined and self._is_absent(c) for c in self.stage.consumers.values())
         self._waiting = absent
         if absent:
             return  # the round ends when they are back, or out of the group
         self._due = False
-        members = {_member_id(c.member): c for c in self._consumers.values() if c.joined}
+        members = {_member_id(c.member): c for c in self.stage.consumers.values() if c.joined}
         if not members:
             self._to_state(EMPTY, "the last member left")
             return
@@ -400,7 +323,7 @@ class PlannedRun:
         for consumer in members.values():
             kept = frozenset(consumer.topics) if cooperative else frozenset()
             self._give_up(consumer, [tp for tp in consumer.listed if tp.topic not in kept])
-        self._known_partitions = dict(self._partitions)
+        self._known_partitions = dict(self.stage.partitions)
         assignment = self._computed(leader, members)
         self._generation += 1
         self._announce(leader, members, assignment)
@@ -411,7 +334,7 @@ class PlannedRun:
             self._round_soon("partitions were given up")
 
     def _is_absent(self, consumer: _Consumer) -> bool:
-        return not consumer.runs or self.clock.now_ms < consumer.away_until_ms
+        return not consumer.is_running or self.clock.now_ms < consumer.away_until_ms
 
     def _computed(self, leader: _Consumer, members: Mapping[str, _Consumer]) -> GroupAssignment:
         group = GroupSubscription(
@@ -428,7 +351,7 @@ class PlannedRun:
             }
         )
         try:
-            cluster = Cluster(topic_infos(self._wanted(members), self._racks))
+            cluster = Cluster(topic_infos(self._wanted(members), self.scenario.racks))
             return compute_assignment(leader.assignor, cluster, group)
         except AssignmentError as problem:
             where = f"group {self.scenario.name!r} ({len(members)} members)"
@@ -436,13 +359,13 @@ class PlannedRun:
 
     def _wanted(self, members: Mapping[str, _Consumer]) -> dict[str, int]:
         topics = dict.fromkeys(t for c in members.values() for t in c.topics)
-        return {t: self._partitions[t] for t in topics if t in self._partitions}
+        return {t: self.stage.partitions[t] for t in topics if t in self.stage.partitions}
 
     def _announce(
         self, leader: _Consumer, members: Mapping[str, _Consumer], assignment: GroupAssignment
     ) -> None:
         generation, protocol = self._generation, leader.assignor.name
-        self.emit(
+        self.stage.emit(
             ev.GenerationStarted(
                 group=self.scenario.name,
                 generation=generation,
@@ -452,7 +375,7 @@ class PlannedRun:
             )
         )
         for member_id, c in members.items():
-            self.emit(
+            self.stage.emit(
                 ev.Joined(
                     client=c.member.id,
                     member_id=member_id,
@@ -461,7 +384,7 @@ class PlannedRun:
                     leader=c is leader,
                 )
             )
-        self.emit(
+        self.stage.emit(
             ev.AssignmentComputed(
                 client=leader.member.id,
                 generation=generation,
@@ -479,12 +402,12 @@ class PlannedRun:
         revoked = [tp for tp in consumer.listed if tp not in after]
         client, generation = consumer.member.id, self._generation
         if revoked:
-            self.emit(ev.Revoked(client=client, generation=generation, partitions=_by_topic(revoked)))
+            self.stage.emit(ev.Revoked(client=client, generation=generation, partitions=_by_topic(revoked)))
         owned = _by_topic(given)
         consumer.listed, consumer.owned, consumer.generation = given, Partitions(owned), generation
         tell_assignment(consumer.assignor, consumer.owned, generation)
         added = [tp for tp in given if tp not in before] if before else given
-        self.emit(
+        self.stage.emit(
             ev.Assigned(
                 client=client,
                 generation=generation,
@@ -501,35 +424,12 @@ class PlannedRun:
         if given_up:
             kind = ev.Lost if lost else ev.Revoked
             partitions = _by_topic(given_up)
-            self.emit(kind(client=consumer.member.id, generation=consumer.generation, partitions=partitions))
+            self.stage.emit(
+                kind(client=consumer.member.id, generation=consumer.generation, partitions=partitions)
+            )
             gone = frozenset(given_up)
             consumer.listed = [tp for tp in consumer.listed if tp not in gone]
             consumer.owned = Partitions(_by_topic(consumer.listed))
-
-
-class _PlannedHost:
-    """What a provider may ask: rates are the scenario's, and there are no lags."""
-
-    def __init__(self, clock: VirtualClock, load: Load | None, member: Member) -> None:
-        self._clock, self._load, self._member = clock, load, member
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms
-
-    def seen(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, host.Seen]:
-        return {tp: host.Seen(produced, 0.0) for tp, (produced, _, _) in self._found(partitions).items()}
-
-    def loads(self) -> Mapping[TopicPartition, host.Load]:
-        everything = [] if self._load is None else self._load.partitions()
-        return {tp: host.Load(rate, 0.0) for tp, (_, _, rate) in self._found(everything).items()}
-
-    def capacity(self) -> float | None:
-        return self._member.process_rate
-
-    def _found(
-        self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, tuple[float, float, float]]:
-        return {} if self._load is None else self._load.seen(partitions, now_ms=self._clock.now_ms)
 
 
 def _member_id(member: Member) -> str:

@@ -83,7 +83,7 @@ class Process:
         self.worker = world.load.add_worker(member.id, member.process_rate)
         self.paused = self.closing = self.ended = False
         self.paused_until_ms = 0
-        self.close_when_resumed = self.stays_away = False
+        self._close_when_resumed = False
         self._cut = self._subscribed = False
         self._connections: dict[int, Connection] = {}
         self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
@@ -91,6 +91,16 @@ class Process:
         self._next_poll = Alarm(world.clock, self._poll)
         self._last_poll_ms = -1
         self._at_end: list[Callable[[], None]] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has neither ended nor begun to close."""
+        return not (self.ended or self.closing)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the application stands still and cannot close the consumer."""
+        return self.paused
 
     # --- what is done to it
 
@@ -131,10 +141,12 @@ class Process:
         self._set_working()
 
     def resume(self) -> None:
-        """Go on after a pause."""
+        """Continue after a pause, or close if that was requested meanwhile."""
         self.paused = False
         self._set_working()
         self._next_poll.set(self._world.clock.now_ms)
+        if self._close_when_resumed:
+            self.close()
 
     def set_cut(self, cut: bool) -> None:
         """Without brokers there are no records to work on."""
@@ -142,8 +154,11 @@ class Process:
         self._set_working()
 
     def close(self) -> None:
-        """Close properly; the process ends when its last words are sent."""
+        """Close properly, after the pause if there is one. The process ends when the last request is sent."""
         if self.closing or self.ended:
+            return
+        if self.paused:
+            self._close_when_resumed = True
             return
         self.closing = True
         self._set_working()

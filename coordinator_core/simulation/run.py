@@ -1,15 +1,14 @@
-"""A run: a scenario under a strategy, from the first join to the end of its duration.
+"""A run: a scenario under a strategy with every message, from the first join to the end of its duration.
 
-A scenario may begin with a group that runs already: then it is Stable, its members own what the document
-says, and nobody joins who is in it.
+A scenario may begin with a group that runs already. That group is at rest, its members own the partitions
+that the document gives them, and they do not join.
 
-Equal times: the members of the document start first, those of such a group before the others; then the
-scenario's events happen in its order; of the rest, what was put on the clock first happens first. All
-randomness comes from the scenario's seed, one stream for each concern, so that what one draws does not shift
-another.
+At equal times, the members of the document start first, those of a running group before the others. The
+events of the scenario follow in the order of the document, and then all other actions in the order in which
+they were put on the clock. All random numbers come from the scenario's seed. Each concern has a stream of
+its own, so that the numbers of one concern do not depend on another.
 """
 
-import re
 from collections.abc import Callable
 from random import Random
 
@@ -17,27 +16,27 @@ from coordinator_core.assigning.assignor import AnyAssignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.documents.replicas import topic_infos
-from coordinator_core.documents.scenario import Member, Scenario, ScenarioEvent
+from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.documents.settings import configured
 from coordinator_core.families.running_group import RunningGroup, running_group
 from coordinator_core.protocol import events as ev
-from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
+from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.brokers import Brokers
-from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.process import Process, World
+from coordinator_core.simulation.stage import Stage
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace
 
 MEASURES = 200
-"""The lag is measured at least so often in a run, besides at every change."""
+"""The lag is measured at least this often in a run, and at every change."""
 
 START_UP_MS = 3_000
-"""A process takes up to so long to start. Without it everybody's heartbeats would be in step with the
-scenario's round times, and a change would be noticed at once or after a whole interval by chance."""
+"""The longest time that a process takes to start. Without it all heartbeats would be in step with the round
+times of the scenario, and a change would be noticed at once or after a whole interval by chance."""
 
 
 def simulate(
@@ -48,12 +47,16 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     watch: Invariants | None = None,
 ) -> Trace:
-    """Run a scenario under a strategy. ``progress`` is called with the virtual time now and then.
+    """Run a scenario under a strategy and return its trace.
 
-    ``watch`` sees every event and every committed offset, and notes what must not be.
+    ``progress`` is called with the virtual time in steps. ``watch`` observes every event and every committed
+    offset, and lists the rules that were broken. Equal arguments give equal traces, byte for byte, on every
+    machine and under every hash seed.
 
-    Equal arguments give equal traces, byte for byte, on every machine and under every hash seed.
-    Raises InputError for an unknown strategy, PluginError or AssignmentError for what an assignor does.
+    Raises:
+        InputError: if the strategy is unknown, or does not go with the scenario.
+        PluginError: if the code of a plugin fails.
+        AssignmentError: if the assignor does not return an assignment.
     """
     run = Run(scenario, strategy, registry, watch=watch)
     step_ms = -(-scenario.duration_ms // MEASURES)
@@ -65,7 +68,7 @@ def simulate(
 
 
 class Run:
-    """What scenario events work on. ``advance`` it through time, then ``finish`` it."""
+    """A simulation with every message. ``advance`` it through time, then ``finish`` it."""
 
     def __init__(
         self,
@@ -77,13 +80,9 @@ class Run:
     ) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
-        self.assignors: tuple[Strategy, ...] = (self.strategy,)
-        """Whose assignors the processes have that start from now on, the preferred one first."""
-        self.clock = VirtualClock()
         self.load = Load()
-        self.processes: dict[str, Process] = {}
-        self._members: dict[str, Member] = {}
-        self._events: list[ev.TraceEvent] = []
+        self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
+        self.clock = self.stage.clock
         self._watch = watch
         self._messages: dict[str, int] = {}
         self._group_state, self._generation = "", -1
@@ -91,18 +90,10 @@ class Run:
         self._cut_until: dict[str, int] = {}
         self._starts = 0
         self._starting = self._stream("start-up")
-        self._rates: dict[str, tuple[float, ...]] = {}
-        self.emit(
-            ev.RunStarted(
-                scenario=scenario.name,
-                strategy=self.strategy.name,
-                seed=scenario.seed,
-                duration_ms=scenario.duration_ms,
-                topics=self._partitions_at_start(),
-                racks=scenario.racks,
-                protocol="" if self.strategy.protocol == DEFAULT_PROTOCOL else self.strategy.protocol,
-            )
-        )
+        self.stage.observers.append(self._observe)
+        if watch is not None:
+            self.stage.observers.append(watch.observe)
+        self.stage.begin()
         for name, topic in scenario.topics.items():
             self.load.add_topic(name, topic.backlog or (0,) * topic.partitions, now_ms=0)
         group = self._running_group()
@@ -110,27 +101,24 @@ class Run:
             for member in scenario.running:
                 self.clock.at_first(0, lambda m=member, g=group: self._go_on(m, g))  # type: ignore[misc]
         for member in scenario.joining:
-            self.clock.at_first(0, lambda m=member: self.start(m))  # type: ignore[misc]
+            self.clock.at_first(0, lambda m=member: self.stage.start(m))  # type: ignore[misc]
         for event in scenario.events:
-            self.schedule(event)
+            self.stage.schedule(event)
         self.network = Network(self.clock, scenario.network, self._stream("network"))
         self.brokers = self._make_brokers(group)
         for name, topic in scenario.topics.items():
             self.clock.at(topic.rates.steps[0][0], lambda n=name: self._next_rates(n, 0))  # type: ignore[misc]
         self._measure_regularly()
 
-    def _partitions_at_start(self) -> dict[str, int]:
-        return {name: topic.partitions for name, topic in self.scenario.topics.items()}
-
     def _running_group(self) -> RunningGroup | None:
-        """The group that is there before anything happens."""
+        """Return the group that runs already at time 0, or None."""
         members = self.scenario.running
         if not members:
             return None
         return running_group(
-            [(m, tuple(self._topics_of(m.topics, m.pattern)), self._config_of(m)) for m in members],
+            [(m, self.stage.topics_of(m.topics, m.pattern), self._config_of(m)) for m in members],
             protocol=self._assignor_of(members[0]).name,
-            infos=topic_infos(self._partitions_at_start(), self.scenario.racks),
+            infos=topic_infos(self.stage.partitions, self.scenario.racks),
             random=self._stream("running group"),
         )
 
@@ -140,13 +128,13 @@ class Run:
             group=scenario.name,
             count=scenario.brokers,
             config=configured(CoordinatorConfig, scenario.config),
-            topics=self._partitions_at_start(),
+            topics=self.stage.partitions,
             racks=scenario.racks,
             clock=self.clock,
             network=self.network,
             load=self.load,
             random=self._stream("brokers"),
-            emit=self.emit,
+            emit=self.stage.emit,
             stored=() if group is None else tuple(group.records(self._assignor_of)),
         )
         brokers.disconnect.append(self._disconnect)
@@ -155,13 +143,13 @@ class Run:
         return brokers
 
     def _stream(self, concern: str) -> Random:
-        """Randomness of its own for each concern; seeding from text does not depend on hash()."""
+        """Return the random numbers of one concern. A seed of text does not depend on hash()."""
         return Random(f"{self.scenario.seed}:{concern}")
 
     # --- time
 
     def advance(self, until_ms: int) -> None:
-        """Let everything up to a time happen, that time included."""
+        """Let time pass up to and including ``until_ms``."""
         clock = self.clock
         while (next_ms := clock.next_ms()) is not None and next_ms <= until_ms:
             if self._unmeasured and next_ms > clock.now_ms:
@@ -172,43 +160,19 @@ class Run:
         clock.now_ms = until_ms
 
     def finish(self) -> Trace:
-        """The trace so far, closed with a last measure and a RunEnded."""
+        """Return the trace so far, closed with a last measure and a RunEnded."""
         self._measure()
-        self.emit(
-            ev.RunEnded(
-                group_state=self._group_state,
-                generation=self._generation,
-                messages=dict(sorted(self._messages.items())),
-            )
-        )
-        return Trace(tuple(self._events))
+        return self.stage.finish(self._group_state, self._generation, dict(sorted(self._messages.items())))
 
-    def emit(self, event: ev.Event) -> None:
-        """Put an event into the trace, with the time that it is."""
-        now_ms = self.clock.now_ms
+    def _observe(self, at_ms: int, event: ev.Event) -> None:  # noqa: ARG002 - the interface's
         if isinstance(event, ev.GroupStateChanged):
             self._group_state, self._generation = event.after, event.generation
         elif isinstance(event, ev.CoordinatorElected) and event.group_state:
             self._group_state, self._generation = event.group_state, event.generation
         elif isinstance(event, ev.GenerationStarted):
             self._generation = event.generation
-        self._events.append(ev.TraceEvent(now_ms, event))
-        if self._watch is not None:
-            self._watch.observe(now_ms, event)
-
-    def changed(self, kind: str, target: str, cause: str = "") -> None:
-        """Something is done to the group from outside."""
-        self.emit(ev.Changed(kind=kind, target=target, cause=cause))
-        self._unmeasured = True
-
-    def schedule(self, event: ScenarioEvent) -> None:
-        """Let a scenario event happen at its time, before whatever else happens then."""
-        self.clock.at_first(event.at_ms, lambda: self.happen(event.kind, event.arguments))
-
-    def happen(self, kind: str, arguments: object) -> None:
-        """Carry out a scenario event. Raises PluginError for what its code raises."""
-        with self.registry.blaming("scenario_events", kind):
-            self.registry.scenario_events()[kind].apply(self, arguments)
+        elif isinstance(event, ev.Changed):
+            self._unmeasured = True
 
     def _measure_regularly(self) -> None:
         self._unmeasured = True
@@ -216,61 +180,50 @@ class Run:
 
     def _measure(self) -> None:
         self._unmeasured = False
-        self.emit(self.load.measure(now_ms=self.clock.now_ms))
+        self.stage.emit(self.load.measure(now_ms=self.clock.now_ms))
 
     def _ownership_changed(self) -> None:
         self._unmeasured = True
 
-    # --- what scenario events do
+    def _next_rates(self, topic: str, step: int) -> None:
+        steps = self.scenario.topics[topic].rates.steps
+        self.stage.set_rates(topic, steps[step][1])
+        if step + 1 < len(steps):
+            self.clock.at(steps[step + 1][0], lambda: self._next_rates(topic, step + 1))
 
-    def start(self, member: Member) -> None:
-        """Start a consumer process; once the last one of that name is gone."""
-        before = self.processes.get(member.id)
-        if before is not None and not before.ended:
-            before.when_ended(lambda: self.start(member))
-            return
-        process = self._launched(member)
-        self.clock.after(self._starting.randrange(START_UP_MS), process.started_up)
+    # --- what the stage needs (`stage.Simulation`)
 
-    def _go_on(self, member: Member, group: RunningGroup) -> None:
-        """A process that has run for long: its heartbeats are somewhere in their interval."""
-        process = self._launched(member)
-        heard_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
-        process.resume_membership(group, heard_ms=heard_ms)
-
-    def _launched(self, member: Member) -> Process:
-        self._members[member.id] = member
+    def launch(self, member: Member) -> Process:
+        """Return a new process. It subscribes when it has started."""
         self._starts += 1
-        config = self._config_of(member)
-        self.emit(
-            ev.MemberStarted(
-                client=member.id,
-                instance_id=config.group_instance_id,
-                topics=self._topics_of(member.topics, member.pattern),
-                process_rate=member.process_rate,
-                rack=member.rack,
-            )
-        )
-        host = SimulatedHost(self.clock, self.load, member.process_rate)
         process = Process(
             World(
                 self.clock,
                 self.network,
                 self.brokers,
                 self.load,
-                self.emit,
+                self.stage.emit,
                 self._ownership_changed,
                 self._messages,
             ),
             member,
-            config,
-            [self.registry.build(each, host) for each in self.assignors],
+            self._config_of(member),
+            [self._assignor_of(member)],
             self._stream(f"client {self._starts}"),
             bootstrap=range(self.scenario.brokers),
         )
-        self.processes[member.id] = process
         process.set_cut(member.id in self.network.cut_off)
         return process
+
+    def join(self, consumer: Process, before: Process | None) -> None:  # noqa: ARG002 - the interface's
+        """Let a process subscribe after the time that it takes to start."""
+        self.clock.after(self._starting.randrange(START_UP_MS), consumer.started_up)
+
+    def _go_on(self, member: Member, group: RunningGroup) -> None:
+        """Start a process in the middle of its membership and of its heartbeat interval."""
+        process = self.stage.launch(member)
+        heard_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
+        process.resume_membership(group, heard_ms=heard_ms)
 
     def _config_of(self, member: Member) -> ClientConfig:
         return configured(
@@ -278,58 +231,31 @@ class Run:
             self.scenario.config,
             group_id=self.scenario.name,
             client_id=member.id,
-            group_instance_id=member.instance_id or (member.id if self.strategy.static else None),
+            group_instance_id=self.stage.instance_of(member),
             client_rack=member.rack,
         )
 
     def _assignor_of(self, member: Member) -> AnyAssignor:
         return self.registry.build(self.strategy, SimulatedHost(self.clock, self.load, member.process_rate))
 
-    def leave(self, name: str) -> None:
-        """Close a process properly; a paused one closes when it goes on."""
-        self.processes[name].stays_away = True
-        process = self._running(name)
-        if process is not None:
-            self._close(process)
-
-    def crash(self, name: str) -> None:
-        """A process vanishes."""
-        self.processes[name].stays_away = True
-        self.processes[name].crash()
-
-    def restart(self, name: str) -> None:
-        """Start a process of that name again; one that runs is closed, one that is stuck killed first."""
-        process = self._running(name)
-        if process is not None:
-            if process.paused:
-                process.crash()
-            else:
-                process.close()
-        self.start(self._members[name])
-
-    def pause(self, name: str, for_ms: int) -> None:
-        """A process stands still for a while; pauses that overlap end with the last."""
-        process = self._running(name)
-        if process is None:
-            return
+    def pause(self, consumer: Process, for_ms: int) -> None:
+        """Let a process stand still. Of pauses that overlap, the last one counts."""
         until_ms = self.clock.now_ms + for_ms
-        process.paused_until_ms = max(process.paused_until_ms, until_ms)
-        if not process.paused:
-            self.emit(ev.MemberPaused(client=name))
-            process.pause()
-        self.clock.at(until_ms, lambda: self._resume(name, process))
+        consumer.paused_until_ms = max(consumer.paused_until_ms, until_ms)
+        if not consumer.paused:
+            self.stage.emit(ev.MemberPaused(client=consumer.member.id))
+            consumer.pause()
+        self.clock.at(until_ms, lambda: self._resume(consumer))
 
-    def _resume(self, name: str, process: Process) -> None:
+    def _resume(self, process: Process) -> None:
         if process.ended or not process.paused or self.clock.now_ms < process.paused_until_ms:
             return
-        self.changed("resume", name, "pause")
-        self.emit(ev.MemberResumed(client=name))
+        self.stage.changed("resume", process.member.id, "pause")
+        self.stage.emit(ev.MemberResumed(client=process.member.id))
         process.resume()
-        if process.close_when_resumed:
-            process.close()
 
     def cut(self, name: str, for_ms: int) -> None:
-        """Cut a consumer from all brokers for a while; cuts that overlap end with the last."""
+        """Cut a consumer from all brokers. Of cuts that overlap, the last one counts."""
         until_ms = self.clock.now_ms + for_ms
         self._cut_until[name] = max(self._cut_until.get(name, 0), until_ms)
         if name not in self.network.cut_off:
@@ -339,94 +265,38 @@ class Run:
 
     def _heal(self, name: str) -> None:
         if name in self.network.cut_off and self.clock.now_ms >= self._cut_until[name]:
-            self.changed("heal", name, "cut")
+            self.stage.changed("heal", name, "cut")
             self.network.cut_off.discard(name)
             self._set_cut(name, False)
 
+    def _set_cut(self, name: str, cut: bool) -> None:
+        process = self.stage.consumers.get(name)
+        if process is not None and not process.ended:
+            self.stage.emit(ev.MemberCutOff(client=name) if cut else ev.MemberReconnected(client=name))
+            process.set_cut(cut)
+
     def calm(self) -> None:
-        """From now on nothing is lost or delivered twice; whoever is paused or cut off goes on."""
+        """End loss, duplicates, pauses and cuts."""
         self.network.calm()
-        for name, process in self.processes.items():
+        for name, process in self.stage.consumers.items():
             process.paused_until_ms = self.clock.now_ms
-            self._resume(name, process)
+            self._resume(process)
             self._cut_until[name] = self.clock.now_ms
             self._heal(name)
 
     def coordinator_failover(self, down_ms: int) -> None:
-        """The group's coordinator fails; its broker is back after a while, another takes over at once."""
-        self.changed("coordinator_failover", f"broker {self.brokers.coordinator_node()}")
+        """Stop the broker of the group's coordinator. Another broker takes over after ``down_ms``."""
+        self.stage.changed("coordinator_failover", f"broker {self.brokers.coordinator_node()}")
         self.brokers.fail_over(down_ms)
 
-    def _set_cut(self, name: str, cut: bool) -> None:
-        process = self.processes.get(name)
-        if process is not None and not process.ended:
-            self.emit(ev.MemberCutOff(client=name) if cut else ev.MemberReconnected(client=name))
-            process.set_cut(cut)
+    def subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Let a process subscribe to something else."""
+        consumer.subscribe(topics, pattern)
 
-    def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
-        """A process subscribes to something else."""
-        process = self._running(name)
-        if process is None:
-            return
-        self.emit(ev.SubscriptionChanged(client=name, topics=self._topics_of(topics, pattern)))
-        process.subscribe(topics, pattern)
-
-    def add_partitions(self, topic: str, count: int) -> None:
-        """A topic grows. Consumers see it at their next refresh of metadata."""
-        self.brokers.topics[topic] = count
+    def partitions_added(self) -> None:
+        """Let the brokers describe their topics anew."""
         self.brokers.topics_changed()
-        self.emit(ev.PartitionsAdded(topic=topic, partitions=count))
-        self._set_rates(topic, self.scenario.topics[topic].rates.resized(self._rates[topic], count))
-
-    def rolling_restart(self, every_ms: int, down_ms: int) -> None:
-        """Close and start again every process that runs now, one after another, in the order they came."""
-        names = [name for name in self.processes if self._running(name) is not None]
-        self.changed("rolling_restart", f"{len(names)} members")
-        for i, name in enumerate(names):
-            self.clock.after(i * every_ms, lambda n=name: self._bounce(n, down_ms))  # type: ignore[misc]
-
-    def _bounce(self, name: str, down_ms: int) -> None:
-        process = self._running(name)
-        if process is None:
-            return  # it left or crashed meanwhile, and stays away
-        self.changed("leave", name, "rolling_restart")
-        self._close(process)
-        self.clock.after(down_ms, lambda: self._bounced(name, process))
-
-    def _bounced(self, name: str, process: Process) -> None:
-        if self.processes[name] is process and not process.stays_away:
-            self.changed("restart", name, "rolling_restart")
-            self.start(self._members[name])
-
-    def _close(self, process: Process) -> None:
-        if process.paused:
-            process.close_when_resumed = True
-        else:
-            process.close()
-
-    def _running(self, name: str) -> Process | None:
-        process = self.processes.get(name)
-        return None if process is None or process.ended or process.closing else process
-
-    # --- what happens around it
-
-    def _topics_of(self, topics: tuple[str, ...], pattern: str | None) -> list[str]:
-        if pattern is None:
-            return list(topics)
-        return [topic for topic in self.scenario.topics if re.fullmatch(pattern, topic)]
-
-    def _next_rates(self, topic: str, step: int) -> None:
-        rates = self.scenario.topics[topic].rates
-        partitions = self.brokers.topics[topic]
-        self._set_rates(topic, rates.resized(rates.steps[step][1], partitions))
-        if step + 1 < len(rates.steps):
-            self.clock.at(rates.steps[step + 1][0], lambda: self._next_rates(topic, step + 1))
-
-    def _set_rates(self, topic: str, rates: tuple[float, ...]) -> None:
-        self._rates[topic] = rates
-        self.load.set_rates(topic, rates, now_ms=self.clock.now_ms)
-        self.emit(ev.RatesChanged(topic=topic, rates=list(rates)))
 
     def _disconnect(self, node: int) -> None:
-        for process in self.processes.values():
+        for process in self.stage.consumers.values():
             process.disconnect(node)

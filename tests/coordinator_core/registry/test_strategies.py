@@ -121,7 +121,12 @@ def test_a_modifier_that_changes_nothing_is_refused(registry):
     expected = "expected a modifier that changes something: without it the strategy is the same"
     assert problem(registry, "plain+nothing") == f"strategy 'plain+nothing': found 'nothing', {expected}"
     assert expected in problem(registry, "plain+static+static")
-    assert expected in problem(registry, "range+weights=none")
+    assert "expected no weights=none: the assignor has no provider" in problem(registry, "range+weights=none")
+
+
+def test_a_modifier_may_name_the_default(registry):
+    named = registry.strategy("optimal+weights=reported-rates")
+    assert named.with_changes(name="optimal") == registry.strategy("optimal")
 
 
 def test_an_alias_stands_for_the_beginning_of_a_strategy_and_keeps_its_name(registry):

@@ -85,7 +85,7 @@ class Group(RuleBasedStateMachine):
         self.run.advance(self.at_ms - 1)
         spec = self.registry.scenario_events()[kind]
         arguments = spec.parse(value, extra, f"events[{len(self.document['events']) - 1}]")
-        self.run.schedule(ScenarioEvent(self.at_ms, kind, arguments))
+        self.run.stage.schedule(ScenarioEvent(self.at_ms, kind, arguments))
         self.run.advance(self.at_ms)
 
     def some(self, pick, present):

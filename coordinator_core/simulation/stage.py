@@ -1,0 +1,282 @@
+"""The verbs of scenario events, for both simulations: with every message (`run`) and without (`plan`).
+
+A `Stage` has the time, the trace, the topics and the consumer processes by name. It calls a `Simulation` for
+everything that the two do differently.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from coordinator_core.documents.scenario import Member, Scenario, ScenarioEvent
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
+from coordinator_core.registry.registry import Registry
+from coordinator_core.simulation.clock import VirtualClock
+from coordinator_core.simulation.load import Load
+from coordinator_core.traces.trace import Trace
+
+
+class Consumer(Protocol):
+    """A simulated consumer process."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has neither ended nor begun to close."""
+        ...
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the application stands still and cannot close the consumer."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        ...
+
+    def when_ended(self, action: Callable[[], None]) -> None:
+        """Do something when the process ends."""
+        ...
+
+    def close(self) -> None:
+        """Close properly. A process that is stuck closes when it continues."""
+        ...
+
+    def crash(self) -> None:
+        """End without a LeaveGroup."""
+        ...
+
+
+C = TypeVar("C", bound=Consumer)
+
+
+class Simulation(Protocol[C]):
+    """The part of the verbs that depends on how a group is simulated."""
+
+    def launch(self, member: Member) -> C:
+        """Return a new process of a member."""
+        ...
+
+    def join(self, consumer: C, before: C | None) -> None:
+        """Let a new process join the group. ``before`` is the last process of the same name."""
+        ...
+
+    def pause(self, consumer: C, for_ms: int) -> None:
+        """Stop the application of a consumer for a while."""
+        ...
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Disconnect a consumer from all brokers for a while."""
+        ...
+
+    def calm(self) -> None:
+        """End all faults."""
+        ...
+
+    def coordinator_failover(self, down_ms: int) -> None:
+        """Stop the group's coordinator."""
+        ...
+
+    def subscribe(self, consumer: C, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a consumer."""
+        ...
+
+    def partitions_added(self) -> None:
+        """React to new partitions of a topic."""
+        ...
+
+
+class Stage(Generic[C]):
+    """A simulated group, as scenario events see it (`documents.stage.Stage`).
+
+    ``consumers`` has the last process of each name. ``observers`` are called with the time of each event and
+    the event. ``partitions`` and ``rates`` are those of each topic now.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation[C],
+        scenario: Scenario,
+        strategy: Strategy,
+        registry: Registry,
+        load: Load | None,
+    ) -> None:
+        self.scenario, self.strategy, self.registry = scenario, strategy, registry
+        self.clock = VirtualClock()
+        self.consumers: dict[str, C] = {}
+        self.observers: list[Callable[[int, ev.Event], None]] = []
+        self.partitions = {name: topic.partitions for name, topic in scenario.topics.items()}
+        self.rates: dict[str, tuple[float, ...]] = {}
+        self._simulation, self._load = simulation, load
+        self._members: dict[str, Member] = {}
+        self._stays_away: set[str] = set()
+        self._events: list[ev.TraceEvent] = []
+
+    # --- the trace
+
+    def begin(self) -> None:
+        """Write the first event of the trace."""
+        protocol = self.strategy.protocol
+        self.emit(
+            ev.RunStarted(
+                scenario=self.scenario.name,
+                strategy=self.strategy.name,
+                seed=self.scenario.seed,
+                duration_ms=self.scenario.duration_ms,
+                topics=dict(self.partitions),
+                racks=self.scenario.racks,
+                protocol="" if protocol == DEFAULT_PROTOCOL else protocol,
+            )
+        )
+
+    def emit(self, event: ev.Event) -> None:
+        """Append an event to the trace, at the current time."""
+        now_ms = self.clock.now_ms
+        self._events.append(ev.TraceEvent(now_ms, event))
+        for observe in self.observers:
+            observe(now_ms, event)
+
+    def changed(self, kind: str, target: str, cause: str = "") -> None:
+        """Record a change from outside in the trace."""
+        self.emit(ev.Changed(kind=kind, target=target, cause=cause))
+
+    def finish(self, group_state: str, generation: int, messages: dict[str, int]) -> Trace:
+        """Return the trace, closed with a RunEnded."""
+        self.emit(ev.RunEnded(group_state=group_state, generation=generation, messages=messages))
+        return Trace(tuple(self._events))
+
+    # --- scenario events
+
+    def schedule(self, event: ScenarioEvent) -> None:
+        """Carry out a scenario event at its time, before everything else at that time."""
+        self.clock.at_first(event.at_ms, lambda: self.happen(event.kind, event.arguments))
+
+    def happen(self, kind: str, arguments: object) -> None:
+        """Carry out a scenario event now.
+
+        Raises:
+            PluginError: if the code of the event fails.
+        """
+        with self.registry.blaming("scenario_events", kind):
+            self.registry.scenario_events()[kind].apply(self, arguments)
+
+    # --- consumers
+
+    def start(self, member: Member) -> None:
+        """Start a consumer process, as soon as the last one of that name has ended."""
+        before = self.consumers.get(member.id)
+        if before is not None and not before.ended:
+            before.when_ended(lambda: self.start(member))
+            return
+        self._simulation.join(self.launch(member), before)
+
+    def launch(self, member: Member) -> C:
+        """Return a new process of a member, which has yet to join."""
+        self._members[member.id] = member
+        self._stays_away.discard(member.id)
+        self.emit(
+            ev.MemberStarted(
+                client=member.id,
+                instance_id=self.instance_of(member),
+                topics=list(self.topics_of(member.topics, member.pattern)),
+                process_rate=member.process_rate,
+                rack=member.rack,
+            )
+        )
+        consumer = self._simulation.launch(member)
+        self.consumers[member.id] = consumer
+        return consumer
+
+    def instance_of(self, member: Member) -> str | None:
+        """Return the group.instance.id of a member, or None."""
+        return member.instance_id or (member.id if self.strategy.static else None)
+
+    def leave(self, name: str) -> None:
+        """Close a consumer process properly."""
+        self._stays_away.add(name)
+        if self.consumers[name].is_running:
+            self.consumers[name].close()
+
+    def crash(self, name: str) -> None:
+        """End a consumer process without a LeaveGroup."""
+        self._stays_away.add(name)
+        if not self.consumers[name].ended:
+            self.consumers[name].crash()
+
+    def restart(self, name: str) -> None:
+        """Start a process of that name again. A running process is closed first, a stuck one ended."""
+        consumer = self.consumers.get(name)
+        if consumer is not None and consumer.is_running:
+            if consumer.is_stuck:
+                consumer.crash()
+            else:
+                consumer.close()
+        self.start(self._members[name])
+
+    def rolling_restart(self, every_ms: int, down_ms: int) -> None:
+        """Close and start every running consumer, one every ``every_ms``, each away for ``down_ms``."""
+        names = [name for name, consumer in self.consumers.items() if consumer.is_running]
+        self.changed("rolling_restart", f"{len(names)} members")
+        for i, name in enumerate(names):
+            self.clock.after(i * every_ms, lambda n=name: self._bounce(n, down_ms))  # type: ignore[misc]
+
+    def _bounce(self, name: str, down_ms: int) -> None:
+        consumer = self.consumers[name]
+        if not consumer.is_running:
+            return  # it left or crashed meanwhile, and stays away
+        self.changed("leave", name, "rolling_restart")
+        consumer.close()
+        self.clock.after(down_ms, lambda: self._bounced(name, consumer))
+
+    def _bounced(self, name: str, consumer: C) -> None:
+        if self.consumers[name] is consumer and name not in self._stays_away:
+            self.changed("restart", name, "rolling_restart")
+            self.start(self._members[name])
+
+    def pause(self, name: str, for_ms: int) -> None:
+        """Stop the application of a running consumer for a while. Its heartbeats continue."""
+        if name in self.consumers and self.consumers[name].is_running:
+            self._simulation.pause(self.consumers[name], for_ms)
+
+    def cut(self, name: str, for_ms: int) -> None:
+        """Disconnect a consumer from all brokers for a while."""
+        self._simulation.cut(name, for_ms)
+
+    def calm(self) -> None:
+        """End all faults: no loss, no duplicates, no pauses and no cuts from now on."""
+        self._simulation.calm()
+
+    def coordinator_failover(self, down_ms: int) -> None:
+        """Stop the group's coordinator. Another broker takes over after ``down_ms``."""
+        self._simulation.coordinator_failover(down_ms)
+
+    def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
+        """Change the subscription of a running consumer."""
+        if name in self.consumers and self.consumers[name].is_running:
+            subscribed = list(self.topics_of(topics, pattern))
+            self.emit(ev.SubscriptionChanged(client=name, topics=subscribed))
+            self._simulation.subscribe(self.consumers[name], topics, pattern)
+
+    # --- topics
+
+    def topics_of(self, topics: tuple[str, ...], pattern: str | None) -> tuple[str, ...]:
+        """Return the topics of a subscription: those listed, or all that match the pattern."""
+        if pattern is None:
+            return topics
+        return tuple(topic for topic in self.partitions if re.fullmatch(pattern, topic))
+
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Raise the number of partitions of a topic. Consumers see it when they refresh their metadata."""
+        self.partitions[topic] = count
+        self.emit(ev.PartitionsAdded(topic=topic, partitions=count))
+        self.set_rates(topic, self.rates[topic])
+        self._simulation.partitions_added()
+
+    def set_rates(self, topic: str, rates: tuple[float, ...]) -> None:
+        """Set the records/s of each partition of a topic. Partitions added later get their share."""
+        rates = self.scenario.topics[topic].rates.resized(rates, self.partitions[topic])
+        self.rates[topic] = rates
+        if self._load is not None:
+            self._load.set_rates(topic, rates, now_ms=self.clock.now_ms)
+        self.emit(ev.RatesChanged(topic=topic, rates=list(rates)))
