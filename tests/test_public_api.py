@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import documents
 from tests.places import ROOT
 
 LAZY = ("coordinator_core", "rebalance_conformance", "rebalance_kafka", "rebalance_spark")
 PACKAGES = (*LAZY, "rebalance_jupyter")
 FOLDERS = [ROOT / "assignors", ROOT / "coordinator_core", *sorted((ROOT / "plugins").glob("rebalance_*"))]
-TOP = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
 TEMPLATES = ROOT / "plugins" / "rebalance_conformance" / "commands" / "templates"
 DOCUMENTS = [
-    ROOT / "README.md",
-    *(path for top in TOP for path in sorted((ROOT / top).rglob("*.md"))),
+    *documents.DOCUMENTS,
     *sorted((ROOT / "notebooks").glob("*.ipynb")),
     *sorted(TEMPLATES.glob("*.txt")),
 ]

@@ -1,46 +1,127 @@
-"""What the README says can be done: its plugin works, its commands run, its scenario is one."""
+"""The documents: commands print what the documents show, examples work, links and paths exist."""
 
+import ast
 import re
 import shlex
-import subprocess
-import sys
 import types
+from importlib import import_module
 
 import pytest
 
+from coordinator_core import Cluster, GroupSubscription, Registry, Subscription, TopicInfo, default_registry
 from coordinator_core.documents.files import load_scenario_text
-from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo
-from coordinator_core.registry.registry import Registry, default_registry
+from rebalance_conformance.checks import CHECKS
 from rebalance_spark.schema import SCORE_COLUMNS
+from tests.documents import DOCUMENTS, anchors, blocks, commands, links, name_of
 from tests.places import ROOT
 
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
+ASSIGNORS = ROOT / "assignors" / "README.md"
+SCENARIOS = ROOT / "coordinator_core" / "documents" / "README.md"
+METRICS = ROOT / "coordinator_core" / "scoring" / "README.md"
+CONFORMANCE = ROOT / "plugins" / "rebalance_conformance" / "README.md"
+SPARK = ROOT / "plugins" / "rebalance_spark" / "README.md"
+
+LONG = ("mentions-day", "rolling-deploy", "check sticky")
+"""Parts of the commands that take long."""
+
+PLACE = re.compile(r"`((?:assignors|coordinator_core|notebooks|plugins|tests)/[\w./-]*)`")
+OURS = ("coordinator_core", "rebalance_")
+
+each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 
 
-def blocks(language):
-    """The fenced blocks of a language; "" for those that show output."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    return [text for named, text in fenced if named == language]
+def cases():
+    for path in DOCUMENTS:
+        for command in commands(path):
+            marks = [pytest.mark.slow] if any(name in command.line for name in LONG) else []
+            yield pytest.param(command, id=str(command), marks=marks)
 
 
-def commands():
-    """The rebalance-lab commands that show their output, but for the two that set everything up."""
-    listed = [line for block in blocks("sh") for line in block.splitlines()]
-    return [line for line in listed if line.startswith(("rebalance-lab", "echo"))]
+def first_column(path, head):
+    """The names in the first column of a table."""
+    rows = path.read_text().split(head)[1].split("\n\n")[0].splitlines()[2:]
+    return [name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
 
 
-def run(command):
-    """A command line with at most one pipe, as the shell would run it."""
-    *before, last = command.split(" | ")
-    given = "".join(f"{shlex.split(part)[1]}\n" for part in before)
-    code = "from coordinator_core.cli.main import run; run()"
-    arguments = [sys.executable, "-c", code, *shlex.split(last)[1:]]
-    return subprocess.run(arguments, input=given, capture_output=True, text=True, cwd=ROOT, check=False)
+def imported(code):
+    """Module -> names that a piece of Python imports from this distribution."""
+    return [
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith(OURS)
+        for alias in node.names
+    ]
 
 
-def test_the_plugin_of_the_readme_is_a_plugin():
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory of the commands: the data of the tests, a scenario, and an assignor in a file."""
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    (tmp_path / "scenario.yaml").write_text(blocks(SCENARIOS, "yaml")[0].text)
+    (tmp_path / "idea.py").write_text(blocks(ASSIGNORS, "python")[0].text)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", list(cases()))
+def test_a_command_prints_what_its_document_shows(command, lab):
+    *before, last = command.line.split(" | ")
+    stdin = "".join(f"{shlex.split(part)[1]}\n" for part in before)
+    answer = lab(*shlex.split(last)[1:], stdin=stdin.encode())
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out
+    if command.output:
+        assert [line.rstrip() for line in answer.out.strip().splitlines()] == command.output.splitlines()
+
+
+def test_the_documents_show_commands_with_their_output():
+    shown = [command for path in DOCUMENTS for command in commands(path) if command.output]
+    assert len(shown) >= 6
+    assert {command.path for command in shown} >= {README, ASSIGNORS, SCENARIOS}
+
+
+def test_the_readme_is_read_in_a_minute():
+    assert len(README.read_text().splitlines()) <= 150
+
+
+def test_every_document_is_linked_from_the_readme():
+    linked = {README.parent / target.split("#")[0] for target in links(README)}
+    assert set(DOCUMENTS) - {README} <= linked
+
+
+@each_document
+def test_the_links_of_a_document_lead_somewhere(path):
+    for link in links(path):
+        target, _, anchor = link.partition("#")
+        linked = (path.parent / target).resolve() if target else path
+        assert linked.exists(), link
+        assert not anchor or anchor in anchors(linked), link
+
+
+@each_document
+def test_the_paths_that_a_document_names_exist(path):
+    for named in PLACE.findall(path.read_text()):
+        assert (ROOT / named).exists(), named
+
+
+@each_document
+def test_the_python_of_a_document_imports_what_exists(path):
+    for block in blocks(path, "py", "python"):
+        compile(block.text, name_of(path), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for module, name in imported(block.text):
+            assert hasattr(import_module(module), name)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("path", [README, ASSIGNORS], ids=name_of)
+def test_the_first_program_of_a_document_runs(path):
+    exec(blocks(path, "python")[0].text, {"__name__": "example"})
+
+
+def test_the_plugin_of_the_documents_is_a_plugin():
     module = types.ModuleType("busiest_first")
-    exec(blocks("python")[0], module.__dict__)
+    exec(blocks(ASSIGNORS, "python")[0].text, module.__dict__)
     registry = Registry()
     registry.register(module, name="busiest-first")
     assignor = registry.assignor("busiest-first")
@@ -52,33 +133,43 @@ def test_the_plugin_of_the_readme_is_a_plugin():
     }
 
 
-def test_the_scenario_of_the_readme_is_a_scenario():
-    scenario = load_scenario_text(blocks("yaml")[0], "README.md")
+def test_the_scenario_of_the_documents_is_a_scenario():
+    scenario = load_scenario_text(blocks(SCENARIOS, "yaml")[0].text, "README.md")
     assert len(scenario.members) == 4
 
 
-def test_the_readme_shows_some_commands():
-    assert len(commands()) >= 3
-
-
-@pytest.mark.parametrize("command", commands())
-def test_a_command_of_the_readme_runs_and_prints_what_the_readme_shows(command):
-    ran = run(command)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    shown = [block.strip() for block in blocks("")]
-    assert "\n".join(line.rstrip() for line in ran.stdout.strip().splitlines()) in shown
-
-
-def test_the_readme_has_every_column_of_scores():
+def test_the_columns_of_scores_are_listed():
     rows = [
         f"| `{c.name}` | {c.type} | {c.unit} | {'yes' if c.nullable else 'no'} | {c.doc} |"
         for c in SCORE_COLUMNS
     ]
-    assert "\n".join(rows) in README
+    assert "\n".join(rows) in SPARK.read_text()
 
 
-def test_the_readme_has_every_profile_of_generate():
-    told = re.findall(
-        r"^\| `([a-z]+)` \|", README.split("| profile of `generate` |")[1].split("\n\n")[0], re.MULTILINE
-    )
-    assert told == list(default_registry().workloads())
+def test_the_profiles_of_generate_are_listed():
+    assert first_column(SPARK, "| profile of `generate` |") == list(default_registry().workloads())
+
+
+def test_the_assignors_and_modifiers_are_listed():
+    assert first_column(ASSIGNORS, "| assignor | |") == list(default_registry().assignors())
+    text = ASSIGNORS.read_text()
+    assert all(f"`+{name}" in text for name in default_registry().modifiers())
+
+
+def test_the_metrics_are_listed():
+    assert first_column(METRICS, "| metric | |") == list(default_registry().metrics())
+
+
+def test_the_events_are_listed():
+    listed = first_column(SCENARIOS, "| event | |")
+    assert set(listed) - {"for", "topics"} == set(default_registry().scenario_events())
+
+
+def test_the_checks_of_the_conformance_suite_are_listed():
+    listed = first_column(CONFORMANCE, "| checks | of |")
+    assert sorted(listed) == sorted(check.name for check in CHECKS)
+
+
+def test_the_commands_are_listed():
+    text = (ROOT / "coordinator_core" / "cli" / "README.md").read_text()
+    assert all(f"`rebalance-lab {name}" in text for name in default_registry().commands())

@@ -1,0 +1,75 @@
+"""The documents of the repository: their blocks, commands and links."""
+
+import re
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.places import ROOT
+
+FOLDERS = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
+DOCUMENTS = [ROOT / "README.md", *(p for top in FOLDERS for p in sorted((ROOT / top).rglob("*.md")))]
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$\n*", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+class Block(NamedTuple):
+    """A fenced block, and the block of output that follows it directly ("" if none does)."""
+
+    path: Path
+    language: str
+    text: str
+    output: str
+
+
+class Command(NamedTuple):
+    """A command line and the output that its document shows ("" if it shows none)."""
+
+    path: Path
+    line: str
+    output: str
+
+    def __str__(self) -> str:
+        return f"{name_of(self.path)}: {self.line}"
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: Path, *languages: str) -> list[Block]:
+    """The blocks of a document in some languages, in their order."""
+    found = list(_BLOCK.finditer(path.read_text()))
+    return [
+        Block(path, match[1], match[2], _output(match, after))
+        for match, after in zip_longest(found, found[1:])
+        if match[1] in languages
+    ]
+
+
+def commands(path: Path) -> list[Command]:
+    """The commands of a document that run as they stand: lines of ``sh`` blocks that call the program."""
+    listed = []
+    for block in blocks(path, "sh"):
+        lines = [line.strip() for line in block.text.splitlines()]
+        called = [line for line in lines if line.startswith(("rebalance-lab", "echo"))]
+        listed += [Command(path, line, "") for line in called[:-1]]
+        listed += [Command(path, line, block.output) for line in called[-1:]]
+    return listed
+
+
+def links(path: Path) -> list[str]:
+    """The targets of a document's links to files of the repository."""
+    return [target for target in _LINK.findall(path.read_text()) if "://" not in target]
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors that GitHub makes of a document's headings."""
+    headings = [re.sub(r"[^\w\- ]", "", text.lower()) for text in _HEADING.findall(path.read_text())]
+    return {text.replace(" ", "-") for text in headings}
+
+
+def _output(match: re.Match[str], after: re.Match[str] | None) -> str:
+    return after[2] if after is not None and not after[1] and after.start() == match.end() else ""
