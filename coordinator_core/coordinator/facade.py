@@ -84,7 +84,7 @@ class Coordinator:
             shard.groups[group_id] = restore(step, group_id, stored, shard.table.generations.get(group_id, 0))
         for group_id in (*shard.table.offsets, *shard.table.generations):
             if group_id not in shard.groups:
-                group = shard.groups[group_id] = SimpleGroup(group_id, emptied_at_ms=0)
+                group = shard.groups[group_id] = SimpleGroup(group_id)
                 step.schedule_retention(group)
         return step.effects.outcome()
 

@@ -46,7 +46,7 @@ def _accept(step: Step, request: OffsetCommitRequest) -> ErrorCode:
         return group.accept_commit(step, request)
     if request.generation_id >= 0:
         return ErrorCode.ILLEGAL_GENERATION
-    simple = step.shard.groups[request.group_id] = SimpleGroup(request.group_id, step.now_ms)
+    simple = step.shard.groups[request.group_id] = SimpleGroup(request.group_id)
     step.schedule_retention(simple)
     return ErrorCode.NONE
 

@@ -66,7 +66,7 @@ class Group(Protocol):
 
     @property
     def emptied_at_ms(self) -> int:
-        """When the group last became Empty."""
+        """When the last member left; 0 if the group never had one."""
         ...
 
     def describe(self) -> DescribedGroup:

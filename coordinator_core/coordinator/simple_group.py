@@ -12,12 +12,12 @@ class SimpleGroup:
     """The group of a simple consumer. The first family that a member joins with takes the group over."""
 
     group_id: str
-    emptied_at_ms: int
     family: str = ""
     state: str = EMPTY
     generation: int = 0
     protocol_type: str = ""
     members: dict[str, object] = field(default_factory=dict)
+    emptied_at_ms: int = 0
     is_empty: bool = True
     expects_members: bool = False
 

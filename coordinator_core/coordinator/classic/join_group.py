@@ -69,13 +69,9 @@ def _create(step: Step, group_id: str) -> ClassicGroup:
     """Create a group, in place of a group that has only offsets, if there is one."""
     group = ClassicGroup(group_id)
     group.handed_out = group.reserved = step.shard.table.generations.get(group_id, 0)
-    before = step.shard.groups.get(group_id)
-    step.shard.groups[group_id] = group
-    if before is None:
-        group.emptied_at_ms = step.now_ms
+    if group_id not in step.shard.groups:
         step.schedule_retention(group)
-    else:
-        group.emptied_at_ms = before.emptied_at_ms
+    step.shard.groups[group_id] = group
     return group
 
 

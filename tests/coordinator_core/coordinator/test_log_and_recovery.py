@@ -296,6 +296,16 @@ def test_a_generation_that_was_handed_out_and_never_stored_is_not_handed_out_aga
     assert other.group().generation == handed_out + 1
 
 
+def test_the_first_generation_is_not_handed_out_again_either(bench, make_bench):
+    """Given a new group whose first round was joined but not synced, when another coordinator takes over,
+    then its next generation is greater. PROTOCOL 8.2, C-81."""
+    bench.enter()
+    bench.until(GroupState.COMPLETING_REBALANCE)
+    other = make_bench(log=bench.log, now_ms=bench.now_ms)
+    other.stable_group(1)
+    assert other.group().generation == bench.group().generation + 1
+
+
 def test_the_join_phase_waits_until_its_generation_is_written_down(bench):
     """Given the write of the generation under way, when everybody has joined, then the joins are answered
     after it; when it fails, it is tried again a little later. PROTOCOL 3.7."""

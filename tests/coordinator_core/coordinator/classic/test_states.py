@@ -228,6 +228,27 @@ def test_a_dead_group_is_not_available(make_bench, request_):
     assert first_error(REQUESTS[request_](bench, leader, follower)) is GONE
 
 
+def test_a_newer_join_supersedes_the_parked_one(bench):
+    """Given a parked join, when the member joins again, then the first request is superseded, and the second
+    is answered when the round is complete."""
+    _, follower, last = bench.preparing_group(3)
+    first, second = bench.join(follower), bench.join(follower)
+    assert (bench.superseded, bench.open_requests() & {first, second}) == ({first}, {second})
+    bench.join(last)
+    assert bench.replies[second].error is E.NONE
+    assert bench.superseded == {first}
+
+
+def test_a_newer_sync_supersedes_the_parked_one(bench):
+    """The same for syncs, which are answered when the assignment is stored."""
+    leader, follower = bench.completing_group()
+    first, second = bench.sync(follower), bench.sync(follower)
+    assert (bench.superseded, bench.open_requests() & {first, second}) == ({first}, {second})
+    bench.sync(leader)
+    assert bench.replies[second].error is E.NONE
+    assert bench.superseded == {first}
+
+
 def test_the_table_has_every_request_that_has_a_handler(make_bench, monkeypatch):
     """A request kind that is added shows up here."""
     bench, leader, follower = arranged(make_bench, STABLE)
