@@ -88,6 +88,6 @@ class DeleteOffsets:
     errors: tuple[PartitionError, ...]
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Answer for each partition."""
+        """Answer with the errors of the partitions, or with the error of the write."""
         partitions = self.errors if error is ErrorCode.NONE else ()
         step.effects.reply(self.request_id, OffsetDeleteResponse(error=error, partitions=partitions))

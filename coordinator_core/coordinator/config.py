@@ -23,12 +23,12 @@ class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     new_member_join_timeout_ms: int = msgspec.field(
         default=5 * MINUTE_MS, name="group.new.member.join.timeout.ms"
     )
-    """How long a member that never completed a join may wait in one (PROTOCOL 3.11); fixed in Kafka."""
+    """How long the first join of a member may be parked (PROTOCOL 3.11). Kafka has no setting for it."""
 
     notice_static_subscription: bool = msgspec.field(default=False, name="group.notice.static.subscription")
-    """Start a round when a static member comes back with another subscription. Kafka does not
-    (KAFKA-12759), and so the new topics go unread until the next round."""
+    """Start a round if a static member comes back with another subscription. Kafka does not
+    (KAFKA-12759): there the new topics are not read until the next round."""
 
     expiry_cuts_initial_delay: bool = msgspec.field(default=False, name="group.expiry.cuts.initial.delay")
-    """Complete the join phase as soon as a member's expiry leaves nobody to wait for, even while the
-    initial delay runs, as Kafka's expiry path does but its leave path does not (PITFALLS C-12)."""
+    """End the join phase when the last member that has not joined expires, even during the initial delay.
+    Kafka does so when a member expires, but not when it leaves (PITFALLS C-12)."""

@@ -34,8 +34,8 @@ class Coordinator:
     ``parts`` are the protocol families that it serves. A group belongs to the family that created it.
 
     Every method takes the time and returns an `Outcome`: records to append (report the result of each
-    append to `on_appended`), replies addressed by request id, and events. `next_deadline_ms` returns when
-    to call `on_deadline`. Equal calls give equal outcomes.
+    append to `on_appended`), replies with the ids of their requests, and events. `next_deadline_ms` returns
+    when to call `on_deadline`. Equal calls give equal outcomes.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Where records are kept: an interface, and the one in memory."""
+"""The log of the offsets topic: its interface, and a log in memory."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,29 +11,29 @@ class Log(Protocol):
     """The partitions of the offsets topic."""
 
     def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
-        """Write all records or none; anything but NONE says that none was written."""
+        """Write all records (NONE) or no record (any other error)."""
         ...
 
     def read(self, partition: int) -> Sequence[Record]:
-        """Everything written, in order; a torn last record is left out."""
+        """Return all records in order, without a torn last one."""
         ...
 
 
 class MemoryLog:
-    """A log in memory, in the bytes a durable one would have."""
+    """A log in memory, with the bytes that a durable log would have."""
 
     def __init__(self) -> None:
         self._data: dict[int, bytearray] = {}
 
     def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
-        """Always succeeds."""
+        """Write the records; never fails."""
         data = self._data.setdefault(partition, bytearray())
         for record in records:
             data += encode_record(record)
         return ErrorCode.NONE
 
     def read(self, partition: int) -> Sequence[Record]:
-        """Everything written to the partition."""
+        """Return all records of the partition."""
         return decode_records(bytes(self._data.get(partition, b"")))
 
     def compact(self, partition: int) -> None:
@@ -44,9 +44,9 @@ class MemoryLog:
         self._data[partition] = kept
 
     def size(self, partition: int) -> int:
-        """Bytes written to the partition."""
+        """Return the size of the partition in bytes."""
         return len(self._data.get(partition, b""))
 
     def truncate(self, partition: int, size: int) -> None:
-        """Keep the first ``size`` bytes, as a crash in the middle of a write would."""
+        """Keep the first ``size`` bytes, as after a crash in the middle of a write."""
         del self._data.get(partition, bytearray())[size:]

@@ -65,7 +65,7 @@ class CommitOffsets:
     limit: int
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Answer for each partition: its metadata is too large, or the result of the write."""
+        """Answer: for a partition with too much metadata its error, for the others the result."""
         errors = []
         for o in self.request.offsets:
             fits = len(o.metadata.encode()) <= self.limit

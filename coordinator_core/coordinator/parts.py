@@ -1,4 +1,4 @@
-"""What a protocol family contributes to the coordinator: one record, with a row for each type of request."""
+"""The coordinator's part of a protocol family: one record, with a row for every type of request."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorPart:
-    """The coordinator's part of a protocol family.
+    """The functions of one protocol family, for `Coordinator`.
 
-    ``requests`` has a row for each type of request of the family. ``restore`` rebuilds a group from its
-    record (the highest generation that may have been handed out is the last argument) and sets its timers.
-    ``on_timer`` carries out a timer of one of the family's groups. ``foreign_group`` is the error for a
+    ``requests`` has a row for every type of request of the family. ``restore`` rebuilds a group from its
+    stored form and sets its timers; its last argument is the highest generation that may have been handed
+    out. ``on_timer`` carries out a timer of a group of the family. ``foreign_group`` is the error for a
     request to a group of another family.
     """
 

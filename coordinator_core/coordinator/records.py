@@ -1,7 +1,7 @@
-"""What the log of the offsets topic holds (PROTOCOL 8.1), and its bytes.
+"""The records in the log of the offsets topic (PROTOCOL 8.1), and their bytes.
 
-A record is keyed by group, or by group, topic and partition; the newest record of a key counts; a value
-of None deletes. Each encoded record carries its length and a checksum, so that a torn last one is seen.
+The key of a record is a group, or a group, a topic and a partition. The newest record of a key counts; the
+value None deletes. An encoded record has its length and a checksum, so that a torn last record is noticed.
 """
 
 import zlib
@@ -27,7 +27,11 @@ class StoredMember(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
-    """A group as of the last stored assignment, or as it became Empty."""
+    """A group as of the last stored assignment, or as it became Empty.
+
+    ``family`` is the protocol family of the group. Records that older versions wrote have none; they are
+    of classic groups.
+    """
 
     protocol_type: str
     protocol_name: str | None
@@ -48,14 +52,14 @@ class StoredOffset(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GroupRecord(msgspec.Struct, frozen=True, tag="g", array_like=True):
-    """Group metadata; None deletes the group."""
+    """A group; None deletes the group."""
 
     group_id: str
     value: StoredGroup | None
 
 
 class OffsetRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
-    """An offset commit; None deletes the offset."""
+    """A committed offset; None deletes the offset."""
 
     group_id: str
     topic: str
@@ -66,8 +70,8 @@ class OffsetRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
 class GenerationRecord(msgspec.Struct, frozen=True, tag="n", array_like=True):
     """The highest generation that may be handed out; None deletes it.
 
-    Ours, not Kafka's: without it a generation whose assignment was never stored is handed out again by the
-    next coordinator, and generations would not only grow.
+    Kafka has no such record. There the next coordinator hands out a generation again if its assignment was
+    never stored.
     """
 
     group_id: str
@@ -83,7 +87,7 @@ _decoder = msgspec.msgpack.Decoder(Record)
 
 
 def record_key(record: Record) -> RecordKey:
-    """What the record is about; compaction keeps the newest of each key."""
+    """Return the key of a record. Compaction keeps the newest record of a key."""
     if isinstance(record, GroupRecord):
         return (record.group_id,)
     if isinstance(record, GenerationRecord):
@@ -92,7 +96,7 @@ def record_key(record: Record) -> RecordKey:
 
 
 class GroupTable:
-    """The durable state: groups and offsets, changed by applying records and in no other way."""
+    """The durable state: groups, offsets and generations. It changes only by applying records."""
 
     def __init__(self) -> None:
         self.groups: dict[str, StoredGroup] = {}
@@ -124,13 +128,13 @@ class GroupTable:
 
 
 def encode_record(record: Record) -> bytes:
-    """Length, checksum, and the record in msgpack."""
+    """Encode a record: its length, a checksum, and the record in msgpack."""
     body = _encoder.encode(record)
     return len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
 
 
 def decode_records(data: bytes) -> list[Record]:
-    """The records of a log up to its end or to the first that is torn (PROTOCOL 8.2)."""
+    """Decode the records of a log up to its end or to the first torn record (PROTOCOL 8.2)."""
     records: list[Record] = []
     at = 0
     while at + _HEADER_BYTES <= len(data):
@@ -145,7 +149,7 @@ def decode_records(data: bytes) -> list[Record]:
 
 
 def compact(records: Iterable[Record]) -> list[Record]:
-    """The newest record of each key, tombstones left out, in the order of those newest records."""
+    """Return the newest record of each key in the order of the log, without tombstones."""
     newest: dict[RecordKey, Record] = {}
     for record in records:
         key = record_key(record)

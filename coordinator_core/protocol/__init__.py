@@ -1,1 +1,1 @@
-"""Requests, responses and error codes of the classic group protocol, as plain immutable values."""
+"""Requests, responses, error codes and events, as immutable values."""

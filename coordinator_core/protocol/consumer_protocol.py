@@ -1,8 +1,8 @@
-"""The bytes inside JoinGroup and SyncGroup: ConsumerProtocolSubscription v0-v3, ...Assignment v0-v3.
+"""The bytes inside JoinGroup and SyncGroup: ConsumerProtocolSubscription and -Assignment, versions 0-3.
 
-Encoding is deterministic (topics in the order given, owned partitions sorted by topic), because a member
-whose bytes differ is a member that changed (PITFALLS C-21). Decoding takes versions newer than it knows
-by the newest schema it knows (C-68).
+Encoding is deterministic (topics in the given order, owned partitions sorted by topic), because the
+coordinator compares a member's bytes to find out whether the member has changed (PITFALLS C-21). A version
+newer than 3 is decoded by the schema of version 3 (C-68).
 """
 
 import struct
@@ -28,7 +28,7 @@ _I32 = struct.Struct(">i")
 
 
 def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTION_VERSION) -> bytes:
-    """ConsumerProtocolSubscription in the given version (0-3). Capacity and instance id do not travel."""
+    """Encode a subscription in the given version (0-3). Capacity and instance id are not part of it."""
     parts = [_I16.pack(version), _I32.pack(len(subscription.topics))]
     parts += [_string(topic) for topic in subscription.topics]
     parts.append(_nullable_bytes(subscription.user_data))
@@ -43,9 +43,9 @@ def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTI
 
 
 class KnownTopics:
-    """The topics that the last subscription listed, and their bytes: most members of a group list the same.
+    """The topics of the last subscription, and their bytes. Most members of a group have the same topics.
 
-    Subscriptions decoded with the same `KnownTopics` share the tuple where they do.
+    Equal topics of subscriptions decoded with the same `KnownTopics` are one tuple.
     """
 
     __slots__ = ("encoded", "topics")
@@ -58,7 +58,11 @@ class KnownTopics:
 def decode_subscription(
     data: bytes, *, instance_id: str | None = None, known: KnownTopics | None = None
 ) -> Subscription:
-    """The inverse; the instance id, which travels in JoinGroup, is put in from outside."""
+    """Decode a subscription. The instance id is not in the bytes, but in JoinGroup.
+
+    Raises:
+        ProtocolError: if the bytes are not a subscription.
+    """
     reader = _Reader(data, "subscription")
     version = reader.i16()
     topics = reader.topics(known or KnownTopics())
@@ -76,14 +80,15 @@ def decode_subscription(
 def encode_assignment(
     partitions: Partitions, user_data: bytes | None = None, *, version: int = ASSIGNMENT_VERSION
 ) -> bytes:
-    """ConsumerProtocolAssignment; versions 0-3 share one layout."""
+    """Encode an assignment. Versions 0-3 have the same layout."""
     return _I16.pack(version) + _topic_partitions(partitions.by_topic()) + _nullable_bytes(user_data)
 
 
 def decode_assignment(data: bytes) -> tuple[Partitions, bytes | None]:
-    """The partitions and the user data of an assignment.
+    """Decode an assignment into its partitions and its user data.
 
-    Raises ProtocolError when there is less than a version in it (C-53: the leader's assignor is at fault).
+    Raises:
+        ProtocolError: if the bytes are not an assignment; empty ones are the leader's fault (C-53).
     """
     reader = _Reader(data, "assignment")
     reader.i16()
@@ -108,7 +113,7 @@ def _topic_partitions(by_topic: Mapping[str, Int32Array]) -> bytes:
 
 
 class _Reader:
-    """Reads big-endian fields off a buffer; every short read is a ProtocolError that says where."""
+    """Reads big-endian fields from a buffer. A field that is cut short raises a ProtocolError."""
 
     __slots__ = ("_at", "_data", "_what")
 
@@ -126,7 +131,7 @@ class _Reader:
         return piece
 
     def topics(self, known: KnownTopics) -> tuple[str, ...]:
-        """A list of names; one that begins with the bytes known is the one known."""
+        """Read the topics; bytes that begin with the known ones give the known tuple."""
         begin = self._at
         if known.encoded and self._data.startswith(known.encoded, begin):
             self._at += len(known.encoded)
@@ -144,7 +149,7 @@ class _Reader:
         return value
 
     def count(self) -> int:
-        """The length of an array; a null array (-1) is read as empty."""
+        """Read the length of an array; a null array (-1) counts as empty."""
         return max(0, self.i32())
 
     def string(self) -> str:
@@ -157,20 +162,21 @@ class _Reader:
     def _text(self, size: int) -> str:
         try:
             return self._take(size).decode()
-        except UnicodeDecodeError as wrong:
-            raise ProtocolError(self._what, f"a name is not UTF-8: {wrong}") from None
+        except UnicodeDecodeError as error:
+            raise ProtocolError(self._what, f"a name is not UTF-8: {error}") from None
 
     def nullable_bytes(self) -> bytes | None:
         size = self.i32()
         return None if size < 0 else self._take(size)
 
     def topic_partitions(self) -> dict[str, Int32Array]:
-        """A topic may come more than once, as from librdkafka's sticky leader."""
-        found: dict[str, Int32Array] = {}
+        """Read partitions by topic. A topic may occur more than once, as with librdkafka's sticky leader."""
+        by_topic: dict[str, Int32Array] = {}
         for _ in range(self.count()):
             topic, numbers = self.string(), self._numbers()
-            found[topic] = np.concatenate((found[topic], numbers)) if topic in found else numbers
-        return found
+            known = by_topic.get(topic)
+            by_topic[topic] = numbers if known is None else np.concatenate((known, numbers))
+        return by_topic
 
     def _numbers(self) -> Int32Array:
         return np.frombuffer(self._take(4 * self.count()), dtype=">i4").astype(np.int32)

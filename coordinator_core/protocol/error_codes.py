@@ -1,4 +1,4 @@
-"""Apache Kafka's error codes, as far as groups, offsets and fetching use them. Data, never raised."""
+"""The error codes of Apache Kafka that groups, offsets and fetching use. They are data, never raised."""
 
 from enum import IntEnum
 

@@ -1,7 +1,7 @@
-"""What happened, as values. Coordinator, client and simulation emit them; the trace stamps them with time.
+"""Events of coordinator, client and simulation. A trace adds the time of each event.
 
-``client`` is the name a scenario gives a consumer (its client id), ``member_id`` what the coordinator
-calls it. Partitions travel as {topic: [numbers]}. Each event is one line of a trace, ``type`` its class.
+``client`` is a consumer's name in the scenario (its client id), ``member_id`` its id in the group.
+Partitions are written as {topic: [numbers]}. An event is one line of a trace; ``type`` is its class.
 """
 
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="typ
     """Common settings of all events."""
 
 
-# --- emitted by the simulation: what was done to the group from outside
+# --- emitted by the simulation: changes of the group's surroundings
 
 
 class RunStarted(_Event, frozen=True, omit_defaults=True):
@@ -43,11 +43,11 @@ class RunEnded(_Event, frozen=True):
 
 
 class Changed(_Event, frozen=True):
-    """A change from outside: an event of the scenario took place. Starts the clock of time_to_stable.
+    """An event of the scenario has happened. The time to Stable is counted from here.
 
-    ``kind`` is the scenario's, ``target`` who or what it was done to. What follows from another event names
-    it as ``cause``: each ``leave`` and ``restart`` of a rolling_restart, the ``resume`` after a pause, the
-    ``heal`` after a cut.
+    ``kind`` is the event's name in the scenario, ``target`` the member or topic that it changes. ``cause``
+    is the event that this one follows from: the rolling_restart of a ``leave`` or ``restart``, the pause
+    before a ``resume``, the cut before a ``heal``.
     """
 
     kind: str
@@ -66,57 +66,63 @@ class MemberStarted(_Event, frozen=True):
 
 
 class MemberStopped(_Event, frozen=True):
-    """A consumer process ended: ``how`` is 'closed' or 'crashed'."""
+    """A consumer process ended. ``how`` is 'closed' or 'crashed'."""
 
     client: str
     how: str
 
 
 class MemberPaused(_Event, frozen=True):
-    """A consumer process stands still: no poll, no work."""
+    """A consumer process has stopped to poll and to handle records."""
 
     client: str
 
 
 class MemberResumed(_Event, frozen=True):
+    """A paused consumer process goes on."""
+
     client: str
 
 
 class MemberCutOff(_Event, frozen=True):
-    """The network between a consumer and all brokers is cut: no requests, and no records to work on."""
+    """The network between a consumer and all brokers is cut: it sends no requests and gets no records."""
 
     client: str
 
 
 class MemberReconnected(_Event, frozen=True):
-    """The cut is over."""
+    """The network between a consumer and the brokers works again."""
 
     client: str
 
 
 class SubscriptionChanged(_Event, frozen=True):
+    """A consumer subscribes to other topics."""
+
     client: str
     topics: list[str]
 
 
 class PartitionsAdded(_Event, frozen=True):
+    """A topic has more partitions than before."""
+
     topic: str
     partitions: int
 
 
 class RatesChanged(_Event, frozen=True):
-    """Records/s produced to each partition of a topic from now on."""
+    """The records per second that are produced to each partition of a topic from now on."""
 
     topic: str
     rates: list[float]
 
 
 class LagMeasured(_Event, frozen=True):
-    """The load since the last measure: exact integrals, not samples.
+    """The load since the last measurement, as exact integrals.
 
-    ``lag``: records not yet handled, now, over all partitions; ``max_lag``: the most it was since the
-    last measure; ``lag_record_seconds``: its integral over that time; ``duplicates``: records handled
-    again in that time. ``by_client``: lag now of what each consumer works on.
+    ``lag`` is the number of records in all partitions that are not handled yet, ``max_lag`` its maximum
+    since the last measurement, ``lag_record_seconds`` its integral over that time. ``duplicates`` is the
+    number of records handled again in that time. ``by_client`` is the lag of each consumer's partitions.
     """
 
     lag: float
@@ -127,14 +133,16 @@ class LagMeasured(_Event, frozen=True):
 
 
 class CoordinatorFailed(_Event, frozen=True):
+    """The broker that coordinates the group has failed."""
+
     node: int
 
 
 class CoordinatorElected(_Event, frozen=True):
     """A broker has taken over the group's partition of the offsets topic and replayed its log.
 
-    ``group_state``, ``generation`` and ``members`` are the group's as the log tells it; "" when it has none.
-    Where no broker has failed, the group was there before the run began.
+    ``group_state``, ``generation`` and ``members`` are the group's according to the log; the state is "" if
+    the log has no such group. If no broker has failed before, the group existed before the run began.
     """
 
     node: int
@@ -148,7 +156,7 @@ class CoordinatorElected(_Event, frozen=True):
 
 
 class GroupStateChanged(_Event, frozen=True):
-    """``cause`` says in words why (every rebalance has one, PITFALLS C-83)."""
+    """A group has another state. ``cause`` is the reason in words; every rebalance has one (C-83)."""
 
     group: str
     before: str
@@ -158,12 +166,16 @@ class GroupStateChanged(_Event, frozen=True):
 
 
 class MemberAdded(_Event, frozen=True):
+    """A group has a new member."""
+
     group: str
     member_id: str
     instance_id: str | None = None
 
 
 class MemberRemoved(_Event, frozen=True):
+    """A group has lost a member."""
+
     group: str
     member_id: str
     reason: str
@@ -179,7 +191,7 @@ class MemberReplaced(_Event, frozen=True):
 
 
 class GenerationStarted(_Event, frozen=True):
-    """The join phase ended: a new generation, its leader, members and chosen assignor."""
+    """The join phase has ended. ``protocol`` is the chosen assignor."""
 
     group: str
     generation: int
@@ -192,13 +204,15 @@ class GenerationStarted(_Event, frozen=True):
 
 
 class ClientStateChanged(_Event, frozen=True):
+    """A consumer's membership has another state."""
+
     client: str
     before: str
     after: str
 
 
 class Joined(_Event, frozen=True):
-    """JoinGroup was answered: the consumer has a member id and a generation. Or it resumed them."""
+    """The consumer has a member id and a generation: its JoinGroup was answered, or it resumed them."""
 
     client: str
     member_id: str
@@ -208,9 +222,9 @@ class Joined(_Event, frozen=True):
 
 
 class AssignmentComputed(_Event, frozen=True):
-    """The leader ran the assignor. ``members`` maps member id -> topics it subscribes to.
+    """The leader has run the assignor.
 
-    ``report`` is what the assignor says of its answer.
+    ``members`` are the subscribed topics by member id; ``report`` is the assignor's report.
     """
 
     client: str
@@ -222,7 +236,7 @@ class AssignmentComputed(_Event, frozen=True):
 
 
 class Revoked(_Event, frozen=True):
-    """The consumer gave up partitions in good order."""
+    """The consumer has given up partitions while it was their owner."""
 
     client: str
     generation: int
@@ -230,7 +244,7 @@ class Revoked(_Event, frozen=True):
 
 
 class Lost(_Event, frozen=True):
-    """The consumer learned that partitions were taken from it."""
+    """The consumer has found out that it is no longer the owner of partitions."""
 
     client: str
     generation: int
@@ -238,9 +252,9 @@ class Lost(_Event, frozen=True):
 
 
 class Assigned(_Event, frozen=True):
-    """A SyncGroup was taken over: what was added, and all that is owned from now on.
+    """The consumer has an assignment: the partitions added, and all that it owns from now on.
 
-    Nothing is added where a membership was resumed: it owned that before.
+    Nothing is added if the consumer resumed a membership, as it owned the partitions before.
     """
 
     client: str
@@ -250,13 +264,15 @@ class Assigned(_Event, frozen=True):
 
 
 class OffsetsCommitted(_Event, frozen=True):
+    """A commit was answered. ``partitions`` is the number of partitions in it."""
+
     client: str
     partitions: int
     error: str = ""
 
 
 class ConsumerFailed(_Event, frozen=True):
-    """The consumer stopped for good with an error (fenced, unauthorized, group full ...)."""
+    """The consumer has failed for good (fenced, unauthorized, group full ...)."""
 
     client: str
     error: str

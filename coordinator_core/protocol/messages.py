@@ -1,8 +1,8 @@
 """The requests and responses that coordinator and client exchange.
 
-Field names are Kafka's schema names in snake case. ``version`` is the version of the API a request was
-sent in, where behaviour depends on it: JoinGroup v4 asks for known member ids, v9 knows
-`skip_assignment`. Structs check nothing when built; borders decode into them and check there.
+Field names are Kafka's schema names in snake case. ``version`` is the API version of a request, where
+behaviour depends on it: JoinGroup 4 requires known member ids, JoinGroup 9 has `skip_assignment`. The
+structs check nothing when they are built; code that decodes into them checks.
 """
 
 from typing import TypeAlias
@@ -30,7 +30,7 @@ class FindCoordinatorResponse(_Message, frozen=True):
 
 
 class JoinGroupProtocol(msgspec.Struct, frozen=True):
-    """One assignor a member can use, with the subscription it encoded for it."""
+    """An assignor of a member, with the member's subscription encoded for that assignor."""
 
     name: str
     metadata: bytes
@@ -99,7 +99,7 @@ class HeartbeatResponse(_Message, frozen=True):
 
 
 class MemberIdentity(msgspec.Struct, frozen=True):
-    """Who leaves: by member id, or (administrators) by instance id with an empty member id."""
+    """A member that leaves: by member id, or by instance id with an empty member id (administrators)."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -149,7 +149,7 @@ class OffsetCommitResponse(_Message, frozen=True):
 
 
 class OffsetFetchRequest(_Message, frozen=True):
-    """``partitions`` None asks for every offset of the group."""
+    """``partitions``: None for all offsets of the group."""
 
     group_id: str
     partitions: tuple[TopicPartition, ...] | None = None
@@ -196,7 +196,7 @@ class DescribeGroupsResponse(_Message, frozen=True):
 
 
 class ListGroupsRequest(_Message, frozen=True):
-    """``states`` filters by name; empty for all."""
+    """``states``: the names of the states to list; empty for all."""
 
     states: tuple[str, ...] = ()
 
@@ -236,7 +236,7 @@ class OffsetDeleteResponse(_Message, frozen=True):
 
 
 class MetadataRequest(_Message, frozen=True):
-    """``topics`` None asks for all."""
+    """``topics``: None for all topics."""
 
     topics: tuple[str, ...] | None = None
 
@@ -261,7 +261,7 @@ class MetadataResponse(_Message, frozen=True):
 
 
 class ListOffsetsRequest(_Message, frozen=True):
-    """``timestamp`` -1 is the end (latest), -2 the beginning (earliest)."""
+    """``timestamp``: -1 for the end of the log (latest), -2 for its beginning (earliest)."""
 
     partitions: tuple[TopicPartition, ...]
     timestamp: int
@@ -280,7 +280,7 @@ class ListOffsetsResponse(_Message, frozen=True):
 
 
 class EpochToCheck(msgspec.Struct, frozen=True):
-    """A position's leader epoch, to be held against the log (KIP-320)."""
+    """The leader epoch of a position, to be compared with the log (KIP-320)."""
 
     topic: str
     partition: int
@@ -292,7 +292,7 @@ class OffsetForLeaderEpochRequest(_Message, frozen=True):
 
 
 class EpochEnd(msgspec.Struct, frozen=True):
-    """Where records of an epoch end; -1 when the log does not know."""
+    """The end of an epoch's records; -1 if it is unknown."""
 
     topic: str
     partition: int
@@ -313,9 +313,9 @@ class FetchPartition(msgspec.Struct, frozen=True):
 
 
 class FetchRequest(_Message, frozen=True):
-    """An incremental request of a fetch session (KIP-227): what was added or changed, and forgotten.
+    """A request of a fetch session (KIP-227): the partitions added or changed, and those forgotten.
 
-    ``session_id`` 0 with ``session_epoch`` 0 asks for a new session; epoch -1 closes one.
+    ``session_id`` 0 with ``session_epoch`` 0 opens a session; epoch -1 closes a session.
     """
 
     session_id: int = 0
@@ -326,7 +326,7 @@ class FetchRequest(_Message, frozen=True):
 
 
 class FetchedRecord(msgspec.Struct, frozen=True):
-    """One record. ``value`` None is a tombstone; ``timestamp_ms`` -1 is unknown."""
+    """One record. ``value`` is None for a tombstone; ``timestamp_ms`` is -1 if it is unknown."""
 
     offset: int
     value: bytes | None
@@ -338,9 +338,9 @@ class FetchedRecord(msgspec.Struct, frozen=True):
 class FetchedPartition(msgspec.Struct, frozen=True):
     """Records of one partition from ``offset`` on, in order; offsets may be missing between them.
 
-    They may begin before the offset that was asked for, as brokers do not cut batches.
-    ``next_offset``: where to go on after them, where that is not the offset after the last one (what
-    follows was compacted away, or is no record for consumers); -1 otherwise.
+    The records may begin before the requested offset, as brokers do not cut batches. ``next_offset`` is
+    the offset to continue from, if it is not the one after the last record: the offsets between were
+    compacted away, or are not records for consumers. Otherwise it is -1.
     """
 
     topic: str

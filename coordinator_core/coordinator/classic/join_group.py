@@ -21,37 +21,19 @@ KNOWN_IDS_SINCE = 4
 SKIP_ASSIGNMENT_SINCE = 9
 
 
-def invalid(step: Step, request: JoinGroupRequest) -> ErrorCode:
-    """Check a request before its group is looked up (C-02)."""
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    low, high = step.config.min_session_timeout_ms, step.config.max_session_timeout_ms
-    if not low <= request.session_timeout_ms <= high:
-        return ErrorCode.INVALID_SESSION_TIMEOUT
-    return ErrorCode.NONE
-
-
 def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
     """Park the join until the round is complete, or answer it."""
-    error = invalid(step, request)
-    if error is not ErrorCode.NONE:
-        _refuse(step, request_id, request.member_id, error)
-        return
     group = find(step, request.group_id)
+    error = _check(step, group, request)
+    if error is not ErrorCode.NONE:
+        step.effects.reply(request_id, refused(request, error))
+        return
     if group is None:
-        if request.member_id != NO_MEMBER:
-            _refuse(step, request_id, request.member_id, ErrorCode.UNKNOWN_MEMBER_ID)
-            return
-        if not request.protocol_type or not request.protocols:
-            _refuse(step, request_id, NO_MEMBER, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-            return
         group = _create(step, request.group_id)
-    if group.state is GroupState.DEAD:
-        _refuse(step, request_id, request.member_id, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    elif not _has_room(step, group, request.member_id):
+    if not _has_room(step, group, request.member_id):
         _turn_away(step, group, request_id, request.member_id)
     elif not group.supports(request.protocol_type, request.protocols):
-        _refuse(step, request_id, request.member_id, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        step.effects.reply(request_id, refused(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     elif request.member_id == NO_MEMBER:
         _new_member(step, group, request_id, request)
     else:
@@ -59,10 +41,26 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
 
 
 def refused(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
-    """Return an error; an empty group id is reported before anything else."""
+    """Return an error; an empty group id is reported before anything else (C-02)."""
     return JoinGroupResponse(
         error=error if request.group_id else ErrorCode.INVALID_GROUP_ID, member_id=request.member_id
     )
+
+
+def _check(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> ErrorCode:
+    """Check what does not depend on the members of the group."""
+    low, high = step.config.min_session_timeout_ms, step.config.max_session_timeout_ms
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if not low <= request.session_timeout_ms <= high:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    if group is None and request.member_id != NO_MEMBER:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if group is None and not (request.protocol_type and request.protocols):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group is not None and group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.NONE
 
 
 def _create(step: Step, group_id: str) -> ClassicGroup:
@@ -73,10 +71,6 @@ def _create(step: Step, group_id: str) -> ClassicGroup:
         step.schedule_retention(group)
     step.shard.groups[group_id] = group
     return group
-
-
-def _refuse(step: Step, request_id: int, member_id: str, error: ErrorCode) -> None:
-    step.effects.reply(request_id, JoinGroupResponse(error=error, member_id=member_id))
 
 
 def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
@@ -102,7 +96,7 @@ def _turn_away(step: Step, group: ClassicGroup, request_id: int, member_id: str)
         rebalance.drop_member(step, group, member, "the group is full")
     else:
         group.remove(member_id)
-    _refuse(step, request_id, NO_MEMBER, ErrorCode.GROUP_MAX_SIZE_REACHED)
+    step.effects.reply(request_id, JoinGroupResponse(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
     rebalance.complete_if_all_joined(step, group)
 
 
@@ -121,14 +115,15 @@ def _new_member(step: Step, group: ClassicGroup, request_id: int, request: JoinG
         return
     group.pending[member_id] = None
     step.schedule(TimerKind.PENDING_MEMBER, group, request.session_timeout_ms, member_id)
-    _refuse(step, request_id, member_id, ErrorCode.MEMBER_ID_REQUIRED)
+    response = JoinGroupResponse(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+    step.effects.reply(request_id, response)
 
 
 def _known_id(step: Step, group: ClassicGroup, request_id: int, request: JoinGroupRequest) -> None:
     member_id = request.member_id
     if member_id in group.pending:
         if request.group_instance_id is not None:  # C-05: a pending id is never a static member's
-            _refuse(step, request_id, member_id, ErrorCode.UNKNOWN_SERVER_ERROR)
+            step.effects.reply(request_id, refused(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         step.cancel(TimerKind.PENDING_MEMBER, group, member_id)
         _add(step, group, request_id, request, member_id)
@@ -137,7 +132,7 @@ def _known_id(step: Step, group: ClassicGroup, request_id: int, request: JoinGro
     if error is ErrorCode.NONE:
         _rejoin(step, group, request_id, request)
     else:
-        _refuse(step, request_id, member_id, error)
+        step.effects.reply(request_id, refused(request, error))
 
 
 def _add(step: Step, group: ClassicGroup, request_id: int, request: JoinGroupRequest, member_id: str) -> None:

@@ -10,7 +10,7 @@ from coordinator_core.protocol.messages import HeartbeatRequest, OffsetCommitReq
 
 
 class GroupState(StrEnum):
-    """What each state answers, and how it is left."""
+    """The states, with what they answer and how they are left."""
 
     EMPTY = EMPTY
     """The group has no members; it may have offsets. A join starts a round after the initial delay. Sync,
