@@ -101,7 +101,12 @@ class Coordinator:
             reply = finding.answer(request, self._config, self._leaders, self._live_brokers)
             effects.reply(request_id, reply)
         elif type(request) in self._rows:
-            self._receive_for_group(request_id, request, effects, client_id, client_host, now_ms)
+            shard, error = self._shard_for(request)
+            if shard is None:
+                effects.reply(request_id, self.refusal(request, error))
+            else:
+                step = self._step(shard, effects, now_ms, client_id, client_host)
+                self._rows[type(request)].handle(step, request_id, request)
         elif isinstance(request, m.DescribeGroupsRequest):
             groups = tuple(self._describe(group_id) for group_id in request.group_ids)
             effects.reply(request_id, m.DescribeGroupsResponse(groups=groups))
@@ -203,33 +208,17 @@ class Coordinator:
             client_host,
         )
 
-    def _receive_for_group(
-        self,
-        request_id: int,
-        request: Any,
-        effects: Effects,
-        client_id: str,
-        client_host: str,
-        now_ms: int,
-    ) -> None:
-        row = self._rows[type(request)]
+    def _shard_for(self, request: Any) -> tuple[Shard | None, ErrorCode]:
+        """Return the shard that handles a request to one group, or None and the error to answer."""
         shard = self._shards.get(self._home(request.group_id))
-        error = self._obstacle(request, row, shard)
-        if error is not None:
-            effects.reply(request_id, row.refuse(request, error))
-        elif shard is not None:
-            row.handle(self._step(shard, effects, now_ms, client_id, client_host), request_id, request)
-
-    def _obstacle(self, request: Any, row: Row, shard: Shard | None) -> ErrorCode | None:
-        """Return what the request is answered without its handler; None if nothing is in its way."""
         if shard is None:
-            return ErrorCode.NOT_COORDINATOR
+            return None, ErrorCode.NOT_COORDINATOR
         if shard.loading:
-            return row.while_loading
+            return None, self._rows[type(request)].while_loading
         owner, group = self._owners.get(type(request)), shard.groups.get(request.group_id)
         if owner is not None and group is not None and group.family not in ("", owner.name):
-            return owner.foreign_group
-        return None
+            return None, owner.foreign_group
+        return shard, ErrorCode.NONE
 
     def _unavailable(self, group_id: str) -> ErrorCode:
         shard = self._shards.get(self._home(group_id))

@@ -12,11 +12,9 @@ class Log(Protocol):
 
     def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
         """Write all records (NONE) or no record (any other error)."""
-        ...
 
     def read(self, partition: int) -> Sequence[Record]:
         """Return all records in order, without a torn last one."""
-        ...
 
 
 class MemoryLog:

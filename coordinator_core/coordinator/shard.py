@@ -24,70 +24,51 @@ GROUP_BYTES, MEMBER_BYTES = 2_000, 2_000
 class Group(Protocol):
     """A group, whatever protocol its members speak."""
 
-    @property
-    def group_id(self) -> str:
-        """The id under which clients know the group."""
-        ...
+    group_id: str
+    """The id under which clients know the group."""
 
-    @property
-    def family(self) -> str:
-        """The protocol family that the group belongs to; "" before the first member joins."""
-        ...
+    family: str
+    """The protocol family that the group belongs to; "" before the first member joins."""
 
     @property
     def state(self) -> str:
         """The name of the state, as administrators see it."""
-        ...
 
-    @property
-    def generation(self) -> int:
-        """The number of the current generation, or of what the family has in its place."""
-        ...
+    generation: int
+    """The number of the current generation, or of what the family has in its place."""
 
-    @property
-    def protocol_type(self) -> str | None:
-        """What kind of members the group has: "consumer", "connect", ..."""
-        ...
+    protocol_type: str | None
+    """What kind of members the group has: "consumer", "connect", ..."""
 
     @property
     def members(self) -> Mapping[str, object]:
         """The members by member id, in the order in which they joined."""
-        ...
 
     @property
     def is_empty(self) -> bool:
         """Whether the group is Empty: its offsets expire, and administrators may delete it."""
-        ...
 
     @property
     def expects_members(self) -> bool:
         """Whether somebody has announced to join, so that an Empty group is kept."""
-        ...
 
-    @property
-    def emptied_at_ms(self) -> int:
-        """When the last member left; 0 if the group never had one."""
-        ...
+    emptied_at_ms: int
+    """When the last member left; 0 if the group never had one."""
 
     def describe(self) -> DescribedGroup:
         """Return the group as administrators see it."""
-        ...
 
     def subscribed_topics(self) -> Collection[str] | None:
         """Return the topics that members subscribe to; None if members keep them to themselves."""
-        ...
 
     def accept_commit(self, step: "Step", request: OffsetCommitRequest) -> ErrorCode:
         """Check a commit. A commit by a member is a sign of life of that member."""
-        ...
 
     def forget_expected(self) -> None:
         """Forget who has announced to join: the group is about to be deleted."""
-        ...
 
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
-        ...
 
 
 @dataclass(slots=True)
@@ -106,7 +87,6 @@ class Write(Protocol):
 
     def completed(self, step: "Step", error: ErrorCode) -> None:
         """Go on after the records have been applied (NONE), or after nothing was written."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ class SimpleGroup:
     family: str = ""
     state: str = EMPTY
     generation: int = 0
-    protocol_type: str = ""
+    protocol_type: str | None = None
     members: dict[str, object] = field(default_factory=dict)
     emptied_at_ms: int = 0
     is_empty: bool = True

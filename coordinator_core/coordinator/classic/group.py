@@ -17,6 +17,7 @@ from coordinator_core.protocol.messages import (
     HeartbeatRequest,
     JoinGroupMember,
     JoinGroupProtocol,
+    JoinGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
 )
@@ -61,6 +62,12 @@ class Member:
         """Return the first assignor among the candidates in the member's list (PROTOCOL 3.8)."""
         return next(p.name for p in self.protocols if p.name in candidates)
 
+    def update(self, request: JoinGroupRequest) -> None:
+        """Take over the protocols and timeouts of a newer join."""
+        self.protocols = request.protocols
+        self.session_timeout_ms = request.session_timeout_ms
+        self.rebalance_timeout_ms = request.rebalance_timeout_ms
+
     def size_bytes(self) -> int:
         """Return about how much memory the member takes. Its subscription is in the log's table as well."""
         protocols = sum(len(p.name) + len(p.metadata) for p in self.protocols)
@@ -77,6 +84,7 @@ class ClassicGroup:
     """
 
     group_id: str
+    family: str = FAMILY
     state: GroupState = GroupState.EMPTY
     previous_state: GroupState = GroupState.EMPTY
     generation: int = 0
@@ -95,11 +103,6 @@ class ClassicGroup:
     initial_delay_ms: int = 0
     initial_remaining_ms: int = 0
     emptied_at_ms: int = 0
-
-    @property
-    def family(self) -> str:
-        """The name of the protocol family."""
-        return FAMILY
 
     @property
     def is_empty(self) -> bool:
