@@ -20,8 +20,10 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka import EmbeddedBroker
-from rebalance_kafka.wire.apis import Api, decode_response, encode_request
-from rebalance_kafka.wire.asked import api_of, core_answer, request_values
+from rebalance_kafka.wire.apis import Api, api_of
+from rebalance_kafka.wire.frames import decode_response, encode_request
+from rebalance_kafka.wire.requests import request_entity
+from rebalance_kafka.wire.responses import response_message
 
 HEARTBEATS = 20_000
 UNDER_WAY = 100
@@ -130,7 +132,7 @@ class _Member:
         request = m.HeartbeatRequest(
             group_id=self._group, generation_id=self.generation, member_id=self.member_id
         )
-        frame = encode_request(Api.HEARTBEAT, 4, 1, "bench", request_values(request, 4))
+        frame = encode_request(Api.HEARTBEAT, 4, 1, "bench", request_entity(request, 4))
         begun = perf_counter()
         self._writer.write(frame * under_way)
         for number in range(count):
@@ -151,11 +153,11 @@ class _Member:
         version = {Api.JOIN_GROUP: 9, Api.SYNC_GROUP: 5, Api.LEAVE_GROUP: 5}[api]
         self._correlation += 1
         self._writer.write(
-            encode_request(api, version, self._correlation, "bench", request_values(request, version))
+            encode_request(api, version, self._correlation, "bench", request_entity(request, version))
         )
         size = int.from_bytes(await self._reader.readexactly(4), "big")
         _, body = decode_response(api, version, await self._reader.readexactly(size))
-        return core_answer(request, body, version).response
+        return response_message(request, body, version).response
 
 
 def print_line(text: str) -> None:

@@ -6,15 +6,8 @@ from typing import Any
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import Subscription
 from coordinator_core.protocol.consumer_protocol import encode_subscription
-from rebalance_kafka.wire.apis import (
-    VERSIONS,
-    Api,
-    decode_request,
-    encode_request,
-    from_ms,
-    head_of,
-    is_served,
-)
+from rebalance_kafka.wire.apis import VERSIONS, Api
+from rebalance_kafka.wire.frames import decode_request, encode_request, from_ms, head_of, is_served
 from tests.places import DATA
 from tests.rebalance_kafka.records import batch
 

@@ -8,7 +8,8 @@ import pytest
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
-from rebalance_kafka.wire.apis import VERSIONS, Api, Request, decode_request, encode_response, head_of
+from rebalance_kafka.wire.apis import VERSIONS, Api
+from rebalance_kafka.wire.frames import Request, decode_request, encode_response, head_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way

@@ -12,15 +12,8 @@ from typing import Any, Self
 
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.wire.apis import (
-    LOGIN_VERSIONS,
-    VERSIONS,
-    Api,
-    LoginApi,
-    _request_readers,
-    encode_response,
-    head_of,
-)
+from rebalance_kafka.wire.apis import ROWS, Api, LoginApi
+from rebalance_kafka.wire.frames import _request_readers, encode_response, head_of
 from tests.rebalance_kafka.live import broker
 
 USER, PASSWORD = "ada, of = fame", "lace\u2019s secret"
@@ -70,8 +63,8 @@ class Gate:
             head = head_of(frame)
             if head.key == Api.API_VERSIONS:
                 keys = tuple(
-                    {"api_key": int(api), "min_version": low, "max_version": high}
-                    for api, (low, high) in {**VERSIONS, **LOGIN_VERSIONS}.items()
+                    {"api_key": int(api), "min_version": row.versions[0], "max_version": row.versions[1]}
+                    for api, row in ROWS.items()
                 )
                 answer = {"error_code": Wire.none, "api_keys": keys}
                 writer.write(encode_response(Api.API_VERSIONS, head.version, head.correlation_id, answer))

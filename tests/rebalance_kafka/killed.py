@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import TopicPartition
 from rebalance_kafka import Consumer
-from rebalance_kafka.wire.apis import Api, from_ms
+from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.batches import records_of
+from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.served import Served, serving
 from tests.rebalance_kafka.stand import Line

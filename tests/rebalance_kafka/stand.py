@@ -10,7 +10,8 @@ from typing import Any, Self, TypeVar
 
 from rebalance_kafka import EmbeddedBroker
 from rebalance_kafka.broker import room
-from rebalance_kafka.wire.apis import Api, decode_response, encode_request, from_ms
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import decode_response, encode_request, from_ms
 from tests.rebalance_kafka.damage import REQUESTS, SUBSCRIPTION, TOPIC, may_wait, request
 
 SECONDS = 60.0

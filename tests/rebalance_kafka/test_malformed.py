@@ -11,7 +11,8 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import recorder, topics
 from rebalance_kafka.wire import lengths
-from rebalance_kafka.wire.apis import Api, decode_response, from_ms
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import decode_response, from_ms
 from tests.examples import scaled
 from tests.rebalance_kafka.damage import EVERY_REQUEST, SUBSCRIPTION, TOPIC, corpus, damaged, request
 from tests.rebalance_kafka.records import batch

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.wire.apis import Api, decode_response, from_ms
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import decode_response, from_ms
 from tests.coordinator_core.cli.commands import the_error
 from tests.rebalance_kafka.damage import request
 from tests.rebalance_kafka.served import Served

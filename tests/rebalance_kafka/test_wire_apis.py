@@ -9,10 +9,8 @@ from msgspec.structs import replace
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.wire import asked, served
-from rebalance_kafka.wire.apis import (
-    VERSIONS,
-    Api,
+from rebalance_kafka.wire.apis import VERSIONS, Api, api_of
+from rebalance_kafka.wire.frames import (
     decode_request,
     decode_response,
     encode_request,
@@ -20,6 +18,8 @@ from rebalance_kafka.wire.apis import (
     head_of,
     is_served,
 )
+from rebalance_kafka.wire.requests import request_entity, request_message
+from rebalance_kafka.wire.responses import response_entity, response_message
 from tests.examples import scaled
 from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_class, their_request
 
@@ -137,7 +137,7 @@ def request_as_of(request, version):
 
 
 def frame_of(request, version):
-    api, values = asked.api_of(request), asked.request_values(request, version)
+    api, values = api_of(request), request_entity(request, version)
     return encode_request(api, version, 7, "us", values)
 
 
@@ -155,7 +155,7 @@ def test_a_request_of_the_core_means_the_same_to_the_broker(api, version, data):
     request = data.draw(REQUESTS[api])
     came = taken_in(frame_of(request, version))
     assert came[:4] == (api, version, 7, "us")
-    assert served.core_request(came) == request_as_of(request, version)
+    assert request_message(came) == request_as_of(request, version)
 
 
 EXAMPLES = [
@@ -209,11 +209,11 @@ EXAMPLES = [
     [
         pytest.param(each, version, id=f"{type(each).__name__}-{version}")
         for each in EXAMPLES
-        for version in range(VERSIONS[asked.api_of(each)][0], VERSIONS[asked.api_of(each)][1] + 1)
+        for version in range(VERSIONS[api_of(each)][0], VERSIONS[api_of(each)][1] + 1)
     ],
 )
 def test_kafka_python_would_have_sent_the_same_bytes(request_, version):
-    theirs = read_by_them(asked.api_of(request_), version, "Request", frame_of(request_, version))
+    theirs = read_by_them(api_of(request_), version, "Request", frame_of(request_, version))
     assert (theirs.header.correlation_id, theirs.header.client_id) == (7, "us")
 
 
@@ -222,7 +222,7 @@ def test_offsets_of_all_partitions_are_asked_for_with_no_list():
     for version in range(2, 8):
         frame = frame_of(request, version)
         assert read_by_them(Api.OFFSET_FETCH, version, "Request", frame).topics is None
-        assert served.core_request(taken_in(frame)) == request
+        assert request_message(taken_in(frame)) == request
 
 
 @pytest.mark.parametrize(("version", "every_topic"), [(0, []), *((v, None) for v in range(1, 10))])
@@ -262,7 +262,7 @@ def test_a_join_in_version_0_byte_for_byte():
 def test_groups_to_delete_are_read(version):
     came = their_request(Api.DELETE_GROUPS, version, groups_names=["g", "h"])
     assert (came.client_id, came.correlation_id) == ("them", 7)
-    assert served.core_request(came) == m.DeleteGroupsRequest(group_ids=("g", "h"))
+    assert request_message(came) == m.DeleteGroupsRequest(group_ids=("g", "h"))
 
 
 def test_offsets_to_delete_are_read():
@@ -273,7 +273,7 @@ def test_offsets_to_delete_are_read():
         topic(name="u", partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)]),
     ]
     came = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=wanted)
-    assert served.core_request(came) == m.OffsetDeleteRequest(group_id="g", partitions=(T0, T1, U0))
+    assert request_message(came) == m.OffsetDeleteRequest(group_id="g", partitions=(T0, T1, U0))
 
 
 # --- answers
@@ -392,14 +392,14 @@ def answer_as_of(answer, version):
 @settings(max_examples=scaled(12))  # of each version
 @given(data=st.data())
 def test_an_answer_of_the_core_means_the_same_to_the_client(api, version, data):
-    question = next(each for each in EXAMPLES if asked.api_of(each) is api)
+    question = next(each for each in EXAMPLES if api_of(each) is api)
     came = taken_in(frame_of(question, version))
     answer = data.draw(ANSWERS[api])
-    frame = encode_response(api, version, 7, served.answer_values(came, answer))
+    frame = encode_response(api, version, 7, response_entity(came, answer))
     read_by_them(api, version, "Response", frame)
     correlation, body = decode_response(api, version, frame[4:])
     assert correlation == 7
-    assert asked.core_answer(question, body, version) == (answer_as_of(answer, version), ())
+    assert response_message(question, body, version) == (answer_as_of(answer, version), ())
 
 
 @pytest.mark.parametrize("version", range(1, 8))
@@ -407,8 +407,8 @@ def test_offsets_that_cannot_be_told_all_carry_the_error(version):
     question = m.OffsetFetchRequest(group_id="g", partitions=(T0, U0))
     came = taken_in(frame_of(question, version))
     refused = m.OffsetFetchResponse(error=ErrorCode.NOT_COORDINATOR)
-    frame = encode_response(Api.OFFSET_FETCH, version, 7, served.answer_values(came, refused))
-    answer = asked.core_answer(question, decode_response(Api.OFFSET_FETCH, version, frame[4:])[1], version)
+    frame = encode_response(Api.OFFSET_FETCH, version, 7, response_entity(came, refused))
+    answer = response_message(question, decode_response(Api.OFFSET_FETCH, version, frame[4:])[1], version)
     assert [(each.topic, each.error) for each in answer.response.offsets] == [
         ("t", ErrorCode.NOT_COORDINATOR),
         ("u", ErrorCode.NOT_COORDINATOR),
@@ -420,14 +420,14 @@ def test_what_was_deleted_is_told():
     came = their_request(Api.DELETE_GROUPS, 2, groups_names=["g"])
     answer = m.DeleteGroupsResponse(groups=(m.DeletedGroup("g", ErrorCode.NON_EMPTY_GROUP),))
     theirs = read_by_them(
-        Api.DELETE_GROUPS, 2, "Response", encode_response(came.api, 2, 7, served.answer_values(came, answer))
+        Api.DELETE_GROUPS, 2, "Response", encode_response(came.api, 2, 7, response_entity(came, answer))
     )
     assert [(each.group_id, each.error_code) for each in theirs.results] == [("g", 68)]
     came = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=[])
     refused = m.PartitionError("t", 0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
     answer = m.OffsetDeleteResponse(error=ErrorCode.NONE, partitions=(refused,))
     theirs = read_by_them(
-        Api.OFFSET_DELETE, 0, "Response", encode_response(came.api, 0, 7, served.answer_values(came, answer))
+        Api.OFFSET_DELETE, 0, "Response", encode_response(came.api, 0, 7, response_entity(came, answer))
     )
     assert [(t.name, p.partition_index, p.error_code) for t in theirs.topics for p in t.partitions] == [
         ("t", 0, 86)
@@ -439,5 +439,5 @@ def test_an_error_that_the_core_does_not_know_is_the_brokers_own_trouble():
     frame = encode_response(Api.HEARTBEAT, 4, 7, values)
     question = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="a")
     _, body = decode_response(Api.HEARTBEAT, 4, frame[4:])
-    answer = asked.core_answer(question, body, 4)
+    answer = response_message(question, body, 4)
     assert answer.response == m.HeartbeatResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -10,11 +10,9 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.data import api_versions
-from rebalance_kafka.wire.apis import (
-    VERSIONS,
-    Api,
+from rebalance_kafka.wire.apis import VERSIONS, Api, common_version
+from rebalance_kafka.wire.frames import (
     Head,
-    common_version,
     decode_request,
     decode_response,
     encode_request,

@@ -8,8 +8,8 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.data import api_versions
-from rebalance_kafka.wire.apis import (
-    Api,
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import (
     Head,
     Request,
     Values,

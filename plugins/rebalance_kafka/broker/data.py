@@ -9,7 +9,8 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Appended, Topics
-from rebalance_kafka.wire.apis import VERSIONS, Api, Request, Values, in_ms
+from rebalance_kafka.wire.apis import VERSIONS, Api
+from rebalance_kafka.wire.frames import Request, Values, in_ms
 
 LATEST, EARLIEST = -1, -2
 DEFAULT_PARTITIONS = -1

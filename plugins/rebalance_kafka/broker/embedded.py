@@ -19,7 +19,7 @@ from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
 from rebalance_kafka.settings import configured
-from rebalance_kafka.wire.apis import Request, Values
+from rebalance_kafka.wire.frames import Request, Values
 
 LOG = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from random import Random
 from time import time
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from kio.schema.errors import ErrorCode as Wire
@@ -21,8 +21,10 @@ from rebalance_kafka.broker.data import Data, places_of, wait_ms
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
-from rebalance_kafka.wire.apis import Api, Request, Values
-from rebalance_kafka.wire.served import answer_values, core_request
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import Request, Values
+from rebalance_kafka.wire.requests import request_message
+from rebalance_kafka.wire.responses import response_entity
 
 NODE = 1
 GROUP_KEY = 0
@@ -32,8 +34,8 @@ LONGEST_WAIT_MS = 300_000
 
 LOG = logging.getLogger(__name__)
 
-Reply: TypeAlias = Callable[[Values | None], None]
-"""Takes the answer's fields, or None where none is to be sent. Called once."""
+Reply: TypeAlias = Callable[[Any], None]
+"""Takes the body of the response, an entity or its values, or None for no response. Called once."""
 
 
 class Node:
@@ -96,7 +98,7 @@ class Node:
     # --- groups
 
     def _ask_coordinator(self, request: Request, host: str, reply: Reply) -> None:
-        said = asked = core_request(request)
+        said = asked = request_message(request)
         now_ms = self.now_ms()
         refused = self._room.refused(asked)
         if isinstance(asked, m.OffsetCommitRequest) and refused is None:
@@ -105,7 +107,7 @@ class Node:
                 refused = _committed(asked, m.OffsetCommitResponse())
             asked = msgspec.structs.replace(asked, offsets=known)
         if refused is not None:
-            reply(answer_values(request, refused))
+            reply(response_entity(request, refused))
             return
         self._recorder.requested(asked, request.client_id, now_ms)
 
@@ -113,7 +115,7 @@ class Node:
             self._recorder.answered(asked, response, request.client_id, self.now_ms())
             if isinstance(said, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
                 response = _committed(said, response)
-            reply(answer_values(request, response))
+            reply(response_entity(request, response))
 
         self._requests += 1
         self._parked[self._requests] = asked, answered

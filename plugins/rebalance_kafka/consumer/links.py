@@ -11,17 +11,10 @@ from coordinator_core.protocol import messages as m
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import OPEN, Security
-from rebalance_kafka.wire.apis import (
-    ALL,
-    AnyApi,
-    Api,
-    LoginApi,
-    Values,
-    common_version,
-    decode_response,
-    encode_request,
-)
-from rebalance_kafka.wire.asked import Answer, Node, api_of, core_answer, request_values
+from rebalance_kafka.wire.apis import UNLIMITED, AnyApi, Api, LoginApi, api_of, common_version
+from rebalance_kafka.wire.frames import Values, decode_response, encode_request
+from rebalance_kafka.wire.requests import request_entity
+from rebalance_kafka.wire.responses import Node, Received, response_message
 
 MOST_FRAME_BYTES = 256 * 1024 * 1024
 CONNECT_SECONDS = 10.0
@@ -60,13 +53,13 @@ class Link:
         place: Place,
         client_id: str,
         *,
-        answered: Callable[[int, Answer], None],
+        answered: Callable[[int, Received], None],
         lost: Callable[[str], None],
         refused: Callable[[RefusedError], None],
         ready: Callable[[], None],
         delay: float = 0.0,
         security: Security = OPEN,
-        most: Mapping[Api, int] = ALL,
+        most: Mapping[Api, int] = UNLIMITED,
     ) -> None:
         self._place, self._client_id, self._security, self._most = place, client_id, security, most
         self._answered, self._lost, self._refused, self._ready = answered, lost, refused, ready
@@ -87,8 +80,8 @@ class Link:
         try:
             version = common_version(api, self._versions, self._most)
             self._correlation += 1
-            values = request_values(request, version)
-            frame = encode_request(api, version, self._correlation, self._client_id, values)
+            entity = request_entity(request, version)
+            frame = encode_request(api, version, self._correlation, self._client_id, entity)
         except ProtocolError as problem:  # not from within: who hears of it may send again
             asyncio.get_running_loop().call_soon(self._end, str(problem))
             return
@@ -201,7 +194,7 @@ class Link:
             raise ProtocolError("broker", f"an answer to request {correlation}, which was not asked")
         request_id, request, version = asked
         _, body = decode_response(api_of(request), version, frame)
-        self._answered(request_id, core_answer(request, body, version))
+        self._answered(request_id, response_message(request, body, version))
 
     def _end(self, problem: str) -> None:
         if self._writer is not None:
@@ -236,7 +229,7 @@ class Links:
         answered: Callable[[int, m.Response], None],
         lost: Callable[[int, str], None],
         security: Security = OPEN,
-        most: Mapping[Api, int] = ALL,
+        most: Mapping[Api, int] = UNLIMITED,
     ) -> None:
         self._places = {-1 - i: place for i, place in enumerate(bootstrap)}
         self._client_id, self._security, self._most = client_id, security, most
@@ -303,7 +296,7 @@ class Links:
         failures = self._failures.get(node, 0)
         return min(MOST_RECONNECT_SECONDS, RECONNECT_SECONDS * 2 ** (failures - 1)) if failures else 0.0
 
-    def _take(self, request_id: int, answer: Answer) -> None:
+    def _take(self, request_id: int, answer: Received) -> None:
         for node in answer.nodes:
             self._learn(node)
         self._answered(request_id, answer.response)

@@ -1,31 +1,26 @@
-"""The APIs spoken here and their versions, and messages between bytes and kio's entities.
+"""The APIs of the Kafka protocol that are spoken here: one row each, with versions and messages.
 
-Which field a version has is kio's knowledge: we say what we would in the newest version, and what the version
-at hand has no place for is left out.
+To add a request, add its API key and its row here, and the fields whose names differ from Kafka's to
+`rebalance_kafka.wire.fields`. kio has the entities of every version: a row selects them by key and version.
+
+Spoken: consumer groups of the classic protocol, their administration and their offsets; records and topics
+without replication; idempotent producers; fetches by topic name.
+
+Not spoken: groups of the consumer protocol and share groups (KIP-848, KIP-932); transactions; access control,
+quotas and delegation tokens; changes of configurations; deletion of topics and records; topic ids; and every
+request that only brokers send to each other.
 """
 
-import io
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
-from datetime import timedelta
+from collections.abc import Mapping
 from enum import IntEnum
-from functools import cache
-from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
-
-from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_reader, entity_writer
+from typing import NamedTuple, TypeAlias
 
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.wire.lengths import MOST_ELEMENTS, length_check
-
-Values: TypeAlias = Mapping[str, Any]
-"""Fields of a message by the names of kio's newest version; nested messages are mappings too."""
-
-_NO_TIME = timedelta(0)
+from coordinator_core.protocol import messages as m
 
 
 class Api(IntEnum):
-    """The APIs served, by their keys."""
+    """The APIs that the embedded broker serves, by their keys."""
 
     PRODUCE = 0
     FETCH = 1
@@ -50,243 +45,84 @@ class Api(IntEnum):
 
 
 class LoginApi(IntEnum):
-    """APIs that we ask of brokers and do not serve: those of SASL (KIP-152)."""
+    """The APIs of SASL (KIP-152), which the consumer uses and the embedded broker does not serve."""
 
     SASL_HANDSHAKE = 17
     SASL_AUTHENTICATE = 36
 
 
-VERSIONS: Mapping[Api, tuple[int, int]] = {
-    Api.PRODUCE: (3, 9),
-    Api.FETCH: (4, 12),  # from 13 on topics have ids
-    Api.LIST_OFFSETS: (1, 6),
-    Api.METADATA: (0, 9),
-    Api.OFFSET_COMMIT: (2, 8),
-    Api.OFFSET_FETCH: (1, 7),
-    Api.FIND_COORDINATOR: (0, 4),
-    Api.JOIN_GROUP: (0, 9),
-    Api.HEARTBEAT: (0, 4),
-    Api.LEAVE_GROUP: (0, 5),
-    Api.SYNC_GROUP: (0, 5),
-    Api.DESCRIBE_GROUPS: (0, 5),
-    Api.LIST_GROUPS: (0, 4),
-    Api.API_VERSIONS: (0, 3),
-    Api.CREATE_TOPICS: (2, 5),
-    Api.INIT_PRODUCER_ID: (0, 4),
-    Api.OFFSET_FOR_LEADER_EPOCH: (2, 4),
-    Api.CREATE_PARTITIONS: (0, 3),
-    Api.DELETE_GROUPS: (0, 2),
-    Api.OFFSET_DELETE: (0, 0),
-}
-"""Lowest and highest version of each API."""
-
-LOGIN_VERSIONS: Mapping[LoginApi, tuple[int, int]] = {
-    LoginApi.SASL_HANDSHAKE: (1, 1),
-    LoginApi.SASL_AUTHENTICATE: (0, 2),
-}
-
 AnyApi: TypeAlias = Api | LoginApi
 
-ALL: Mapping[Api, int] = {}
-"""No version is left out."""
+
+class Row(NamedTuple):
+    """An API: its lowest and highest version, and the messages of the core that stand for it.
+
+    Without messages, the broker works on kio's entities itself.
+    """
+
+    versions: tuple[int, int]
+    request: type | None = None
+    response: type | None = None
 
 
-class Head(NamedTuple):
-    """What every request begins with, whatever its version."""
+ROWS: Mapping[AnyApi, Row] = {
+    Api.PRODUCE: Row((3, 9)),
+    Api.FETCH: Row((4, 12), m.FetchRequest, m.FetchResponse),  # from version 13 on topics have ids
+    Api.LIST_OFFSETS: Row((1, 6), m.ListOffsetsRequest, m.ListOffsetsResponse),
+    Api.METADATA: Row((0, 9), m.MetadataRequest, m.MetadataResponse),
+    Api.OFFSET_COMMIT: Row((2, 8), m.OffsetCommitRequest, m.OffsetCommitResponse),
+    Api.OFFSET_FETCH: Row((1, 7), m.OffsetFetchRequest, m.OffsetFetchResponse),
+    Api.FIND_COORDINATOR: Row((0, 4), m.FindCoordinatorRequest, m.FindCoordinatorResponse),
+    Api.JOIN_GROUP: Row((0, 9), m.JoinGroupRequest, m.JoinGroupResponse),
+    Api.HEARTBEAT: Row((0, 4), m.HeartbeatRequest, m.HeartbeatResponse),
+    Api.LEAVE_GROUP: Row((0, 5), m.LeaveGroupRequest, m.LeaveGroupResponse),
+    Api.SYNC_GROUP: Row((0, 5), m.SyncGroupRequest, m.SyncGroupResponse),
+    Api.DESCRIBE_GROUPS: Row((0, 5), m.DescribeGroupsRequest, m.DescribeGroupsResponse),
+    Api.LIST_GROUPS: Row((0, 4), m.ListGroupsRequest, m.ListGroupsResponse),
+    Api.API_VERSIONS: Row((0, 3)),
+    Api.CREATE_TOPICS: Row((2, 5)),
+    Api.INIT_PRODUCER_ID: Row((0, 4)),
+    Api.OFFSET_FOR_LEADER_EPOCH: Row((2, 4), m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
+    Api.CREATE_PARTITIONS: Row((0, 3)),
+    Api.DELETE_GROUPS: Row((0, 2), m.DeleteGroupsRequest, m.DeleteGroupsResponse),
+    Api.OFFSET_DELETE: Row((0, 0), m.OffsetDeleteRequest, m.OffsetDeleteResponse),
+    LoginApi.SASL_HANDSHAKE: Row((1, 1)),
+    LoginApi.SASL_AUTHENTICATE: Row((0, 2)),
+}
 
-    key: int
-    version: int
-    correlation_id: int
+VERSIONS: Mapping[Api, tuple[int, int]] = {
+    api: row.versions for api, row in ROWS.items() if isinstance(api, Api)
+}
+"""The lowest and the highest version of each API that the embedded broker serves."""
 
+UNLIMITED: Mapping[Api, int] = {}
+"""Highest versions that leave out none of `VERSIONS`."""
 
-class Request(NamedTuple):
-    """A request as it came; ``body`` is kio's entity of that version."""
-
-    api: Api
-    version: int
-    correlation_id: int
-    client_id: str
-    body: Any
-
-
-def head_of(frame: bytes) -> Head:
-    """The first eight bytes of a request. Raises ProtocolError."""
-    if len(frame) < 8:
-        raise ProtocolError("request", f"{len(frame)} bytes, expected 8 or more")
-    number = int.from_bytes
-    return Head(
-        number(frame[:2], "big", signed=True),
-        number(frame[2:4], "big", signed=True),
-        number(frame[4:8], "big", signed=True),
-    )
-
-
-def is_served(head: Head) -> bool:
-    """Whether this API is spoken in this version."""
-    if head.key not in _KEYS:
-        return False
-    lowest, highest = VERSIONS[Api(head.key)]
-    return lowest <= head.version <= highest
+_API_OF: Mapping[type, Api] = {row.request: api for api, row in ROWS.items() if row.request}  # type: ignore[misc]
 
 
-_KEYS = frozenset(int(api) for api in Api)
+def api_of(request: m.Request) -> Api:
+    """Return the API of a request."""
+    return _API_OF[type(request)]
 
 
-def decode_request(frame: bytes, head: Head) -> Request:
-    """A request that `is_served`. Raises ProtocolError for bytes that are none."""
-    api = Api(head.key)
-    read_header, read_body = _request_readers(api, head.version)
-    try:
-        header, size = read_header(frame, 0)
-        body, _ = read_body(frame, size)
-    except Exception as wrong:  # kio raises errors of many kinds
-        raise ProtocolError(_named(api, head.version), f"{type(wrong).__name__}: {wrong}") from None
-    return Request(api, head.version, head.correlation_id, header.client_id or "", body)
+def common_version(
+    api: AnyApi, offered: Mapping[int, tuple[int, int]], highest_versions: Mapping[Api, int] = UNLIMITED
+) -> int:
+    """Return the newest version that both sides speak and that ``highest_versions`` allows.
 
-
-def encode_request(
-    api: AnyApi, version: int, correlation_id: int, client_id: str | None, values: Values
-) -> bytes:
-    """A request as a frame, its length first."""
-    header = {
-        "request_api_key": int(api),
-        "request_api_version": version,
-        "correlation_id": correlation_id,
-        "client_id": client_id,
-    }
-    return _framed(_request_writers(api, version), header, values)
-
-
-def decode_response(api: AnyApi, version: int, frame: bytes) -> tuple[int, Any]:
-    """Correlation id and kio's entity. Raises ProtocolError."""
-    read_header, read_body = _response_readers(api, version)
-    try:
-        header, size = read_header(frame, 0)
-        body, _ = read_body(frame, size)
-    except Exception as wrong:  # kio raises errors of many kinds
-        raise ProtocolError(f"answer to {_named(api, version)}", f"{type(wrong).__name__}: {wrong}") from None
-    return header.correlation_id, body
-
-
-def encode_response(api: AnyApi, version: int, correlation_id: int, values: Values) -> bytes:
-    """A response as a frame, its length first."""
-    return _framed(_response_writers(api, version), {"correlation_id": correlation_id}, values)
-
-
-def common_version(api: AnyApi, theirs: Mapping[int, tuple[int, int]], most: Mapping[Api, int] = ALL) -> int:
-    """The newest version that both sides speak, and that ``most`` allows. Raises ProtocolError."""
-    if isinstance(api, LoginApi):
-        lowest, highest = LOGIN_VERSIONS[api]
-    else:
-        lowest, highest = VERSIONS[api]
-        highest = min(highest, most.get(api, highest))
-    if int(api) not in theirs:
+    Raises:
+        ProtocolError: if the broker does not offer the API, or none of its versions is spoken here.
+    """
+    lowest, highest = ROWS[api].versions
+    if isinstance(api, Api):
+        highest = min(highest, highest_versions.get(api, highest))
+    if int(api) not in offered:
         raise ProtocolError("broker", f"does not offer {api.name}")
-    their_lowest, their_highest = theirs[int(api)]
+    their_lowest, their_highest = offered[int(api)]
     version = min(highest, their_highest)
     if version < max(lowest, their_lowest):
         found = f"offers {api.name} in versions {their_lowest} to {their_highest}"
         found += f", expected one of {lowest} to {highest}"
         raise ProtocolError("broker", found)
     return version
-
-
-def in_ms(time: timedelta) -> int:
-    """Milliseconds of a time as kio reads it."""
-    return round(time.total_seconds() * 1_000)
-
-
-def from_ms(time_ms: int) -> timedelta:
-    """The inverse."""
-    return timedelta(milliseconds=time_ms)
-
-
-_Write: TypeAlias = Callable[[io.BytesIO, Values], None]
-
-
-def _framed(writers: tuple[_Write, _Write], header: Values, values: Values) -> bytes:
-    buffer = io.BytesIO()
-    for write, said in zip(writers, (header, values), strict=True):
-        write(buffer, said)
-    frame = buffer.getvalue()
-    return len(frame).to_bytes(4, "big") + frame
-
-
-@cache
-def _builder(schema: Any) -> Callable[[Values], Any]:
-    """Makes an entity from what is said of it; names that this version lacks are left out."""
-    plan = [(field.name, _nested(schema, field.name), field.default is MISSING) for field in fields(schema)]
-
-    def built(values: Values) -> Any:
-        arguments: dict[str, Any] = {}
-        for name, nested, required in plan:
-            if name in values:
-                value = values[name]
-                if nested is not None and value is not None:
-                    make = _builder(nested)
-                    value = tuple(make(each) for each in value)
-                arguments[name] = value
-            elif name == "throttle_time":
-                arguments[name] = _NO_TIME
-            elif required:
-                raise TypeError(f"{schema.__name__} v{schema.__version__} without {name}")
-        return schema(**arguments)
-
-    return built
-
-
-@cache
-def _nested(schema: Any, name: str) -> Any:
-    """The entity that an array's elements are, None for plain values."""
-    hint = get_type_hints(schema)[name]
-    for candidate in (hint, *get_args(hint)):
-        for each in get_args(candidate):
-            if hasattr(each, "__api_key__"):
-                return each
-    return None
-
-
-@cache
-def _request_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
-    return _readers(load_request_schema(api, version), MOST_ELEMENTS)
-
-
-@cache
-def _response_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
-    return _readers(load_response_schema(api, version), None)
-
-
-@cache
-def _request_writers(api: AnyApi, version: int) -> tuple[_Write, _Write]:
-    return _writers(load_request_schema(api, version))
-
-
-@cache
-def _response_writers(api: AnyApi, version: int) -> tuple[_Write, _Write]:
-    return _writers(load_response_schema(api, version))
-
-
-def _readers(schema: Any, most_elements: int | None) -> tuple[Any, Any]:
-    read_header, read_body = entity_reader(schema.__header_schema__), entity_reader(schema)
-    check = length_check(schema, most_elements)
-    if check is None:
-        return read_header, read_body
-
-    def checked(frame: bytes, at: int) -> Any:
-        check(frame, at)
-        return read_body(frame, at)
-
-    return read_header, checked
-
-
-def _writers(schema: Any) -> tuple[_Write, _Write]:
-    return _writer(schema.__header_schema__), _writer(schema)
-
-
-def _writer(schema: Any) -> _Write:
-    make, write = _builder(schema), entity_writer(schema)
-    return lambda buffer, values: write(buffer, make(values))
-
-
-def _named(api: AnyApi, version: int) -> str:
-    return f"{api.name} v{version}"

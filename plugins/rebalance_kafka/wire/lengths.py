@@ -7,8 +7,9 @@ messages with arrays are gone through; that they are whole is for kio to see.
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
-from types import UnionType
-from typing import Any, TypeAlias, get_args, get_origin
+from typing import Any, TypeAlias
+
+from rebalance_kafka.wire.schemas import is_array, is_nullable, nested
 
 MOST_ELEMENTS = 250_000
 """Of all arrays of a request together."""
@@ -65,28 +66,9 @@ def length_check(schema: Any, most_elements: int | None = None) -> Check | None:
 
 def _has_arrays(schema: Any) -> bool:
     return any(
-        _is_array(field) or (_nested(field) is not None and _has_arrays(_nested(field)))
+        is_array(field) or (nested(field) is not None and _has_arrays(nested(field)))
         for field in fields(schema)
     )
-
-
-def _is_array(field: Any) -> bool:
-    return any(get_origin(kind) is tuple for kind in _kinds(field.type))
-
-
-def _nested(field: Any) -> Any:
-    """The entity that a field, or each of its elements, is; None for plain values."""
-    for kind in _kinds(field.type):
-        inner = get_args(kind)[0] if get_origin(kind) is tuple else kind
-        for each in _kinds(inner):
-            if hasattr(each, "__api_key__"):
-                return each
-    return None
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """What a field may be, without the None of one that can be left out."""
-    return get_args(hint) if isinstance(hint, UnionType) else (hint,)
 
 
 # --- going past things
@@ -100,7 +82,7 @@ def _entity(schema: Any) -> _Skip:
     for field in fields(schema):
         if "tag" in field.metadata:
             continue
-        size = None if _is_array(field) else _FIXED_BYTES.get(field.metadata.get("kafka_type", ""))
+        size = None if is_array(field) else _FIXED_BYTES.get(field.metadata.get("kafka_type", ""))
         if size is not None:
             run += size
             continue
@@ -124,15 +106,15 @@ def _entity(schema: Any) -> _Skip:
 
 
 def _field(field: Any, compact: bool) -> _Skip:
-    if _is_array(field):
-        return _array(_element(field, compact), compact, nullable=isinstance(field.type, UnionType))
+    if is_array(field):
+        return _array(_element(field, compact), compact, nullable=is_nullable(field))
     return _optional(_element(field, compact), field)
 
 
 def _element(field: Any, compact: bool) -> _Skip:
-    nested = _nested(field)
-    if nested is not None:
-        return _entity(nested)
+    entity = nested(field)
+    if entity is not None:
+        return _entity(entity)
     kind = field.metadata["kafka_type"]
     if kind in _FIXED_BYTES:
         return _bytes(_FIXED_BYTES[kind])
@@ -144,7 +126,7 @@ def _element(field: Any, compact: bool) -> _Skip:
 
 def _optional(skip: _Skip, field: Any) -> _Skip:
     """An entity that may be left out has a sign before it."""
-    if _nested(field) is None or len(_kinds(field.type)) == 1:
+    if nested(field) is None or not is_nullable(field):
         return skip
     return lambda walk, at: at + 1 if walk.data[at : at + 1] == b"\xff" else skip(walk, at + 1)
 

@@ -1,0 +1,77 @@
+"""Fields that Kafka's schemas and the messages of the core name differently, and fields that one side lacks.
+
+Every other field has the same name on both sides. The rows of a message that Kafka groups by topic are
+recognised by their fields ``topic`` and ``partition``.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+
+MOST_BYTES = 50 * 1024 * 1024
+MOST_PARTITION_BYTES = 1024 * 1024
+
+_COMMITTED = {
+    "offset": "committed_offset",
+    "leader_epoch": "committed_leader_epoch",
+    "metadata": "committed_metadata",
+}
+
+NAMES: Mapping[type, Mapping[str, str]] = {
+    m.OffsetCommitRequest: {"generation_id": "generation_id_or_member_epoch", "offsets": "topics"},
+    m.OffsetToCommit: _COMMITTED,
+    m.OffsetCommitResponse: {"partitions": "topics"},
+    m.OffsetFetchRequest: {"partitions": "topics"},
+    m.OffsetFetchResponse: {"offsets": "topics"},
+    m.FetchedOffset: _COMMITTED | {"metadata": "metadata"},
+    m.OffsetDeleteRequest: {"partitions": "topics"},
+    m.OffsetDeleteResponse: {"partitions": "topics"},
+    m.DescribeGroupsRequest: {"group_ids": "groups"},
+    m.DescribedGroup: {"state": "group_state", "protocol_name": "protocol_data"},
+    m.DescribedMember: {"metadata": "member_metadata", "assignment": "member_assignment"},
+    m.ListGroupsRequest: {"states": "states_filter"},
+    m.ListedGroup: {"state": "group_state"},
+    m.DeleteGroupsRequest: {"group_ids": "groups_names"},
+    m.DeleteGroupsResponse: {"groups": "results"},
+    m.ListOffsetsResponse: {"offsets": "topics"},
+    m.OffsetForLeaderEpochRequest: {"partitions": "topics"},
+    m.OffsetForLeaderEpochResponse: {"ends": "topics"},
+    m.FetchRequest: {"partitions": "topics", "forgotten": "forgotten_topics_data", "max_wait_ms": "max_wait"},
+    m.FetchPartition: {"offset": "fetch_offset", "leader_epoch": "current_leader_epoch"},
+}
+"""Message -> field of the message -> field of the schema."""
+
+EVERYWHERE: Mapping[str, str] = {
+    "error": "error_code",
+    "node": "node_id",
+    "partition": "partition_index",
+    "rebalance_timeout_ms": "rebalance_timeout",
+    "session_timeout_ms": "session_timeout",
+}
+"""The same for every message, for schemas that do not have the message's own name."""
+
+READ_FROM: Mapping[str, str] = {"rebalance_timeout_ms": "session_timeout"}
+"""Field of a message -> field of the schema that it is read from in versions without a field for it."""
+
+ABSENT: Mapping[str, Any] = {"error": ErrorCode.NONE, "group_instance_id": None, "state": ""}
+"""Field of a message without a default -> its value in versions without a field for it."""
+
+CONSTANTS: Mapping[str, Any] = {
+    "allow_auto_topic_creation": False,
+    "include_authorized_operations": False,
+    "include_cluster_authorized_operations": False,
+    "include_topic_authorized_operations": False,
+    "isolation_level": 0,  # uncommitted records too
+    "key_type": 0,  # a group
+    "max_bytes": MOST_BYTES,
+    "min_bytes": 1,
+    "partition_max_bytes": MOST_PARTITION_BYTES,
+    "rack_id": "",
+    "replica_id": -1,  # a consumer
+    "retention_time": timedelta(milliseconds=-1),  # the broker's default
+    "throttle_time": timedelta(0),
+}
+"""Field of a schema -> the value that is written where no message has a field for it."""

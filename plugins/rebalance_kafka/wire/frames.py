@@ -1,0 +1,223 @@
+"""Conversion between frames, which are bytes, and kio's entities.
+
+Values have the names of the newest version. Names that the version of a frame lacks are left out.
+"""
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from datetime import timedelta
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+from coordinator_core.errors import ProtocolError
+from rebalance_kafka.wire.apis import VERSIONS, AnyApi, Api
+from rebalance_kafka.wire.lengths import MOST_ELEMENTS, length_check
+from rebalance_kafka.wire.schemas import nested
+
+Values: TypeAlias = Mapping[str, Any]
+"""Fields of an entity by the names of kio's newest version. Nested entities are mappings too."""
+
+LENGTH_BYTES = 4
+"""The length of a frame comes first."""
+
+_NO_TIME = timedelta(0)
+_API_BY_KEY = {int(api): api for api in Api}
+
+
+class Head(NamedTuple):
+    """The first fields of a request, which are the same in every version."""
+
+    key: int
+    version: int
+    correlation_id: int
+
+
+class Request(NamedTuple):
+    """A request that a client sent. ``body`` is kio's entity of the version."""
+
+    api: Api
+    version: int
+    correlation_id: int
+    client_id: str
+    body: Any
+
+
+def head_of(frame: bytes) -> Head:
+    """Return the head of a request.
+
+    Raises:
+        ProtocolError: if the frame is too short for one.
+    """
+    if len(frame) < 8:
+        raise ProtocolError("request", f"{len(frame)} bytes, expected 8 or more")
+    number = int.from_bytes
+    return Head(
+        number(frame[:2], "big", signed=True),
+        number(frame[2:4], "big", signed=True),
+        number(frame[4:8], "big", signed=True),
+    )
+
+
+def is_served(head: Head) -> bool:
+    """Return whether the embedded broker serves this API in this version."""
+    api = _API_BY_KEY.get(head.key)
+    if api is None:
+        return False
+    lowest, highest = VERSIONS[api]
+    return lowest <= head.version <= highest
+
+
+def decode_request(frame: bytes, head: Head) -> Request:
+    """Return the request of a frame whose head `is_served`.
+
+    Raises:
+        ProtocolError: if the rest of the frame is not a request of that API and version.
+    """
+    api = _API_BY_KEY[head.key]
+    read_header, read_body = _request_readers(api, head.version)
+    try:
+        header, size = read_header(frame, 0)
+        body, _ = read_body(frame, size)
+    except Exception as error:  # kio raises errors of many kinds
+        raise ProtocolError(_named(api, head.version), f"{type(error).__name__}: {error}") from None
+    return Request(api, head.version, head.correlation_id, header.client_id or "", body)
+
+
+def encode_request(api: AnyApi, version: int, correlation_id: int, client_id: str | None, body: Any) -> bytes:
+    """Return a request as a frame with its length. ``body`` is kio's entity or its values."""
+    make_header, write_header, write_body = _request_writers(api, version)
+    buffer = io.BytesIO(bytes(LENGTH_BYTES))
+    buffer.seek(LENGTH_BYTES)
+    header = make_header(
+        request_api_key=int(api),
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    write_header(buffer, header)
+    write_body(buffer, body)
+    return _measured(buffer)
+
+
+def decode_response(api: AnyApi, version: int, frame: bytes) -> tuple[int, Any]:
+    """Return the correlation id and kio's entity of a response.
+
+    Raises:
+        ProtocolError: if the frame is not a response of that API and version.
+    """
+    read_header, read_body = _response_readers(api, version)
+    try:
+        header, size = read_header(frame, 0)
+        body, _ = read_body(frame, size)
+    except Exception as error:  # kio raises errors of many kinds
+        peer, found = f"answer to {_named(api, version)}", f"{type(error).__name__}: {error}"
+        raise ProtocolError(peer, found) from None
+    return header.correlation_id, body
+
+
+def encode_response(api: AnyApi, version: int, correlation_id: int, body: Any) -> bytes:
+    """Return a response as a frame with its length. ``body`` is kio's entity or its values."""
+    tags, write_body = _response_writers(api, version)
+    start = bytes(LENGTH_BYTES) + correlation_id.to_bytes(4, "big", signed=True) + tags
+    buffer = io.BytesIO(start)
+    buffer.seek(len(start))
+    write_body(buffer, body)
+    return _measured(buffer)
+
+
+def in_ms(time: timedelta) -> int:
+    """Return the milliseconds of a time as kio reads it."""
+    return round(time.total_seconds() * 1_000)
+
+
+def from_ms(time_ms: int) -> timedelta:
+    """Return the time as kio writes it."""
+    return timedelta(milliseconds=time_ms)
+
+
+_Write: TypeAlias = Callable[[io.BytesIO, Any], None]
+
+
+def _measured(buffer: io.BytesIO) -> bytes:
+    """Return the content, with its length in the bytes that were left for it."""
+    size = buffer.tell() - LENGTH_BYTES
+    buffer.seek(0)
+    buffer.write(size.to_bytes(LENGTH_BYTES, "big"))
+    return buffer.getvalue()
+
+
+@cache
+def _builder(schema: Any) -> Callable[[Values], Any]:
+    """Return the function that makes an entity from values. Names that the version lacks are left out."""
+    plan = [(field.name, nested(field), field.default is MISSING) for field in fields(schema)]
+
+    def build(values: Values) -> Any:
+        arguments: dict[str, Any] = {}
+        for name, inner, is_required in plan:
+            if name in values:
+                value = values[name]
+                if inner is not None and value is not None:
+                    make = _builder(inner)
+                    value = tuple(make(element) for element in value)
+                arguments[name] = value
+            elif name == "throttle_time":
+                arguments[name] = _NO_TIME
+            elif is_required:
+                raise TypeError(f"{schema.__name__} v{schema.__version__} without {name}")
+        return schema(**arguments)
+
+    return build
+
+
+@cache
+def _request_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
+    return _readers(load_request_schema(api, version), MOST_ELEMENTS)
+
+
+@cache
+def _response_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
+    return _readers(load_response_schema(api, version), None)
+
+
+@cache
+def _request_writers(api: AnyApi, version: int) -> tuple[Any, Any, _Write]:
+    schema = load_request_schema(api, version)
+    header = schema.__header_schema__
+    return header, entity_writer(header), _body_writer(schema)
+
+
+@cache
+def _response_writers(api: AnyApi, version: int) -> tuple[bytes, _Write]:
+    """Return the tags of the header, of which there are none, and the writer of the body."""
+    schema = load_response_schema(api, version)
+    return b"\0" if schema.__header_schema__.__flexible__ else b"", _body_writer(schema)
+
+
+def _readers(schema: Any, most_elements: int | None) -> tuple[Any, Any]:
+    read_header, read_body = entity_reader(schema.__header_schema__), entity_reader(schema)
+    check = length_check(schema, most_elements)
+    if check is None:
+        return read_header, read_body
+
+    def read_checked(frame: bytes, at: int) -> Any:
+        check(frame, at)
+        return read_body(frame, at)
+
+    return read_header, read_checked
+
+
+def _body_writer(schema: Any) -> _Write:
+    build, write_entity = _builder(schema), entity_writer(schema)
+
+    def write(buffer: io.BytesIO, body: Any) -> None:
+        write_entity(buffer, build(body) if isinstance(body, dict) else body)
+
+    return write
+
+
+def _named(api: AnyApi, version: int) -> str:
+    return f"{api.name} v{version}"
