@@ -387,8 +387,8 @@ class Client:
             times.append(self._offsets.next_poll_ms())
         if self._subscriptions.is_group_managed and self._coordinator.node is not None:
             times.append(self._member.next_poll_ms())
-        return _earliest(time for time in times if time is not None and time > self._last_call_ms)
+        return _earliest([time for time in times if time is not None and time > self._last_call_ms])
 
 
 def _earliest(times: Iterable[int | None]) -> int | None:
-    return min((time for time in times if time is not None), default=None)
+    return min([time for time in times if time is not None], default=None)

@@ -17,7 +17,7 @@ from coordinator_core.model import Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.consumer.asking import EARLIEST, LATEST, Asking
+from rebalance_kafka.consumer.admin_client import EARLIEST, LATEST, AdminClient
 
 STABLE = "Stable"
 CONSUMER = "consumer"
@@ -63,7 +63,7 @@ class _Offsets:
         return max(0, self.ends.get(partition, 0) - begin)
 
 
-async def snapshot(asking: Asking, group_id: str, *, window_seconds: float = 0.0) -> Snapshot:
+async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float = 0.0) -> Snapshot:
     """A live group of the classic protocol, once it is Stable.
 
     ``window_seconds``: how long to watch end offsets for rates; 0 leaves rates out. In the scenario a member
@@ -71,29 +71,29 @@ async def snapshot(asking: Asking, group_id: str, *, window_seconds: float = 0.0
 
     Raises InputError for a group that is none, or does not come to rest; ProtocolError for what brokers say.
     """
-    members, strategy = await _settled(asking, group_id)
+    members, strategy = await _settled(admin, group_id)
     wanted = sorted({topic for member in members for topic in member.subscription.topics})
-    metadata = await asking.metadata(wanted)
+    metadata = await admin.metadata(wanted)
     topics = [topic for topic in metadata.topics if topic.error is ErrorCode.NONE and topic.partitions]
     if not topics:
         raise InputError(f"group {group_id}", f"subscriptions to {wanted}", "a topic that exists")
     there = {topic.name for topic in topics}
     members = [member for member in members if not there.isdisjoint(member.subscription.topics)]
-    before = await _offsets(asking, group_id, topics)
+    before = await _offsets(admin, group_id, topics)
     after = before
     if window_seconds > 0:
         await asyncio.sleep(window_seconds)
-        after = await _offsets(asking, group_id, topics)
+        after = await _offsets(admin, group_id, topics)
     document = _document(group_id, members, topics, before, after, window_seconds)
     return Snapshot(group_id, strategy, document)
 
 
-async def _settled(asking: Asking, group_id: str) -> tuple[list[_Member], str]:
+async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], str]:
     """The members of a group that is Stable; one in a rebalance is waited for."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLE_SECONDS
     while True:
-        group = await asking.describe(group_id)
+        group = await admin.describe(group_id)
         if group.error is not ErrorCode.NONE:
             raise ProtocolError("broker", f"group {group_id}: {group.error.name}")
         if group.protocol_type not in ("", CONSUMER):
@@ -130,10 +130,10 @@ def _names(group: m.DescribedGroup) -> list[str]:
     return names
 
 
-async def _offsets(asking: Asking, group_id: str, topics: Sequence[m.TopicMetadata]) -> _Offsets:
-    committed = await asking.committed(group_id)
-    starts = await asking.offsets(topics, EARLIEST)
-    return _Offsets(starts, await asking.offsets(topics, LATEST), committed)
+async def _offsets(admin: AdminClient, group_id: str, topics: Sequence[m.TopicMetadata]) -> _Offsets:
+    committed = await admin.committed(group_id)
+    starts = await admin.offsets(topics, EARLIEST)
+    return _Offsets(starts, await admin.offsets(topics, LATEST), committed)
 
 
 def _document(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.admin_client import AdminClient
 from tests.coordinator_core.cli.commands import COMMAND, environment, the_error
 from tests.rebalance_kafka.live import broker, produce, run
 from tests.rebalance_kafka.served import Served
@@ -19,8 +19,8 @@ def options_of(address):
 
 
 async def committed_at(address):
-    async with Asking(places_of(address, "here")) as asking:
-        return await asking.committed("g")
+    async with AdminClient(places_of(address, "here")) as admin:
+        return await admin.committed("g")
 
 
 def test_records_beyond_the_limit_are_neither_printed_nor_committed(lab, kafka_broker):

@@ -10,7 +10,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.admin_client import AdminClient
 from tests.rebalance_kafka.live import SECONDS, Told, broker, member, polled, produce, run, settled, values
 
 STRATEGIES = ("range", "sticky", "cooperative-sticky", "optimal")
@@ -186,7 +186,7 @@ def test_nothing_to_commit_is_committed_at_once():
 def test_a_commit_that_is_refused_says_why():
     async def work():
         async with broker() as kafka, member(kafka) as consumer:
-            with pytest.raises(InputError, match="expected an answer without an error"):
+            with pytest.raises(InputError, match="expected a response without an error"):
                 await consumer.commit({T0: 1})
 
     run(work())
@@ -209,8 +209,8 @@ def test_auto_commit_happens_while_it_polls():
         async with broker({"t": 1}) as kafka, member(kafka, settings=settings) as consumer:
             await produce(kafka.address, 0, b"0")
             await values(consumer, 1)
-            async with Asking(places_of(kafka.address, "here")) as asking:
-                while await asking.committed("g") != {T0: 1}:
+            async with AdminClient(places_of(kafka.address, "here")) as admin:
+                while await admin.committed("g") != {T0: 1}:
                     await consumer.poll(0.02)
 
     run(work())

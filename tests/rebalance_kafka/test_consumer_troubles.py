@@ -15,7 +15,7 @@ from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import installed_registry
 from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import Place, places_of
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.admin_client import AdminClient
 from rebalance_kafka.consumer.links import Links
 from rebalance_kafka.settings import configured
 from tests.rebalance_kafka.live import Told, broker, member, polled, produce, run, settled, values
@@ -154,9 +154,9 @@ def test_without_a_broker_it_waits_and_says_why():
             unused.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{unused.getsockname()[1]}"
             async with member(address) as consumer:
-                await polled(consumer, until=lambda _: consumer.problem)
-                assert consumer.problem.startswith(f"{address}: ")
-                assert "Connect call failed" in consumer.problem
+                await polled(consumer, until=lambda _: consumer.last_disconnect)
+                assert consumer.last_disconnect.startswith(f"{address}: ")
+                assert "Connect call failed" in consumer.last_disconnect
                 assert (consumer.assignment, consumer.state) == ((), MemberState.UNJOINED)
 
     run(work())
@@ -175,7 +175,7 @@ def test_it_goes_on_when_the_broker_comes_back(tmp_path):
             assert await values(consumer, 1) == [b"0"]
             await consumer.commit()
             was = consumer.member_id
-        await polled(consumer, until=lambda _: consumer.problem)
+        await polled(consumer, until=lambda _: consumer.last_disconnect)
         async with broker(data_dir=tmp_path, topics={}, port=port) as kafka:
             await produce(kafka.address, 0, b"1")
             assert await values(consumer, 1) == [b"1"]
@@ -198,8 +198,8 @@ def test_a_commit_is_done_when_the_broker_comes_back(tmp_path):
         assert not committing.done()
         async with broker(data_dir=tmp_path, topics={}, port=port) as kafka:
             await committing
-            async with Asking(places_of(kafka.address, "here")) as asking:
-                assert await asking.committed("g") == {TopicPartition("t", 0): 1}
+            async with AdminClient(places_of(kafka.address, "here")) as admin:
+                assert await admin.committed("g") == {TopicPartition("t", 0): 1}
             await consumer.close()
 
     run(work())
@@ -263,7 +263,7 @@ def test_a_broker_that_breaks_the_protocol_is_asked_again_and_the_consumer_lives
             async with member(f"{host}:{port}") as consumer:
                 await polled(consumer, until=lambda _: len(visits) > 2)
                 assert consumer.state is MemberState.UNJOINED
-                assert search(problem, consumer.problem)
+                assert search(problem, consumer.last_disconnect)
             for writer in visits:
                 writer.close()
 

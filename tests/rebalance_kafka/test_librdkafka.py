@@ -15,7 +15,7 @@ from coordinator_core.protocol.consumer_protocol import (
 )
 from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.consumer.asking import LATEST, Asking
+from rebalance_kafka.consumer.admin_client import LATEST, AdminClient
 
 pytestmark = pytest.mark.peer
 
@@ -44,8 +44,8 @@ def described(address, group):
     """The members of a group as the broker tells of them."""
 
     async def ask():
-        async with Asking(places_of(address, "address")) as asking:
-            return (await asking.describe(group)).members
+        async with AdminClient(places_of(address, "address")) as admin:
+            return (await admin.describe(group)).members
 
     return asyncio.run(ask())
 
@@ -133,7 +133,7 @@ def test_our_consumer_reads_commits_and_goes_on_where_it_left(mock_cluster, stra
 
 def test_the_cluster_is_asked_for_topics_and_ends(mock_cluster):
     async def ask():
-        async with Asking(places_of(mock_cluster, "address")) as asking:
-            return await asking.offsets((await asking.metadata(["orders"])).topics, LATEST)
+        async with AdminClient(places_of(mock_cluster, "address")) as admin:
+            return await admin.offsets((await admin.metadata(["orders"])).topics, LATEST)
 
     assert asyncio.run(ask()) == {TopicPartition("orders", n): 10 for n in range(4)}

@@ -10,7 +10,7 @@ import trustme
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.errors import InputError, ProtocolError, RebalanceLabError
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.admin_client import AdminClient
 from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import NAMES, is_security, read_properties, security_of
 from rebalance_kafka.snapshot import snapshot
@@ -105,8 +105,8 @@ def test_a_consumer_that_shows_who_it_is_reads_and_commits(mechanism, tls, autho
                 assert await values(consumer, 1) == [b"0"]
                 await consumer.commit()
                 places = places_of(gate.address, "gate")
-                async with Asking(places, security=security_of(settings, "here")) as asking:
-                    assert (await snapshot(asking, "g")).strategy == "cooperative-sticky"
+                async with AdminClient(places, security=security_of(settings, "here")) as admin:
+                    assert (await snapshot(admin, "g")).strategy == "cooperative-sticky"
             assert gate.let_in >= 2
 
     run(work())
@@ -182,10 +182,12 @@ def test_a_broker_that_only_pretends_to_know_the_password_is_not_spoken_to(mecha
     async def work():
         async with (
             Gate(mechanism, forged=True) as gate,
-            Asking(places_of(gate.address, "gate"), security=security_of(login(mechanism), "here")) as asking,
+            AdminClient(
+                places_of(gate.address, "gate"), security=security_of(login(mechanism), "here")
+            ) as admin,
         ):
             with pytest.raises(ProtocolError, match="does not know the password"):
-                await asking.metadata()
+                await admin.metadata()
 
     run(work())
 
@@ -195,10 +197,10 @@ def test_whoever_asks_several_brokers_hears_at_once_why_it_is_not_let_in():
         async with Gate("PLAIN") as gate, Gate("PLAIN") as other:
             places = places_of(f"{gate.address},{other.address}", "gates")
             settings = login("PLAIN", **{"sasl.password": "x"})
-            async with Asking(places, security=security_of(settings, "here")) as asking:
+            async with AdminClient(places, security=security_of(settings, "here")) as admin:
                 with pytest.raises(ProtocolError, match="nobody of that name and password"):
                     async with asyncio.timeout(10):
-                        await asking.metadata()
+                        await admin.metadata()
             assert other.seen == []
 
     run(work())

@@ -13,7 +13,7 @@ from coordinator_core.protocol.consumer_protocol import decode_assignment, decod
 from rebalance_conformance.commands.new_assignor import checked_name, write_project
 from rebalance_kafka import as_aiokafka, as_kafka_python
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.admin_client import AdminClient
 
 pytestmark = pytest.mark.peer
 
@@ -102,9 +102,9 @@ def shares(group):
 async def settled(address, members):
     """The group as the broker tells of it, once it is Stable and each member has what the broker says."""
     until = time.monotonic() + ENOUGH_SECONDS
-    async with Asking(places_of(address, "address")) as asking:
+    async with AdminClient(places_of(address, "address")) as admin:
         while True:
-            group = await asking.describe("g")
+            group = await admin.describe("g")
             owned = sorted(sorted(member.owned()) for member in members)
             if (
                 group.state == "Stable"

@@ -19,7 +19,7 @@ from coordinator_core.simulation.run import simulate
 from rebalance_kafka import snapshot as snapshots
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.snapshot import _row, _yaml
-from rebalance_kafka.consumer.asking import LATEST, Asking
+from rebalance_kafka.consumer.admin_client import LATEST, AdminClient
 from rebalance_kafka.snapshot import snapshot
 from rebalance_spark.sources import workload_row
 from tests.rebalance_kafka.frames import their_class
@@ -34,8 +34,8 @@ def named(kafka, name, *topics, **options):
 
 
 async def taken(kafka, group="g", **options):
-    async with Asking(places_of(kafka.address, "here")) as asking:
-        return await snapshot(asking, group, **options)
+    async with AdminClient(places_of(kafka.address, "here")) as admin:
+        return await snapshot(admin, group, **options)
 
 
 def owned(scenario):
@@ -120,10 +120,10 @@ def test_racks_and_instance_ids_are_told():
 
 def test_racks_of_replicas_are_told(monkeypatch):
     """As a cluster of brokers in racks describes its topics; here one broker has them all, in none."""
-    described = Asking.metadata
+    described = AdminClient.metadata
 
-    async def in_racks(asking, topics=None):
-        answer = await described(asking, topics)
+    async def in_racks(admin, topics=None):
+        answer = await described(admin, topics)
         placed = {"t": [("east", "west"), ("west",)], "u": [(), ()]}
         told = [
             m.TopicMetadata(
@@ -140,7 +140,7 @@ def test_racks_of_replicas_are_told(monkeypatch):
     async def work():
         async with broker({"t": 2, "u": 2}) as kafka, named(kafka, "a", "t", "u") as a:
             await settled(a, partitions=4)
-            monkeypatch.setattr(Asking, "metadata", in_racks)
+            monkeypatch.setattr(AdminClient, "metadata", in_racks)
             shot = await taken(kafka)
             assert shot.scenario["topics"]["t"]["racks"] == [["east", "west"], ["west"]]
             assert "racks" not in shot.scenario["topics"]["u"]
@@ -303,10 +303,10 @@ def test_a_first_commit_in_the_window_is_no_rate(window):
 
 def test_what_is_not_there_any_more_does_not_wait(monkeypatch):
     """A log that begins at 7, as retention leaves it."""
-    offsets = Asking.offsets
+    offsets = AdminClient.offsets
 
-    async def begun_late(asking, topics, which):
-        found = await offsets(asking, topics, which)
+    async def begun_late(admin, topics, which):
+        found = await offsets(admin, topics, which)
         return found if which == LATEST else dict.fromkeys(found, 7)
 
     async def work():
@@ -314,7 +314,7 @@ def test_what_is_not_there_any_more_does_not_wait(monkeypatch):
             await produce(kafka.address, 0, *(b"x" for _ in range(10)))
             await settled(a, partitions=1)
             await a.commit({T0: 2})
-            monkeypatch.setattr(Asking, "offsets", begun_late)
+            monkeypatch.setattr(AdminClient, "offsets", begun_late)
             assert (await taken(kafka)).scenario["topics"]["t"]["backlog"] == [3]
 
     run(work())
@@ -384,11 +384,11 @@ def test_a_group_in_a_rebalance_is_waited_for(monkeypatch):
     async def work():
         async with broker() as kafka, named(kafka, "a") as a, named(kafka, "b") as b:
             await settled(a)
-            async with Asking(places_of(kafka.address, "here")) as asking:
-                while (await asking.describe("g")).state != "PreparingRebalance":
+            async with AdminClient(places_of(kafka.address, "here")) as admin:
+                while (await admin.describe("g")).state != "PreparingRebalance":
                     await b.poll(0.02)  # and a does not, without which nothing goes on
-                seen = asyncio.create_task(snapshot(asking, "g"))
-                assert (await asking.describe("g")).state == "PreparingRebalance"
+                seen = asyncio.create_task(snapshot(admin, "g"))
+                assert (await admin.describe("g")).state == "PreparingRebalance"
                 assert not seen.done()
                 await polled(a, b, until=lambda _: seen.done())
             assert {each["id"] for each in seen.result().scenario["members"]} == {"a", "b"}

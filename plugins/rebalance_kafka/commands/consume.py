@@ -107,7 +107,7 @@ def _problem(consumer: "Consumer") -> str:
     if consumer.refused_topics:
         listed = ", ".join(f"{name} ({error})" for name, error in consumer.refused_topics.items())
         return f"waiting for topics: {listed}"
-    return f"connection lost: {consumer.problem}" if consumer.problem else ""
+    return f"connection lost: {consumer.last_disconnect}" if consumer.last_disconnect else ""
 
 
 def _print(record: "ConsumedRecord") -> None:

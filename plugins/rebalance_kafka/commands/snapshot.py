@@ -64,18 +64,18 @@ async def _taken(
     places: Sequence[Place], settings: Mapping[str, str], groups: Sequence[str] | None, seconds: float
 ) -> tuple[list["Snapshot"], int]:
     """Snapshots, and how many could not be taken; each of those is said."""
-    from rebalance_kafka.consumer.asking import Asking
+    from rebalance_kafka.consumer.admin_client import AdminClient
     from rebalance_kafka.consumer.security import security_of
     from rebalance_kafka.snapshot import CONSUMER, WITHOUT_MEMBERS
     from rebalance_kafka.snapshot import snapshot as take
 
-    async with Asking(places, security=security_of(settings, "--command-config")) as asking:
+    async with AdminClient(places, security=security_of(settings, "--command-config")) as admin:
         if groups is None:
-            listed = await asking.groups()
+            listed = await admin.groups()
             there = [each for each in listed if each.state not in WITHOUT_MEMBERS]
             groups = [each.group_id for each in there if each.protocol_type == CONSUMER]
         results = await asyncio.gather(
-            *(take(asking, group, window_seconds=seconds) for group in groups), return_exceptions=True
+            *(take(admin, group, window_seconds=seconds) for group in groups), return_exceptions=True
         )
     snapshots = []
     for result in results:

@@ -40,17 +40,17 @@ class Consumer:
             for record in await consumer.poll(timeout=1.0):
                 ...
 
-    ``strategy``: any assignor of the registry, as in the simulator; several in a list, the preferred first.
-    ``settings``: by Kafka's names (``session.timeout.ms``, ``enable.auto.commit``), those of TLS and SASL
-    included (``security.protocol``, ``sasl.mechanism``; see `rebalance_kafka.consumer.security`).
+    `poll` must be called within max.poll.interval.ms: joins, revocations and callbacks happen in it.
+    Heartbeats are sent in the background.
 
-    Everything about the group happens in `poll`, which must be called within max.poll.interval.ms.
-    Heartbeats are sent meanwhile.
+    ``strategy``: a strategy of the registry, as in the simulator, or a list with the preferred one first.
+    ``settings``: consumer settings by Kafka's names (``session.timeout.ms``), with those of TLS and SASL
+    (``security.protocol``; see `rebalance_kafka.consumer.security`).
+    ``api_versions``: the highest version of an API to use (``{"JoinGroup": 5}``), for brokers that offer
+    versions that they do not support.
 
-    ``api_versions``: the highest version to use of an API (``{"JoinGroup": 5}``), for brokers that offer what
-    they do not understand.
-
-    Raises InputError for settings, strategies and addresses that cannot be used.
+    Raises:
+        InputError: if a setting, a strategy or an address is invalid.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Consumer:
     ) -> None:
         registry = registry or default_registry()
         several = [strategy] if isinstance(strategy, (str, Strategy)) else list(strategy)
-        strategies = [registry.strategy(each) if isinstance(each, str) else each for each in several]
+        strategies = [registry.strategy(entry) if isinstance(entry, str) else entry for entry in several]
         secured = {name: value for name, value in (settings or {}).items() if is_security(name)}
         other = {name: value for name, value in (settings or {}).items() if name not in secured}
         config = _configured(group_id, other, strategies)
@@ -77,7 +77,7 @@ class Consumer:
         self._places = places_of(bootstrap_servers, "bootstrap_servers")
         self._random = Random(seed)
         self._listener = listener
-        self._assignors = [registry.build(each) for each in strategies]
+        self._assignors = [registry.build(entry) for entry in strategies]
         self._client = Client(
             config,
             self._assignors,
@@ -87,26 +87,26 @@ class Consumer:
             listener=listener,
         )
         self._links: Links | None = None
-        self._woken = asyncio.Event()
-        self._stirred = asyncio.Event()
+        self._poll_signal = asyncio.Event()
+        self._commit_signal = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._records: deque[ConsumedRecord] = deque()
         self._error: Exception | None = None
-        self._problem = ""
+        self._last_disconnect = ""
         self.events: deque[ev.Event] = deque(maxlen=10_000)
-        """What happened to this member, the newest last."""
+        """The last events of this consumer, the newest last."""
         self.refused_topics: Mapping[str, str] = {}
-        """Topics that the broker, asked last, did not have or show, with its errors."""
+        """The topics without metadata in the last response, with their errors."""
 
-    # --- its life
+    # --- start and close
 
     async def start(self) -> None:
-        """Connect when needed, and subscribe to the topics given."""
+        """Subscribe to the topics. Connections are made when they are needed."""
         self._links = Links(
             self._places,
             self._config.client_id,
-            answered=self._answered,
-            lost=self._lost,
+            answered=self._on_response,
+            lost=self._on_lost,
             security=self._security,
             most=self._most,
         )
@@ -114,16 +114,17 @@ class Consumer:
             self.subscribe(*self._topics)
 
     async def close(self) -> None:
-        """Commit (with auto-commit), leave the group, disconnect.
+        """Commit (with auto-commit), leave the group and disconnect.
 
-        Raises what no `poll` could: the errors of the listener.
+        Raises:
+            Exception: if the listener raises meanwhile.
         """
         if self._links is None:
             return
         self._carry_out(self._client.close(now_ms=_now_ms()))
         until = monotonic() + CLOSE_SECONDS
         while not self._client.closed and monotonic() < until and self._links.refused is None:
-            await self._wake_up(until)
+            await self._wait_for_poll(until)
         if self._timer is not None:
             self._timer.cancel()
         links, self._links = self._links, None
@@ -141,40 +142,44 @@ class Consumer:
     ) -> None:
         await self.close()
 
-    # --- what there is
+    # --- views
 
     @property
     def assignment(self) -> tuple[TopicPartition, ...]:
-        """What it owns, sorted."""
+        """The assigned partitions, sorted."""
         return tuple(sorted(self._client.partitions))
 
     @property
     def state(self) -> Enum:
-        """The state of this member, in the words of its protocol family."""
+        """The state of this member, as its protocol family names it."""
         return self._client.state
 
     @property
     def generation(self) -> int:
-        """Of the group, as this member knows it; -1 outside."""
+        """The generation that this consumer is a member of, or -1."""
         return self._client.generation.number
 
     @property
     def member_id(self) -> str:
-        """What the coordinator calls it."""
+        """The id of this member in the group, or an empty string."""
         return self._client.generation.member_id
 
     @property
     def is_leader(self) -> bool:
-        """Whether it computes the group's assignments."""
+        """Whether this consumer computes the assignments of the group."""
         return self._client.is_leader
 
     @property
-    def problem(self) -> str:
-        """Which broker's connection was lost last, and why; "" if none was."""
-        return self._problem
+    def last_disconnect(self) -> str:
+        """The broker whose connection was lost last, with the reason, or an empty string."""
+        return self._last_disconnect
 
     def position(self, topic: str, partition: int) -> int:
-        """The offset of the next record; -1 while it is unknown. Raises InputError."""
+        """Return the offset of the next record, or -1 while it is unknown.
+
+        Raises:
+            InputError: if the partition is not assigned.
+        """
         state = self._client.partitions.get(TopicPartition(topic, partition))
         if state is None:
             raise InputError(
@@ -182,74 +187,105 @@ class Consumer:
             )
         return state.position
 
-    # --- what an application does
+    # --- calls of the application
 
     def subscribe(self, *topics: str) -> None:
-        """Subscribe to topics, in place of those before."""
+        """Replace the subscribed topics.
+
+        Raises:
+            InputError: if a name is not a topic's, or if the consumer subscribes to a pattern.
+        """
         self._carry_out(self._client.subscribe(topics, now_ms=_now_ms()))
 
     def subscribe_pattern(self, pattern: str) -> None:
-        """Subscribe to every topic whose whole name matches a regular expression."""
+        """Subscribe to every topic whose whole name matches a regular expression.
+
+        Raises:
+            InputError: if the pattern is invalid, or if the consumer subscribes to topics.
+        """
         self._carry_out(self._client.subscribe_pattern(pattern, now_ms=_now_ms()))
 
     def unsubscribe(self) -> None:
-        """Leave the group."""
+        """Leave the group and remove the subscription."""
         self._carry_out(self._client.unsubscribe(now_ms=_now_ms()))
 
     async def poll(self, timeout: float = 1.0) -> list[ConsumedRecord]:
-        """Records, at most max.poll.records, waiting for them no longer than ``timeout`` seconds.
+        """Return at most max.poll.records records. Wait for the first at most ``timeout`` seconds.
 
-        Joins, revocations and the listener's calls happen here. Raises what the listener raises, and
-        RebalanceLabError for what ends the consumer: fenced, not let in, an assignor that fails.
+        Joins, revocations and calls to the listener happen here.
+
+        Raises:
+            RebalanceLabError: if the consumer has ended: fenced, refused by a broker, a failed assignor.
+            Exception: if the listener raises.
         """
         until = monotonic() + timeout
-        await asyncio.sleep(0)  # answers come in, even where nobody waits for them
+        await asyncio.sleep(0)  # let responses arrive, even with a timeout of 0
         while True:
             self._carry_out(self._client.poll(now_ms=_now_ms()))
             self._raise()
             if self._records or monotonic() >= until:
                 records, self._records = list(self._records), deque()
                 return records
-            await self._wake_up(until)
+            await self._wait_for_poll(until)
 
     async def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """Commit these offsets, or those of all records handed out; done when this returns.
+        """Commit offsets, by default those of all returned records, and wait for the result.
 
-        Tries for default.api.timeout.ms while the coordinator cannot be reached. Raises InputError with
-        the broker's error where it refuses.
+        Retries for default.api.timeout.ms while the coordinator is unavailable.
+
+        Raises:
+            InputError: if the commit fails, with the error of the broker.
         """
-        heard: list[str] = []
-        hear, now_ms = heard.append, _now_ms()
+        results: list[str] = []
+        callback, now_ms = results.append, _now_ms()
         until_ms = now_ms + self._config.default_api_timeout_ms
-        self._carry_out(self._client.commit(offsets, callback=hear, retry_until_ms=until_ms, now_ms=now_ms))
+        outcome = self._client.commit(offsets, callback=callback, retry_until_ms=until_ms, now_ms=now_ms)
+        self._carry_out(outcome)
         until = until_ms / 1_000
         try:
-            while not heard and monotonic() < until and not self._has_ended:
-                await _signalled(self._stirred, until)
+            while not results and monotonic() < until and not self._has_ended:
+                await _signalled(self._commit_signal, until)
                 self._carry_out(self._client.finish_commits(now_ms=_now_ms()))
         finally:
-            if not heard:
-                self._client.withdraw_commit(hear)
+            if not results:
+                self._client.withdraw_commit(callback)
         self._raise()
-        if heard != [""]:
-            raise InputError("commit", heard[0] if heard else "no answer", "an answer without an error")
+        if results != [""]:
+            found = results[0] if results else "no response"
+            raise InputError("commit", found, "a response without an error")
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on from an offset. Raises InputError."""
+        """Continue at an offset.
+
+        Raises:
+            InputError: if the partition is not assigned, or if the offset is negative.
+        """
         self._drop(topic, partition)
         self._carry_out(self._client.seek(topic, partition, offset, now_ms=_now_ms()))
 
     def seek_to(self, topic: str, partition: int, where: str) -> None:
-        """Go on from the "earliest" or the "latest" offset. Raises InputError."""
+        """Continue at the "earliest" or the "latest" offset.
+
+        Raises:
+            InputError: if the partition is not assigned, or if ``where`` is another word.
+        """
         self._drop(topic, partition)
         self._carry_out(self._client.seek_to(topic, partition, where, now_ms=_now_ms()))
 
     def pause(self, topic: str, partition: int) -> None:
-        """Hand out nothing of a partition until `resume`. Raises InputError."""
+        """Return no records of a partition until `resume`.
+
+        Raises:
+            InputError: if the partition is not assigned.
+        """
         self._carry_out(self._client.pause(topic, partition, now_ms=_now_ms()))
 
     def resume(self, topic: str, partition: int) -> None:
-        """Go on with a paused partition. Raises InputError."""
+        """Continue with a paused partition.
+
+        Raises:
+            InputError: if the partition is not assigned.
+        """
         self._carry_out(self._client.resume(topic, partition, now_ms=_now_ms()))
 
     # --- inside
@@ -271,7 +307,7 @@ class Consumer:
             self._links.send(send.node, send.request_id, send.request)
         self._set_timer()
         if self._client.wants_poll or outcome.error is not None or self._client.closed:
-            self._woken.set()
+            self._poll_signal.set()
 
     @property
     def _has_ended(self) -> bool:
@@ -287,10 +323,10 @@ class Consumer:
         if self._client.failure is not None:
             raise InputError("consumer", self._client.failure, "a member of its group")
 
-    async def _wake_up(self, until: float) -> None:
-        """Sleep until a poll would get further, at most until a time."""
-        await _signalled(self._woken, until)
-        await asyncio.sleep(0)  # others have their turn even where there is always something
+    async def _wait_for_poll(self, until: float) -> None:
+        """Sleep until a poll would make progress, at most until a time."""
+        await _signalled(self._poll_signal, until)
+        await asyncio.sleep(0)  # let other tasks run, even if there is always work
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -301,32 +337,32 @@ class Consumer:
             wait = max(0, due_ms - _now_ms()) / 1_000
             self._timer = asyncio.get_running_loop().call_later(wait, self._on_deadline)
 
-    def _stir(self) -> None:
-        """Something came from outside, or is due."""
-        self._woken.set()
-        self._stirred.set()
+    def _signal(self) -> None:
+        """Wake a poll and a commit that wait."""
+        self._poll_signal.set()
+        self._commit_signal.set()
 
     def _on_deadline(self) -> None:
         self._timer = None
-        self._stir()  # a poll may be due as well
+        self._signal()  # the deadline may be that of a poll
         self._carry_out(self._client.on_deadline(now_ms=_now_ms()))
 
-    def _answered(self, request_id: int, response: m.Response) -> None:
-        self._stir()
+    def _on_response(self, request_id: int, response: m.Response) -> None:
+        self._signal()
         if isinstance(response, m.MetadataResponse):
             refused = (topic for topic in response.topics if topic.error is not ErrorCode.NONE)
             self.refused_topics = {topic.name: topic.error.name for topic in refused}
         self._carry_out(self._client.receive(request_id, response, now_ms=_now_ms()))
 
-    def _lost(self, node: int, problem: str) -> None:
-        self._stir()
+    def _on_lost(self, node: int, reason: str) -> None:
+        self._signal()
         if self._links is not None:
-            self._problem = f"{self._links.name_of(node)}: {problem}"
+            self._last_disconnect = f"{self._links.name_of(node)}: {reason}"
             self._carry_out(self._client.on_disconnected(node, now_ms=_now_ms()))
 
 
 async def _signalled(event: asyncio.Event, until: float) -> None:
-    """Wait for an event, at most until a time, and take it back."""
+    """Wait for an event, at most until a time, and clear it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(max(0.0, until - monotonic())):
             await event.wait()
@@ -334,7 +370,7 @@ async def _signalled(event: asyncio.Event, until: float) -> None:
 
 
 def _highest(versions: Mapping[str, int]) -> dict[Api, int]:
-    """By Kafka's names of APIs."""
+    """Return the highest versions of APIs, which are given by Kafka's names."""
     known = {api.name.replace("_", "").lower(): api for api in Api}
     highest: dict[Api, int] = {}
     for name, version in versions.items():
@@ -351,9 +387,13 @@ def _now_ms() -> int:
 
 
 def _configured(group_id: str, settings: Mapping[str, Any], strategies: Sequence[Strategy]) -> ClientConfig:
-    """Settings by Kafka's names. A strategy with static members needs group.instance.id."""
+    """Return the configuration from settings by Kafka's names.
+
+    Raises:
+        InputError: if a setting is invalid, or if static members lack a group.instance.id.
+    """
     given = {"client.id": "rebalance-lab", **settings, "group.id": group_id}
-    if any(each.static for each in strategies) and not given.get("group.instance.id"):
+    if any(entry.static for entry in strategies) and not given.get("group.instance.id"):
         found = "none, with a strategy of static members"
         raise InputError("group.instance.id", found, "a name that stays the same over restarts")
     config = configured(ClientConfig, given)

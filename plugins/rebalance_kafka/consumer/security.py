@@ -1,9 +1,9 @@
-"""TLS and SASL as settings by their Kafka names: how a client shows a broker who it is.
+"""Settings of TLS and SASL, by Kafka's names.
 
 ``security.protocol``: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; ``sasl.mechanism``: PLAIN, SCRAM-SHA-256 or
 SCRAM-SHA-512, with ``sasl.username`` and ``sasl.password``, or both in a ``sasl.jaas.config``.
-``ssl.ca.location``, ``ssl.certificate.location`` and ``ssl.key.location`` are PEM files, as librdkafka has
-them; ``ssl.endpoint.identification.algorithm`` is https, or none for brokers that have another name.
+``ssl.ca.location``, ``ssl.certificate.location`` and ``ssl.key.location`` are PEM files, as in librdkafka.
+``ssl.endpoint.identification.algorithm`` is https, or none for brokers whose certificate has another name.
 """
 
 import re
@@ -24,7 +24,7 @@ PROTOCOLS = {
     "SASL_PLAINTEXT": (False, True),
     "SASL_SSL": (True, True),
 }
-"""Whether each has TLS, and whether it has a login."""
+"""Whether a protocol uses TLS, and whether it uses SASL."""
 
 _TLS_NAMES = (
     "ssl.ca.location",
@@ -36,7 +36,7 @@ _TLS_NAMES = (
 _LOGIN_NAMES = ("sasl.mechanism", "sasl.username", "sasl.password", "sasl.jaas.config")
 NAMES = ("security.protocol", *_LOGIN_NAMES, *_TLS_NAMES)
 _OTHER_NAMES = {"sasl.mechanisms": "sasl.mechanism"}
-"""librdkafka's."""
+"""The names of librdkafka."""
 
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)")
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -45,23 +45,27 @@ _IN_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True)
 class Security:
-    """How connections are made. ``tls`` None: without; ``login`` None: as nobody."""
+    """The security of connections: ``tls`` or None, ``login`` or None."""
 
     tls: ssl.SSLContext | None = None
     login: Login | None = field(default=None, repr=False)
 
 
 OPEN = Security()
-"""Neither TLS nor a login."""
+"""Neither TLS nor SASL."""
 
 
 def is_security(name: str) -> bool:
-    """Whether a setting of that name is for here."""
+    """Return whether a setting belongs to TLS or SASL."""
     return name.startswith(PREFIXES)
 
 
 def security_of(settings: Mapping[str, Any], where: str) -> Security:
-    """From settings by Kafka's names. Raises InputError, which tells no passwords."""
+    """Return the security that settings describe.
+
+    Raises:
+        InputError: if a setting is unknown, unused, missing or invalid. The message contains no password.
+    """
     given = {_OTHER_NAMES.get(name, name): str(value) for name, value in settings.items()}
     for name in given:
         if name not in NAMES:
@@ -83,16 +87,19 @@ def security_of(settings: Mapping[str, Any], where: str) -> Security:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """NAME=VALUE a line, as in Java's properties: # and ! begin comments, a \\ at the end goes on below, and
-    elsewhere it escapes what follows.
+    """Read NAME=VALUE lines, as in Java's properties.
 
-    Raises InputError.
+    Lines that begin with # or ! are comments. A \\ at the end of a line continues it on the next; elsewhere
+    it escapes the next character.
+
+    Raises:
+        InputError: if the file cannot be read, or if a line is not NAME=VALUE.
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        said = getattr(problem, "strerror", None) or problem
-        raise InputError(str(path), f"a file that cannot be read ({said})", "lines NAME=VALUE") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(str(path), f"a file that cannot be read ({reason})", "lines NAME=VALUE") from None
     properties: dict[str, str] = {}
     for number, line in _whole_lines(text):
         if not line or line[0] in "#!":
@@ -100,25 +107,25 @@ def read_properties(path: Path) -> dict[str, str]:
         name, equals, value = line.partition("=")
         if not equals or not name.strip():
             raise InputError(f"{path}: line {number}", "no NAME=VALUE", "such as security.protocol=SASL_SSL")
-        properties[name.strip()] = _ESCAPED.sub(_meant, value.strip())
+        properties[name.strip()] = _ESCAPED.sub(_unescaped, value.strip())
     return properties
 
 
 def _whole_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with what goes on below, each with the number of its first."""
+    """Yield lines joined with their continuations, and the number of the first of them."""
     begun, first = "", 0
     for number, line in enumerate([*text.splitlines(), ""], start=1):
         stripped = line.strip()
-        goes_on = (len(stripped) - len(stripped.rstrip("\\"))) % 2
-        begun, first = begun + stripped[: len(stripped) - goes_on], first or number
-        if not goes_on:
+        continues = (len(stripped) - len(stripped.rstrip("\\"))) % 2
+        begun, first = begun + stripped[: len(stripped) - continues], first or number
+        if not continues:
             yield first, begun
             begun, first = "", 0
 
 
-def _meant(escaped: re.Match[str]) -> str:
-    said = escaped[1]
-    return chr(int(said[1:], 16)) if len(said) > 1 else _CONTROLS.get(said, said)
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    return chr(int(escape[1:], 16)) if len(escape) > 1 else _CONTROLS.get(escape, escape)
 
 
 def _login(given: Mapping[str, str], where: str) -> Login:
@@ -130,14 +137,14 @@ def _login(given: Mapping[str, str], where: str) -> Login:
         name: re.sub(r"\\(.)", r"\1", value)
         for name, value in _IN_JAAS.findall(given.get("sasl.jaas.config", ""))
     }
-    said = {}
+    credentials = {}
     for name in ("username", "password"):
         value = given.get(f"sasl.{name}", in_jaas.get(name, ""))
         if not value:
             expected = f"sasl.{name}, or {name}=... in sasl.jaas.config"
             raise InputError(where, f"no {name}", expected)
-        said[name] = value
-    return Login(mechanism, **said)
+        credentials[name] = value
+    return Login(mechanism, **credentials)
 
 
 def _context(given: Mapping[str, str], where: str) -> ssl.SSLContext:
@@ -148,19 +155,19 @@ def _context(given: Mapping[str, str], where: str) -> ssl.SSLContext:
     authority = given.get("ssl.ca.location")
     try:
         context = ssl.create_default_context(cafile=authority)
-    except OSError as problem:  # ssl's errors too
-        raise _unreadable(where, "ssl.ca.location", authority or "", problem) from None
+    except OSError as error:  # ssl.SSLError is one
+        raise _unreadable(where, "ssl.ca.location", authority or "", error) from None
     context.check_hostname = algorithm == "https"
     certificate, key = given.get("ssl.certificate.location"), given.get("ssl.key.location")
     if certificate is not None:
         try:
             context.load_cert_chain(certificate, key, given.get("ssl.key.password", ""))
-        except OSError as problem:
-            raise _unreadable(where, "ssl.certificate.location", certificate, problem) from None
+        except OSError as error:
+            raise _unreadable(where, "ssl.certificate.location", certificate, error) from None
     elif key is not None:
         raise InputError(where, "ssl.key.location alone", "ssl.certificate.location with it")
     return context
 
 
-def _unreadable(where: str, name: str, path: str, problem: OSError) -> InputError:
-    return InputError(f"{where}: {name}", f"{path} ({problem.strerror or problem})", "a readable PEM file")
+def _unreadable(where: str, name: str, path: str, error: OSError) -> InputError:
+    return InputError(f"{where}: {name}", f"{path} ({error.strerror or error})", "a readable PEM file")

@@ -3,7 +3,7 @@
 from coordinator_core.model import TopicPartition
 from rebalance_kafka import Consumer
 from rebalance_kafka.addresses import places_of
-from rebalance_kafka.consumer.asking import Asking
+from rebalance_kafka.consumer.admin_client import AdminClient
 from tests.rebalance_kafka.peers.line_protocol import Notes, Options, Partition, run_member
 
 
@@ -57,8 +57,8 @@ class RebalanceLabMember:
         await self.consumer.commit({TopicPartition(*p): at for p, at in offsets.items()})
 
     async def committed(self, partitions: list[Partition]) -> dict[Partition, int | None]:
-        async with Asking(places_of(self.options.bootstrap, "bootstrap")) as asking:
-            found = await asking.committed(self.options.group)
+        async with AdminClient(places_of(self.options.bootstrap, "bootstrap")) as admin:
+            found = await admin.committed(self.options.group)
         return {p: found.get(p) for p in partitions}
 
     async def close(self) -> None:
