@@ -3,40 +3,29 @@
 import numpy as np
 
 from assignors.circles import TopicMembers, place_in_topic, runs
-from coordinator_core.assigning.problem import Problem, build_problem
-from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.problem import Problem
+from coordinator_core.model import GroupAssignment
 
 
-class AverageAssignor:
+class AverageAssignor(Assignor):
     """Consecutive slices, the first ones longer by one: AllocateMessageQueueAveragely."""
 
     name = "average"
-    version = 0
-    supported_protocols = (RebalanceProtocol.EAGER,)
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """The assignment of a group."""
-        return self.solve(build_problem(cluster, group))
 
     def solve(self, problem: Problem) -> GroupAssignment:
-        """The same, over arrays."""
+        """Return the assignment of a problem."""
         owner = runs(problem, TopicMembers(problem))
         return GroupAssignment.from_owners(problem.index, problem.members, owner)
 
 
-class AverageByCircleAssignor:
+class AverageByCircleAssignor(Assignor):
     """One after another in a circle: AllocateMessageQueueAveragelyByCircle."""
 
     name = "average-by-circle"
-    version = 0
-    supported_protocols = (RebalanceProtocol.EAGER,)
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """The assignment of a group."""
-        return self.solve(build_problem(cluster, group))
 
     def solve(self, problem: Problem) -> GroupAssignment:
-        """The same, over arrays."""
+        """Return the assignment of a problem."""
         topic_members = TopicMembers(problem)
         topic, place = place_in_topic(problem)
         owner = topic_members.pick(topic, place % np.maximum(topic_members.count, 1)[topic])

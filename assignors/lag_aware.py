@@ -1,53 +1,36 @@
-"""Lag-aware: largest first, sticky within a tolerance. Fast at any size, and close where weights are many.
+"""Lag-aware: the heaviest partitions first, sticky within a tolerance. Fast at any size.
 
-The weight of a partition is whatever the host knows: by default the records that wait in it and those that
-come in the next minutes, as the members report. Without weights it is the sticky assignor.
+The weight of a partition comes from a provider: by default its lag and the records of the next minutes, as
+the members report them. Without weights the result is that of the sticky assignor.
 """
 
 import numpy as np
 
-from assignors.memory import Memory, as_owners
+from assignors.memory import Memory, recalled
 from assignors.weighted.reports import greedy_report
 from assignors.weighted.tolerant import sticky_within
 from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.flow import balanced_owners
-from coordinator_core.assigning.problem import Problem, build_problem
-from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, RebalanceProtocol
+from coordinator_core.assigning.problem import Problem
+from coordinator_core.model import GroupAssignment
 
 TOLERANCE = 0.1
 
 
-class LagAwareAssignor:
-    """One object per consumer: it remembers what its member got last."""
+class LagAwareAssignor(Memory):
+    """Sends the last assignment of its member along with the subscription."""
 
     name = "lag-aware"
-    version = 0
     capabilities = (Capability.STICKY, Capability.BALANCED, Capability.WEIGHTED)
-    supported_protocols = (RebalanceProtocol.EAGER,)
 
     def __init__(self, *, tolerance: float = TOLERANCE) -> None:
-        """``tolerance``: how far above the bound a member may be and still keep what it has, relatively."""
+        """``tolerance``: a member keeps its partitions up to this share above the bound."""
+        super().__init__()
         self._tolerance = tolerance
-        self._memory = Memory()
-
-    def subscription_user_data(self, topics: tuple[str, ...]) -> bytes:  # noqa: ARG002 - the interface's
-        """What the member got last, and when."""
-        return self._memory.user_data()
-
-    def on_assignment(self, partitions: Partitions, generation: int) -> None:
-        """Remember what the member got."""
-        self._memory.remember(partitions, generation)
-
-    def prepare(self, group: GroupSubscription) -> GroupSubscription:
-        """The group with what its members say in their user data that they owned."""
-        return as_owners(group)
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """The assignment of a group."""
-        return self.solve(build_problem(cluster, self.prepare(group)))
 
     def solve(self, problem: Problem) -> GroupAssignment:
-        """The same, over arrays."""
+        """Return the assignment of a problem."""
+        problem = recalled(problem)
         weight, capacity = problem.weights, problem.capacity
         mine = problem.subscribed
         even = weight is None or not len(mine) or not np.ptp(weight[mine]) > 0

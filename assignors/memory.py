@@ -1,41 +1,62 @@
-"""What an eager sticky member remembers of its last assignment, and sends along when it joins."""
+"""Assignors that remember the last assignment of their member."""
 
 from operator import attrgetter
 
 import msgspec
 
 from assignors.user_data import decode_ownership, encode_ownership
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, GroupSubscription, Partitions, Subscription
 
 _USER_DATA = attrgetter("user_data")
 
 
-class Memory:
-    """One for each consumer: an eager member has given everything up before it joins."""
+class Memory(Assignor):
+    """Base class of eager assignors that keep what members own.
+
+    An eager member revokes all partitions before it joins, so its subscription does not list them. This class
+    sends the last assignment and its generation in the user data, in the format of Apache Kafka's
+    StickyAssignor. `solve` starts with ``problem = recalled(problem)``, whose claims are those of the user
+    data::
+
+        class Mine(Memory):
+            name = "mine"
+
+            def solve(self, problem):
+                problem = recalled(problem)
+                ...  # problem.owner is the previous owner of each partition
+
+    A subclass that has an `__init__` must call ``super().__init__()``.
+    """
 
     def __init__(self) -> None:
         self._owned = NO_PARTITIONS
         self._generation = NO_GENERATION
 
-    def remember(self, partitions: Partitions, generation: int) -> None:
-        """The member got these."""
-        self._owned, self._generation = partitions, generation
-
-    def user_data(self) -> bytes:
-        """What the member got last, and when."""
+    def subscription_user_data(self, topics: tuple[str, ...]) -> bytes:  # noqa: ARG002 - the interface's
+        """Return the last assignment and its generation."""
         return encode_ownership(self._owned, self._generation)
 
+    def on_assignment(self, partitions: Partitions, generation: int) -> None:
+        """Remember the assignment."""
+        self._owned, self._generation = partitions, generation
 
-def as_owners(group: GroupSubscription) -> GroupSubscription:
-    """The group with what its members say in their user data that they owned."""
+
+def recalled(problem: Problem) -> Problem:
+    """Return the problem with the claims that members send in their user data.
+
+    A member without valid user data keeps the claims of its subscription.
+    """
+    group = problem.group
     if not any(map(_USER_DATA, group.values())):
-        return group
-    return GroupSubscription({m: _as_owner(s) for m, s in group.items()})
+        return problem
+    return problem.with_claims(GroupSubscription({m: _recalled(s) for m, s in group.items()}))
 
 
-def _as_owner(subscription: Subscription) -> Subscription:
-    said = None if subscription.user_data is None else decode_ownership(subscription.user_data)
-    if said is None:
+def _recalled(subscription: Subscription) -> Subscription:
+    memory = None if subscription.user_data is None else decode_ownership(subscription.user_data)
+    if memory is None:
         return subscription
-    owned, generation = said
+    owned, generation = memory
     return msgspec.structs.replace(subscription, owned=owned, generation=generation)

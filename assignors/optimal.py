@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from assignors.memory import Memory, as_owners
+from assignors.memory import Memory, recalled
 from assignors.weighted.instance import Instance, less
 from assignors.weighted.options import MoveLimit, read_amount, read_moves, read_switch
 from assignors.weighted.parts import Light, Part, parts_of, units_of
@@ -30,16 +30,12 @@ from assignors.weighted.solve import Method, Solution, Wishes, relax, solve
 from assignors.weighted.tolerant import sticky_within
 from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.flow import balanced_owners
-from coordinator_core.assigning.problem import FloatArray, Problem, build_problem
+from coordinator_core.assigning.problem import FloatArray, Problem
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
     NO_OWNER,
-    Cluster,
     GroupAssignment,
-    GroupSubscription,
     Int32Array,
-    Partitions,
-    RebalanceProtocol,
 )
 
 MOST_PAIRS = 20_000_000
@@ -57,13 +53,11 @@ OPTIONS = {
 """What may stand behind ``optimal+`` in a strategy."""
 
 
-class OptimalAssignor:
-    """One object per consumer: it remembers what its member got last."""
+class OptimalAssignor(Memory):
+    """Sends the last assignment of its member along with the subscription."""
 
     name = "optimal"
-    version = 0
     capabilities = (Capability.STICKY, Capability.BALANCED, Capability.WEIGHTED, Capability.RACK_AWARE)
-    supported_protocols = (RebalanceProtocol.EAGER,)
 
     def __init__(
         self,
@@ -85,29 +79,18 @@ class OptimalAssignor:
         ``colocate``: partitions of one number go together, of topics with equal counts and subscribers.
         ``racks``: whether they count.
         """
+        super().__init__()
         self._max_moves = MoveLimit(partitions=max_moves) if isinstance(max_moves, int) else max_moves
         self._wishes = Wishes(price=move_cost, tolerance=tolerance, seconds=time_limit)
         self._colocate, self._racks = colocate, racks
-        self._memory = Memory()
-
-    def subscription_user_data(self, topics: tuple[str, ...]) -> bytes:  # noqa: ARG002 - the interface's
-        """What the member got last, and when."""
-        return self._memory.user_data()
-
-    def on_assignment(self, partitions: Partitions, generation: int) -> None:
-        """Remember what the member got."""
-        self._memory.remember(partitions, generation)
-
-    def prepare(self, group: GroupSubscription) -> GroupSubscription:
-        """The group with what its members say in their user data that they owned."""
-        return as_owners(group)
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """The assignment of a group."""
-        return self.solve(build_problem(cluster, self.prepare(group)))
 
     def solve(self, problem: Problem) -> GroupAssignment:
-        """The same, over arrays. Raises AssignmentError for a `max_moves` that cannot be kept to."""
+        """Return the assignment of a problem.
+
+        Raises:
+            AssignmentError: if colocation needs more moves than `max_moves` allows.
+        """
+        problem = recalled(problem)
         weight = self._weights(problem)
         if weight is None:
             owner = balanced_owners(problem)

@@ -11,33 +11,20 @@ import numpy as np
 
 from assignors.circles import TopicMembers, runs
 from assignors.java_hash import hash_order
-from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow.dealing import IntArray
-from coordinator_core.assigning.problem import BoolArray, Problem, Racks, build_problem
-from coordinator_core.model import (
-    NO_OWNER,
-    Cluster,
-    GroupAssignment,
-    GroupSubscription,
-    Int32Array,
-    RebalanceProtocol,
-)
+from coordinator_core.assigning.problem import BoolArray, Problem, Racks
+from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array
 
 
-class RangeAssignor:
+class RangeAssignor(Assignor):
     """Kafka's default until 3.0, and first in its list since."""
 
     name = "range"
-    version = 0
     capabilities = (Capability.RACK_AWARE,)
-    supported_protocols = (RebalanceProtocol.EAGER,)
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """The assignment of a group."""
-        return self.solve(build_problem(cluster, group))
 
     def solve(self, problem: Problem) -> GroupAssignment:
-        """The same, over arrays."""
+        """Return the assignment of a problem."""
         topic_members = TopicMembers(problem)
         racks = problem.racks
         aware = [] if racks is None else _topics_with_racks(problem, topic_members, racks)

@@ -11,15 +11,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.assigning.problem import Problem, build_problem
-from coordinator_core.model import (
-    NO_OWNER,
-    Cluster,
-    GroupAssignment,
-    GroupSubscription,
-    Int32Array,
-    RebalanceProtocol,
-)
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.problem import Problem
+from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array
 
 BOUND = 1.25
 """What a member gets at most, of an equal share."""
@@ -30,19 +24,13 @@ _CHUNK = 1 << 22
 Words = NDArray[np.uint64]
 
 
-class RendezvousAssignor:
+class RendezvousAssignor(Assignor):
     """A pure function of the names of members and partitions."""
 
     name = "rendezvous"
-    version = 0
-    supported_protocols = (RebalanceProtocol.EAGER,)
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """The assignment of a group."""
-        return self.solve(build_problem(cluster, group))
 
     def solve(self, problem: Problem) -> GroupAssignment:
-        """The same, over arrays."""
+        """Return the assignment of a problem."""
         owner = np.full(problem.index.size, NO_OWNER, dtype=np.int32)
         signature, subscribers = problem.topic_signature
         names = _member_words(problem)

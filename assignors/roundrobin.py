@@ -6,26 +6,20 @@ Equal to Apache Kafka's RoundRobinAssignor, the order of each member's list incl
 import numpy as np
 
 from assignors.circles import TopicMembers, place_in_topic
-from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow.dealing import IntArray
-from coordinator_core.assigning.problem import Problem, build_problem
-from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+from coordinator_core.assigning.problem import Problem
+from coordinator_core.model import GroupAssignment
 
 
-class RoundRobinAssignor:
+class RoundRobinAssignor(Assignor):
     """Even loads where all subscribe alike; deals everything anew at every change."""
 
     name = "roundrobin"
-    version = 0
     capabilities = (Capability.BALANCED,)
-    supported_protocols = (RebalanceProtocol.EAGER,)
-
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """The assignment of a group."""
-        return self.solve(build_problem(cluster, group))
 
     def solve(self, problem: Problem) -> GroupAssignment:
-        """The same, over arrays."""
+        """Return the assignment of a problem."""
         topic_members = TopicMembers(problem)
         first = _first_places(problem, topic_members)
         topic, place = place_in_topic(problem)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from coordinator_core.assigning.assignor import Assignor as Assignor
-    from coordinator_core.assigning.assignor import compute_assignment as compute_assignment
     from coordinator_core.assigning.combinators import with_budget as with_budget
     from coordinator_core.assigning.combinators import with_cooperative as with_cooperative
+    from coordinator_core.assigning.computing import compute_assignment as compute_assignment
     from coordinator_core.documents.files import load_scenario as load_scenario
     from coordinator_core.documents.scenario import Scenario as Scenario
     from coordinator_core.errors import AssignmentError as AssignmentError
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from coordinator_core.traces.trace import read_trace as read_trace
 
 _NAMES = {
-    "assigning.assignor": ("Assignor", "compute_assignment"),
+    "assigning.assignor": ("Assignor",),
+    "assigning.computing": ("compute_assignment",),
     "assigning.combinators": ("with_budget", "with_cooperative"),
     "documents.files": ("load_scenario",),
     "documents.scenario": ("Scenario",),

@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """What the call returns or raises. Raises TimeoutError when it takes longer.
+    """Return what the call returns.
+
+    Raises:
+        TimeoutError: if the call takes longer.
 
     Python cannot stop a call from outside: one that hangs goes on in a thread of its own, which ends with
     the process.

@@ -1,110 +1,208 @@
-"""Assignors that are not installed: a class or a plain function in a file or a module."""
+"""Assignors from classes, objects, functions and references (``file.py:Name``, ``package.module:Name``)."""
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from inspect import getmembers, isclass, isfunction, signature
+from inspect import getmembers, isclass, isfunction, ismethod, isroutine, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from zlib import crc32
 
-from coordinator_core.assigning.assignor import AnyAssignor, PlainAssignment
-from coordinator_core.errors import InputError, PluginError
-from coordinator_core.model import Cluster, GroupSubscription
+from coordinator_core.assigning.assignor import NO_OPTIONS, Assignor, Capability, PlainAssignment
+from coordinator_core.assigning.problem import Problem
+from coordinator_core.errors import AssignmentError, InputError, PluginError
+from coordinator_core.model import Cluster, GroupSubscription, Partitions, RebalanceProtocol
 
 _REFERENCE = re.compile(r"(?P<source>.+?\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)(?=\+|$)")
 
 EXPECTED = "path/to/file.py:Name or package.module:Name"
 
 
-class FunctionAssignor:
-    """A plain function ``assign(cluster, group)`` as an assignor."""
+def assignor_from(anything: Any) -> Assignor:
+    """Return an assignor from an object, a class, a function ``assign(cluster, group)`` or a reference.
 
-    def __init__(self, name: str, function: Callable[[Cluster, GroupSubscription], PlainAssignment]) -> None:
-        self.name = name
-        self._function = function
+    An object that derives from `Assignor` is returned as it is. Any other object needs a method `assign` or
+    `solve`; its further attributes are optional.
 
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> PlainAssignment:
-        """What the function returns."""
-        return self._function(cluster, group)
+    Raises:
+        InputError: if the file, module or name of a reference does not exist.
+        PluginError: if `anything` is not an assignor, or its file cannot be imported.
+        AssignmentError: if the assignor declares invalid protocols or capabilities.
+    """
+    if isinstance(anything, str):
+        return load_reference(anything)()
+    return factory_of(anything, repr(anything))()
+
+
+@dataclass(frozen=True, slots=True)
+class Factory:
+    """Makes assignors from a class, a function, an object, or a callable without parameters.
+
+    It can be pickled if `source` can. ``origin`` names it in messages.
+    """
+
+    source: Any
+    origin: str
+
+    @property
+    def shared(self) -> bool:
+        """Whether all calls return the same object."""
+        return not isclass(self.source) and _is_assignor(self.source)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether each call returns a new object: not if the author's object or callable decides."""
+        return isclass(self.source) or _is_function(self.source)
+
+    @property
+    def options(self) -> Mapping[str, Callable[[str], Any]]:
+        """Return the options that the class declares."""
+        declared = getattr(self.source, "options", None) if isclass(self.source) else None
+        return declared if isinstance(declared, Mapping) else NO_OPTIONS
+
+    def __call__(self, **arguments: Any) -> Assignor:
+        """Return an assignor. Options are passed to the class.
+
+        Raises:
+            PluginError: if the callable returns something else.
+            AssignmentError: if the assignor declares invalid protocols or capabilities.
+        """
+        if _is_function(self.source):
+            return _Function(self.source)
+        made = self.source if self.shared else self.source(**arguments)
+        if isclass(made) or not _is_assignor(made):
+            raise PluginError(self.origin, "assignor", f"makes {type(made).__name__}, which is no assignor")
+        assignor = made if isinstance(made, Assignor) else _Adapted(made)
+        if not assignor.name:
+            assignor.name = _kebab(type(made).__name__)
+        _check_declarations(assignor)
+        return assignor
+
+
+def factory_of(anything: Any, origin: str, *, makers: bool = False) -> Factory:
+    """Return the factory of a class, a function or an object. ``makers``: also of callables that make one.
+
+    Raises:
+        PluginError: if it is none of these. `origin` names it in the message.
+    """
+    if _is_assignor(anything) or _is_function(anything):
+        return Factory(anything, origin)
+    if makers and not isclass(anything) and callable(anything) and _takes(anything, 0):
+        return Factory(anything, origin)
+    raise PluginError(
+        origin, "assignor", "neither a class with assign or solve, nor a function of two arguments"
+    )
 
 
 def reference_in(text: str) -> str | None:
-    """The reference that a strategy's name begins with, or None where it begins with a plain name."""
+    """Return the reference at the start of a strategy's name, or None if it starts with a plain name."""
     found = _REFERENCE.match(text)
     return None if found is None else found.group()
 
 
-def load_reference(reference: str) -> Callable[..., AnyAssignor]:
-    """What makes a fresh assignor, from ``file.py:Name`` or ``module:Name``.
+def load_reference(reference: str) -> Factory:
+    """Return the factory of the assignor at ``file.py:Name`` or ``module:Name``.
 
-    Raises InputError where there is no such file, module or name, and PluginError for what the code raises
-    while it is imported, or a thing in it that is no assignor.
+    Raises:
+        InputError: if the file, module or name does not exist.
+        PluginError: if the import fails, or if the name is not an assignor.
     """
     source, _, name = reference.rpartition(":")
     module = _from_file(Path(source), reference) if source.endswith(".py") else _by_name(source, reference)
-    thing = getattr(module, name, None)
-    if thing is None:
-        there = [
+    found = getattr(module, name, None)
+    if found is None:
+        names = [
             n
-            for n, each in getmembers(module)
-            if getattr(each, "__module__", "") == module.__name__
-            and (_is_assignor(each) or (isfunction(each) and _takes_two(each)))
+            for n, value in getmembers(module)
+            if getattr(value, "__module__", "") == module.__name__
+            and (_is_assignor(value) or _is_function(value))
         ]
-        raise InputError(reference, f"no {name} in it", f"one of {', '.join(there) or 'its assignors: none'}")
-    return as_factory(thing, reference)
+        raise InputError(reference, f"no {name} in it", f"one of {', '.join(names) or 'its assignors: none'}")
+    return factory_of(found, reference)
 
 
-def as_factory(thing: Any, what: str) -> Callable[..., AnyAssignor]:
-    """What makes a fresh assignor from a class, or an assignor from a function or a finished object.
+class _Adapted(Assignor):
+    """An object that does not derive from `Assignor`."""
 
-    An object without a name gets that of its class in kebab case. Raises PluginError, naming `what`, for
-    anything else.
-    """
-    if isclass(thing) and _is_assignor(thing):
-        return _Factory(thing)
-    if isfunction(thing) and _takes_two(thing):
-        return lambda: FunctionAssignor(_kebab(thing.__name__), thing)
-    if not isclass(thing) and _is_assignor(thing):
-        return lambda: _named(thing, type(thing).__name__)
-    raise PluginError(
-        what, "assignor", "neither a class with assign or solve, nor a function of two arguments"
-    )
+    def __init__(self, author: Any) -> None:
+        self.author = author
+        self.name = getattr(author, "name", "")
+        self.version = getattr(author, "version", Assignor.version)
+        self.supported_protocols = getattr(author, "supported_protocols", Assignor.supported_protocols)
+        self.capabilities = getattr(author, "capabilities", Assignor.capabilities)
+
+    def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:
+        encode = getattr(self.author, "subscription_user_data", None)
+        data: Any = None if encode is None else encode(topics)
+        if data is not None and not isinstance(data, bytes):
+            raise TypeError(f"{type(data).__name__}, not bytes or None")
+        return data
+
+    def on_assignment(self, partitions: Partitions, generation: int) -> None:
+        receive = getattr(self.author, "on_assignment", None)
+        if receive is not None:
+            receive(partitions, generation)
+
+    def solve(self, problem: Problem) -> PlainAssignment:
+        solve: Callable[[Problem], PlainAssignment] | None = getattr(self.author, "solve", None)
+        if solve is not None:
+            return solve(problem)
+        assignment: PlainAssignment = self.author.assign(problem.cluster, problem.group)
+        return assignment
 
 
-class _Factory:
-    """Makes objects of an author's class; `options` are those that the class declares, as a mapping."""
+class _Function(Assignor):
+    """A function ``assign(cluster, group)``."""
 
-    def __init__(self, made: type[Any]) -> None:
-        self._made = made
-        declared = getattr(made, "options", None)
-        self.options: Mapping[str, Callable[[str], Any]] = declared if isinstance(declared, Mapping) else {}
+    def __init__(self, function: Callable[[Cluster, GroupSubscription], PlainAssignment]) -> None:
+        self.name = _kebab(function.__name__)
+        self.author = function
 
-    def __call__(self, **arguments: Any) -> Any:
-        return _named(self._made(**arguments), self._made.__name__)
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> PlainAssignment:
+        return self.author(cluster, group)
+
+
+def author_of(assignor: Assignor) -> Any:
+    """Return the object or function that an assignor was adapted from; else the assignor itself."""
+    return assignor.author if isinstance(assignor, _Adapted | _Function) else assignor
+
+
+def _check_declarations(assignor: Assignor) -> None:
+    protocols: Any = assignor.supported_protocols
+    if not isinstance(protocols, Collection) or not all(isinstance(p, RebalanceProtocol) for p in protocols):
+        violation = f"declares supported_protocols {protocols!r}, not a list of RebalanceProtocol"
+        raise AssignmentError(assignor.name, [violation])
+    declared: Any = assignor.capabilities
+    if not isinstance(declared, Collection):
+        raise AssignmentError(assignor.name, [f"declares capabilities {declared!r}, not a list of them"])
+    known = [str(capability) for capability in Capability]
+    unknown = [str(name) for name in declared if name not in known]
+    if unknown:
+        violation = f"declares the unknown capability {unknown[0]!r}; there are {', '.join(known)}"
+        raise AssignmentError(assignor.name, [violation])
 
 
 def _is_assignor(thing: Any) -> bool:
-    if isfunction(thing):
+    """Whether it is an assignor or a class of assignors."""
+    if isroutine(thing):
         return False
     return callable(getattr(thing, "assign", None)) or callable(getattr(thing, "solve", None))
 
 
-def _takes_two(function: Callable[..., Any]) -> bool:
+def _is_function(thing: Any) -> bool:
+    return (isfunction(thing) or ismethod(thing)) and _takes(thing, 2)
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
     try:
-        signature(function).bind(None, None)
-    except TypeError:
+        signature(function).bind(*[None] * count)
+    except (TypeError, ValueError):
         return False
     return True
-
-
-def _named(assignor: Any, class_name: str) -> Any:
-    if not getattr(assignor, "name", ""):
-        assignor.name = _kebab(class_name)
-    return assignor
 
 
 def _kebab(name: str) -> str:
@@ -122,25 +220,25 @@ def _from_file(path: Path, reference: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickle look their module up
-    if (beside := str(path.resolve().parent)) not in sys.path:
-        sys.path.append(beside)  # as for a script, whose neighbours can be imported
+    sys.modules[name] = module  # dataclasses and pickle look up the module
+    if (folder := str(path.resolve().parent)) not in sys.path:
+        sys.path.append(folder)  # a script, too, can import the modules of its folder
     try:
         spec.loader.exec_module(module)
-    except BaseException as wrong:
+    except BaseException as error:
         del sys.modules[name]
-        if isinstance(wrong, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt):
             raise
-        raise PluginError(reference, "import", f"{type(wrong).__name__}: {wrong}") from wrong
+        raise PluginError(reference, "import", f"{type(error).__name__}: {error}") from error
     return module
 
 
 def _by_name(name: str, reference: str) -> ModuleType:
     try:
         return import_module(name)
-    except ModuleNotFoundError as wrong:
-        if wrong.name is not None and (name == wrong.name or name.startswith(f"{wrong.name}.")):
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise InputError(reference, f"no module {name}", EXPECTED) from None
-        raise PluginError(reference, "import", f"{type(wrong).__name__}: {wrong}") from wrong
-    except (Exception, SystemExit) as wrong:
-        raise PluginError(reference, "import", f"{type(wrong).__name__}: {wrong}") from wrong
+        raise PluginError(reference, "import", f"{type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise PluginError(reference, "import", f"{type(error).__name__}: {error}") from error

@@ -1,16 +1,17 @@
-"""The array view of a group: what the built-in assignors work on.
+"""The array view of a group: the input of the built-in assignors.
 
 Members are numbered in the order of `GroupSubscription.sorted_members`, partitions by the cluster's
-`TopicIndex`. Members that subscribe alike form a *class*; subscriptions are kept once a class.
+`TopicIndex`. Members with equal subscriptions form a *class*; each class is stored once.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
 from operator import attrgetter
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,6 @@ from coordinator_core.model import (
     GroupSubscription,
     Int32Array,
     Partitions,
-    Subscription,
     TopicIndex,
     TopicInfo,
 )
@@ -33,13 +33,13 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Racks:
-    """Where members and replicas are.
+    """The racks of members and replicas.
 
-    ``member``        int32[M]: each member's rack, a position in `names`, or -1 for none;
-    ``partition_set`` int32[P]: each partition's set of replica racks, a row of `sets`;
-    ``sets``          bool[S, R]: row 0 is the empty set, of partitions whose racks nobody named;
+    ``member``        int32[M]: the rack of each member as a position in `names`, or -1 for none;
+    ``partition_set`` int32[P]: the set of replica racks of each partition as a row of `sets`;
+    ``sets``          bool[S, R]: row 0 is the empty set, used for partitions without racks;
     ``crossing``      bool[S, R + 1]: whether an owner in rack r has no replica in its rack. The last
-                      column is that of members without a rack, for whom it is never so; nor is it for
+                      column stands for members without a rack and is always false, as is the row of
                       partitions without racks.
     """
 
@@ -55,22 +55,30 @@ class Racks:
         return matrix
 
 
+class Claims(NamedTuple):
+    """The partitions that members claim to own: see `Problem`."""
+
+    owner: Int32Array
+    partition: Int32Array
+    member: Int32Array
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A group as arrays. M members, P partitions of the cluster, T topics, C classes, n claims.
 
     ``members``          M ids, sorted;
     ``member_class``     int32[M];
-    ``class_subscribes`` bool[C, T]: whether the members of a class subscribe to a topic; topics nobody
-                         described are left out;
-    ``owner``            int32[P]: the member that counts as the previous owner, or -1. The newest
-                         generation that claims a partition wins, two claims of it cancel (PROTOCOL 10.3),
-                         and an owner that no longer subscribes to the topic counts as none;
-    ``claim_partition``  int32[n] and ``claim_member`` int32[n]: everything members say they own, those
-                         claims that do not count included;
-    ``racks``            None when no member or no replica has a rack;
-    ``weights``          float64[P] or None; 1.0 where a topic has none while others do;
-    ``capacity``         float64[M] or None; where a member names none while others do, their mean.
+    ``class_subscribes`` bool[C, T]: whether the members of a class subscribe to a topic; topics that the
+                         cluster does not describe are left out;
+    ``owner``            int32[P], read-only: the previous owner of each partition, or -1. The claim of the
+                         newest generation wins, two claims of that generation cancel each other
+                         (PROTOCOL 10.3), and an owner that no longer subscribes to the topic does not count;
+    ``claim_partition``  int32[n] and ``claim_member`` int32[n]: all claims, including those that do not
+                         count;
+    ``racks``            None if no member or no replica has a rack;
+    ``weights``          float64[P] or None; 1.0 for topics without weights if others have them;
+    ``capacity``         float64[M] or None; the mean for members without a capacity if others have one.
     """
 
     cluster: Cluster
@@ -79,16 +87,53 @@ class Problem:
     members: tuple[str, ...]
     member_class: Int32Array
     class_subscribes: BoolArray
-    owner: Int32Array
-    claim_partition: Int32Array
-    claim_member: Int32Array
     racks: Racks | None
     weights: FloatArray | None
     capacity: FloatArray | None
 
+    def with_claims(self, group: GroupSubscription) -> "Problem":
+        """Return the problem of the same members with other claims (`owned` and `generation`).
+
+        Everything else of the subscriptions in `group` must be as in this problem.
+        """
+        return self if group is self.group else replace(self, group=group)
+
+    @property
+    def owner(self) -> Int32Array:
+        return self._claims.owner
+
+    @property
+    def claim_partition(self) -> Int32Array:
+        return self._claims.partition
+
+    @property
+    def claim_member(self) -> Int32Array:
+        return self._claims.member
+
+    @cached_property
+    def _claims(self) -> Claims:
+        subscriptions = self.group.in_order(self.members)
+        partition, member = Partitions.claims(self.index, list(map(_OWNED, subscriptions)))
+        if not len(partition):
+            return Claims(self.index.nobody, partition, member)
+        owner = np.full(self.index.size, NO_OWNER, dtype=np.int32)
+        owner[partition] = member
+        overruled = owner[partition] != member
+        if overruled.any():
+            contested = np.zeros(self.index.size, dtype=np.bool_)
+            contested[partition[overruled]] = True
+            at = np.flatnonzero(contested[partition])
+            generations = np.fromiter(map(_GENERATION, subscriptions), np.int64, len(subscriptions))
+            _settle(owner, partition[at], member[at], generations[member[at]])
+        if not self.alike:
+            held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
+            owner[held[~self.eligible(owner[held], held)]] = NO_OWNER
+        owner.flags.writeable = False
+        return Claims(owner, partition, member)
+
     @property
     def class_count(self) -> int:
-        """How many different subscriptions there are."""
+        """Return the number of different subscriptions."""
         return len(self.class_subscribes)
 
     @cached_property
@@ -97,25 +142,13 @@ class Problem:
         return self.class_count == 1 and bool(self.class_subscribes.all())
 
     @cached_property
-    def class_offsets(self) -> Int32Array:
-        """int32[C + 1]: where the topics of each class begin in `class_topics`."""
-        offsets = np.zeros(self.class_count + 1, dtype=np.int32)
-        np.cumsum(self.class_subscribes.sum(axis=1), out=offsets[1:])
-        return offsets
-
-    @cached_property
-    def class_topics(self) -> Int32Array:
-        """int32[class_offsets[-1]]: the topics of all classes one after the other, ascending in each."""
-        return np.nonzero(self.class_subscribes)[1].astype(np.int32)
-
-    @cached_property
     def topic_subscribed(self) -> BoolArray:
-        """bool[T]: whether anybody subscribes to the topic."""
+        """bool[T]: whether at least one member subscribes to the topic."""
         return np.asarray(self.class_subscribes.any(axis=0))
 
     @cached_property
     def subscribed(self) -> Int32Array:
-        """int32[<= P], ascending: the partitions of topics that somebody subscribes to."""
+        """int32[<= P], ascending: the partitions of topics with a subscriber."""
         if self.topic_subscribed.all():
             return np.arange(self.index.size, dtype=np.int32)
         wanted = np.repeat(self.topic_subscribed, np.diff(self.index.offsets))
@@ -123,9 +156,10 @@ class Problem:
 
     @cached_property
     def topic_signature(self) -> tuple[Int32Array, list[Int32Array]]:
-        """Topics with the same subscribers: int32[T] number of that set, -1 none; and each set's members.
+        """Return the sets of topics with the same subscribers.
 
-        The members of a set are ascending int32 arrays.
+        The first value is int32[T], the number of the topic's set, or -1 without subscribers. The second
+        lists the members of each set as ascending int32 arrays.
         """
         signature = np.full(len(self.index.topics), NO_OWNER, dtype=np.int32)
         subscribers: list[Int32Array] = []
@@ -141,13 +175,13 @@ class Problem:
 
     @cached_property
     def _class_rows(self) -> NDArray[np.intp]:
-        """intp[M]: where the row of each member's class begins in the flat `class_subscribes`."""
+        """intp[M]: the start of the row of each member's class in the flat `class_subscribes`."""
         rows: NDArray[np.intp] = self.member_class.astype(np.intp)
         rows *= self.class_subscribes.shape[1]
         return rows
 
     def eligible(self, members: Int32Array, partitions: NDArray[np.integer]) -> BoolArray:
-        """bool[n]: whether each member subscribes to the topic of the partition beside it."""
+        """bool[n]: whether ``members[i]`` subscribes to the topic of ``partitions[i]``."""
         if self.alike:
             return np.ones(len(members), dtype=np.bool_)
         cell = self._class_rows.take(members)
@@ -156,43 +190,36 @@ class Problem:
         return allowed
 
 
-_TOPICS, _OWNED = attrgetter("topics"), attrgetter("owned")
+_TOPICS, _OWNED, _GENERATION = attrgetter("topics"), attrgetter("owned"), attrgetter("generation")
 _RACK, _CAPACITY = attrgetter("rack"), attrgetter("capacity")
 
 
 def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
-    """The array view of a group on a cluster.
+    """Return the array view of a group on a cluster.
 
-    Raises InputError, naming the topic or member, where racks or weights do not fit the partitions or
-    weights and capacities are no amounts.
+    Raises:
+        InputError: if racks or weights do not match the partitions of a topic, or if a weight or capacity
+            is not a valid amount. The error names the topic or member.
     """
     index = cluster.index
     members = group.sorted_members()
     subscriptions = group.in_order(members)
-    topics, owned = list(map(_TOPICS, subscriptions)), list(map(_OWNED, subscriptions))
-    member_class, class_subscribes = _classes(index, topics)
-    claim_partition, claim_member = Partitions.claims(index, owned)
-    bare = Problem(
+    member_class, class_subscribes = _classes(index, list(map(_TOPICS, subscriptions)))
+    return Problem(
         cluster=cluster,
         group=group,
         index=index,
         members=tuple(members),
         member_class=member_class,
         class_subscribes=class_subscribes,
-        owner=np.full(index.size, NO_OWNER, dtype=np.int32) if len(claim_partition) else index.nobody,
-        claim_partition=claim_partition,
-        claim_member=claim_member,
         racks=_racks(cluster, index, list(map(_RACK, subscriptions))),
         weights=_weights(cluster, index),
         capacity=_capacity(members, list(map(_CAPACITY, subscriptions))),
     )
-    if len(claim_partition):
-        _resolve_claims(bare, subscriptions)
-    return bare
 
 
 def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int32Array, BoolArray]:
-    """Members by subscription: equal ones share a class. Tuples are told apart by identity first."""
+    """Group members by subscription. Tuples are compared by identity first."""
     identities = list(map(id, topics))
     lists = dict(zip(identities, topics, strict=True))
     by_value: dict[tuple[str, ...], int] = {}
@@ -204,7 +231,7 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
         count=int(counts.sum()),
     )
     rows = np.repeat(np.arange(len(by_value)), counts)
-    # one column more than there are topics: position -1, of topics nobody described, falls into it
+    # the additional last column receives position -1, of topics that the cluster does not describe
     subscribes = np.zeros((len(by_value), len(index.topics) + 1), dtype=np.bool_)
     subscribes[rows, positions] = True
     subscribes = subscribes[:, :-1]
@@ -215,26 +242,10 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
     return merged[member_row], distinct
 
 
-def _resolve_claims(problem: Problem, subscriptions: Sequence[Subscription]) -> None:
-    """Fill the owner array from the claims (PITFALLS C-65)."""
-    owner, partition, member = problem.owner, problem.claim_partition, problem.claim_member
-    owner[partition] = member
-    overruled = owner[partition] != member
-    if overruled.any():
-        contested = np.zeros(problem.index.size, dtype=np.bool_)
-        contested[partition[overruled]] = True
-        at = np.flatnonzero(contested[partition])
-        generations = np.fromiter((s.generation for s in subscriptions), np.int64, len(subscriptions))
-        _settle(owner, partition[at], member[at], generations[member[at]])
-    if not problem.alike:
-        held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
-        owner[held[~problem.eligible(owner[held], held)]] = NO_OWNER
-
-
 def _settle(
     owner: Int32Array, partition: Int32Array, member: Int32Array, generation: NDArray[np.int64]
 ) -> None:
-    """Give each contested partition to its newest claimant, or to none where two are equally new."""
+    """Give each contested partition to its newest claimant, or to none if two are equally new."""
     order = np.lexsort((member, -generation, partition))
     partition, member, generation = partition[order], member[order], generation[order]
     doubled = np.zeros(len(order), dtype=np.bool_)
@@ -252,7 +263,7 @@ def _settle(
 def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> Racks | None:
     described = [t for t, info in cluster.topics.items() if info.racks is not None]
     for topic in described:
-        _same_length(topic, "racks", cluster.topics[topic])
+        _check_length(topic, "racks", cluster.topics[topic])
     named = {rack for rack in racks if rack} if racks.count(None) < len(racks) else set()
     if not named or not described:
         return None
@@ -261,13 +272,13 @@ def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> 
     for at, topic in enumerate(index.topics):
         per_partition = cluster.topics[topic].racks
         if per_partition is not None:
-            found = [replicas.setdefault(tuple(each), len(replicas)) for each in per_partition]
+            found = [replicas.setdefault(tuple(listed), len(replicas)) for listed in per_partition]
             partition_set[index.offsets[at] : index.offsets[at + 1]] = found
     names = tuple(sorted(named.union(*replicas)))
     number = {name: r for r, name in enumerate(names)}
     sets = np.zeros((len(replicas), len(names)), dtype=np.bool_)
-    for row, each in enumerate(replicas):
-        sets[row, [number[name] for name in each]] = True
+    for row, replica_racks in enumerate(replicas):
+        sets[row, [number[name] for name in replica_racks]] = True
     if not sets.any():
         return None
     distinct, merged = _merged_rows(sets)
@@ -276,7 +287,7 @@ def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> 
 
 
 def _merged_rows(sets: BoolArray) -> tuple[BoolArray, Int32Array]:
-    """Equal rows once, in order of appearance, and the new number of each row (int32[rows])."""
+    """Return the distinct rows in order of appearance, and the new number of each row (int32[rows])."""
     seen: dict[bytes, int] = {}
     packed = np.packbits(sets, axis=1)
     numbers = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int32)
@@ -293,7 +304,7 @@ def _weights(cluster: Cluster, index: TopicIndex) -> FloatArray | None:
         info = cluster.topics[topic]
         if info.weights is None:
             continue
-        _same_length(topic, "weights", info)
+        _check_length(topic, "weights", info)
         for number, weight in enumerate(info.weights):
             if not (weight >= 0 and math.isfinite(weight)):
                 raise InputError(f"topics.{topic}.weights[{number}]", f"{weight}", "a number of 0 or more")
@@ -301,19 +312,19 @@ def _weights(cluster: Cluster, index: TopicIndex) -> FloatArray | None:
     return weights
 
 
-def _same_length(topic: str, what: str, info: TopicInfo) -> None:
-    given = getattr(info, what)
+def _check_length(topic: str, field: str, info: TopicInfo) -> None:
+    given = getattr(info, field)
     if len(given) != info.partitions:
         raise InputError(
-            f"topics.{topic}.{what}", f"{len(given)} entries", f"one per partition, {info.partitions}"
+            f"topics.{topic}.{field}", f"{len(given)} entries", f"one per partition, {info.partitions}"
         )
 
 
 def _capacity(members: Sequence[str], capacity: Sequence[float | None]) -> FloatArray | None:
     if capacity.count(None) == len(capacity):
         return None
-    for member, each in zip(members, capacity, strict=True):
-        if each is not None and not (each > 0 and math.isfinite(each)):
-            raise InputError(f"members.{member}.capacity", f"{each}", "a finite number above 0")
-    usual = fmean(each for each in capacity if each is not None)
-    return np.array([usual if each is None else each for each in capacity], dtype=np.float64)
+    for member, amount in zip(members, capacity, strict=True):
+        if amount is not None and not (amount > 0 and math.isfinite(amount)):
+            raise InputError(f"members.{member}.capacity", f"{amount}", "a finite number above 0")
+    mean = fmean(amount for amount in capacity if amount is not None)
+    return np.array([mean if amount is None else amount for amount in capacity], dtype=np.float64)

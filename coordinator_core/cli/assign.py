@@ -11,8 +11,9 @@ from typing import Annotated, Any, BinaryIO, cast
 import msgspec
 import typer
 
-from coordinator_core.assigning.assignor import AnyAssignor, compute_assignment
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.combinators import with_deadline
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.cli.output import ExitStatus, complain, give_up
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
 from coordinator_core.documents.groups import assignment_document, parse_group
@@ -95,7 +96,7 @@ def assigned_line(
     return document
 
 
-def _assignor(name: str, where: str, registry: Registry) -> AnyAssignor:
+def _assignor(name: str, where: str, registry: Registry) -> Assignor:
     try:
         return registry.assignor(name)
     except InputError as problem:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from random import Random
+from typing import Any
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.client.callbacks import Callbacks
 from coordinator_core.client.closing import Closing
 from coordinator_core.client.config import ClientConfig
@@ -41,7 +42,7 @@ class Client:
     def __init__(
         self,
         config: ClientConfig,
-        assignors: Sequence[AnyAssignor],
+        assignors: Sequence[Any],
         random: Random,
         *,
         member: MakeMember,
@@ -60,7 +61,7 @@ class Client:
         )
         coordinator = self._coordinator = CoordinatorFinder(core, self._on_coordinator)
         offsets = self._offsets = Offsets(core, coordinator, self._on_commit_error)
-        self._member = member(core, coordinator, offsets, assignors)
+        self._member = member(core, coordinator, offsets, [assignor_from(a) for a in assignors])
         self._positions = Positions(core, coordinator)
         self._fetcher = Fetcher(core, self._positions) if fetching else None
         self._closing = Closing(core, coordinator, self._member, offsets)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
@@ -97,7 +97,7 @@ class MemberPart(Protocol):
         ...
 
 
-MakeMember: TypeAlias = Callable[[Core, CoordinatorFinder, Offsets, Sequence[AnyAssignor]], MemberPart]
+MakeMember: TypeAlias = Callable[[Core, CoordinatorFinder, Offsets, Sequence[Assignor]], MemberPart]
 """Makes the member of one client.
 
 Raises:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from uuid import UUID
 
-from coordinator_core.assigning.assignor import AnyAssignor, subscription_user_data, tell_assignment
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.joining import PROTOCOL_TYPE
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
@@ -76,7 +76,7 @@ class RunningGroup:
         """Whether a member is the leader."""
         return name == next(iter(self.members))
 
-    def records(self, make: Callable[[Member], AnyAssignor]) -> Iterator[Record]:
+    def records(self, make: Callable[[Member], Assignor]) -> Iterator[Record]:
         """What the log of the offsets topic holds of it. ``make`` gives a member an assignor of its own.
 
         Raises AssignmentError for what the assignor raises.
@@ -92,10 +92,10 @@ class RunningGroup:
             for number in range(info.partitions):
                 yield OffsetRecord(group_id, topic, number, offset)
 
-    def _stored(self, each: RunningMember, assignor: AnyAssignor) -> StoredMember:
+    def _stored(self, each: RunningMember, assignor: Assignor) -> StoredMember:
         try:
-            tell_assignment(assignor, each.owned, self.number)
-            user_data = subscription_user_data(assignor, each.topics)
+            assignor.on_assignment(each.owned, self.number)
+            user_data = assignor.subscription_user_data(each.topics)
         except Exception as wrong:
             said = f"of what {each.member.id!r} owns at the start it raised {type(wrong).__name__}: {wrong}"
             raise AssignmentError(assignor.name, [said]) from wrong

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import pluggy
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.registry.host import Host, Provider
 
 PROJECT = "rebalance_lab"
@@ -26,7 +26,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
-MakeAssignor: TypeAlias = Callable[[str], AnyAssignor]
+MakeAssignor: TypeAlias = Callable[[str], Assignor]
 """Makes a fresh assignor from its name. Combinators that need a second assignor call it."""
 
 
@@ -42,7 +42,7 @@ class AssignorSpec:
     """
 
     name: str
-    factory: Callable[..., AnyAssignor]
+    factory: Callable[..., Assignor]
     options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict, kw_only=True)
     provider: str = field(default="", kw_only=True)
     protocols: tuple[str, ...] = field(default=(), kw_only=True)
@@ -65,7 +65,7 @@ class Strategy:
     protocol: str = DEFAULT_PROTOCOL
     static: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    wrappers: tuple[Callable[[AnyAssignor, MakeAssignor], AnyAssignor], ...] = ()
+    wrappers: tuple[Callable[[Assignor, MakeAssignor], Assignor], ...] = ()
     provider: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 

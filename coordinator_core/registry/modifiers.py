@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative
 from coordinator_core.errors import InputError
 from coordinator_core.reading.durations import parse_duration
@@ -29,7 +29,7 @@ def _budget(strategy: Strategy, value: str | None) -> Strategy:
     limit = _limit(text)
     fallback = fallback or DEFAULT_FALLBACK
 
-    def wrap(inner: AnyAssignor, make: MakeAssignor) -> AnyAssignor:
+    def wrap(inner: Assignor, make: MakeAssignor) -> Assignor:
         return with_budget(inner, limit, make(fallback))
 
     return _wrapped(strategy, wrap)
@@ -59,7 +59,7 @@ def _weights(strategy: Strategy, value: str | None) -> Strategy:
     return strategy.with_changes(provider="" if value == NO_PROVIDER else value)
 
 
-def _wrapped(strategy: Strategy, wrap: Callable[[AnyAssignor, MakeAssignor], AnyAssignor]) -> Strategy:
+def _wrapped(strategy: Strategy, wrap: Callable[[Assignor, MakeAssignor], Assignor]) -> Strategy:
     return strategy.with_changes(wrappers=(*strategy.wrappers, wrap))
 
 

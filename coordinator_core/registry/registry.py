@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import pluggy
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
 from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import (
@@ -272,11 +272,11 @@ class Registry:
         """Return the strategy of a text. See `strategies.parse_strategy`."""
         return parse_strategy(text, self, what=what)
 
-    def build(self, strategy: Strategy, host: Host | None = None) -> AnyAssignor:
+    def build(self, strategy: Strategy, host: Host | None = None) -> Assignor:
         """Return a fresh assignor for one consumer. See `strategies.build_assignor`."""
         return build_assignor(strategy, self, host)
 
-    def assignor(self, text: str) -> AnyAssignor:
+    def assignor(self, text: str) -> Assignor:
         """Return a fresh assignor from the text of a strategy, without its provider.
 
         Raises:

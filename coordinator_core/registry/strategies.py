@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from coordinator_core.assigning.assignor import AnyAssignor
-from coordinator_core.assigning.loading import load_reference, reference_in
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.loading import assignor_from, load_reference, reference_in
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import close_to, unknown_name
 from coordinator_core.registry.hookspecs import (
@@ -68,7 +68,7 @@ def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> St
     return strategy
 
 
-def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = None) -> AnyAssignor:
+def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = None) -> Assignor:
     """Return a fresh assignor for one consumer. With a host, the strategy's provider informs it.
 
     Raises:
@@ -79,9 +79,12 @@ def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = Non
         made = spec.factory(**strategy.arguments)
         if not isinstance(getattr(made, "name", None), str):
             raise TypeError("what it makes has no name")
+    made = assignor_from(made)
     for wrap in strategy.wrappers:
         with catalog.blaming("modifiers", strategy.name):
-            made = wrap(made, lambda name: build_assignor(parse_strategy(name, catalog), catalog))
+            made = assignor_from(
+                wrap(made, lambda name: build_assignor(parse_strategy(name, catalog), catalog))
+            )
     if host is None or not strategy.provider:
         return made
     with catalog.blaming("providers", strategy.provider):
@@ -109,7 +112,7 @@ def _assignor_spec(name: str, catalog: Catalog, what: str) -> AssignorSpec:
         suggestion = close_to(name, [*names, *catalog.aliases()])
         raise InputError(what, repr(name), f"one of {', '.join(names)}{suggestion}")
     factory = load_reference(name)
-    return AssignorSpec(name, factory, options=getattr(factory, "options", {}))
+    return AssignorSpec(name, factory, options=factory.options)
 
 
 def _with_option(strategy: Strategy, part: str, spec: AssignorSpec, catalog: Catalog) -> Strategy:

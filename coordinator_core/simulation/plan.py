@@ -11,13 +11,8 @@ a coordinator draws at random, may differ.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coordinator_core.assigning.assignor import (
-    AnyAssignor,
-    compute_assignment,
-    subscription_user_data,
-    supported_protocols,
-    tell_assignment,
-)
+from coordinator_core.assigning.assignor import Assignor, is_cooperative
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.documents.replicas import topic_infos
@@ -31,7 +26,6 @@ from coordinator_core.model import (
     GroupAssignment,
     GroupSubscription,
     Partitions,
-    RebalanceProtocol,
     Subscription,
     TopicPartition,
 )
@@ -70,7 +64,7 @@ class _Consumer:
     member: Member
     instance: str | None
     topics: tuple[str, ...]
-    assignor: AnyAssignor
+    assignor: Assignor
     end: "Callable[[_Consumer, str], None]"
     owned: Partitions = NO_PARTITIONS
     listed: Sequence[TopicPartition] = ()
@@ -319,7 +313,7 @@ class PlannedRun:
             self._to_state(EMPTY, "the last member left")
             return
         leader = next(iter(members.values()))
-        cooperative = RebalanceProtocol.COOPERATIVE in supported_protocols(leader.assignor)
+        cooperative = is_cooperative(leader.assignor)
         for consumer in members.values():
             kept = frozenset(consumer.topics) if cooperative else frozenset()
             self._give_up(consumer, [tp for tp in consumer.listed if tp.topic not in kept])
@@ -345,7 +339,7 @@ class PlannedRun:
                     generation=c.generation,
                     rack=c.member.rack,
                     instance_id=c.instance,
-                    user_data=subscription_user_data(c.assignor, c.topics),
+                    user_data=c.assignor.subscription_user_data(c.topics),
                 )
                 for member_id, c in members.items()
             }
@@ -405,7 +399,7 @@ class PlannedRun:
             self.stage.emit(ev.Revoked(client=client, generation=generation, partitions=_by_topic(revoked)))
         owned = _by_topic(given)
         consumer.listed, consumer.owned, consumer.generation = given, Partitions(owned), generation
-        tell_assignment(consumer.assignor, consumer.owned, generation)
+        consumer.assignor.on_assignment(consumer.owned, generation)
         added = [tp for tp in given if tp not in before] if before else given
         self.stage.emit(
             ev.Assigned(

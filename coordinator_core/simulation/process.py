@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic import ClassicMember
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
@@ -64,7 +64,7 @@ class Process:
         world: World,
         member: Member,
         config: ClientConfig,
-        assignors: Sequence[AnyAssignor],
+        assignors: Sequence[Assignor],
         random: Random,
         *,
         bootstrap: Sequence[int],

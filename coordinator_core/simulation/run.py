@@ -12,7 +12,7 @@ its own, so that the numbers of one concern do not depend on another.
 from collections.abc import Callable
 from random import Random
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.documents.replicas import topic_infos
@@ -235,7 +235,7 @@ class Run:
             client_rack=member.rack,
         )
 
-    def _assignor_of(self, member: Member) -> AnyAssignor:
+    def _assignor_of(self, member: Member) -> Assignor:
         return self.registry.build(self.strategy, SimulatedHost(self.clock, self.load, member.process_rate))
 
     def pause(self, consumer: Process, for_ms: int) -> None:

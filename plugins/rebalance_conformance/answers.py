@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from coordinator_core.assigning.assignor import ArrayAssignor, Assignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import NO_OWNER, GroupAssignment, TopicPartition
@@ -27,10 +27,10 @@ class RaisedError(NoAnswerError):
     """It raised."""
 
 
-def answer(assignor: Assignor | ArrayAssignor, case: Case) -> Given:
+def answer(assignor: Assignor, case: Case) -> Given:
     """What every member is given, in the order of its list. Raises NoAnswerError."""
     try:
-        return _read(_result(assignor, case), case)
+        return _read(assignor.solve(build_problem(case.cluster, case.group)), case)
     except NoAnswerError:
         raise
     except AssignmentError as wrong:  # of an assignor inside this one
@@ -155,14 +155,6 @@ def _told(faults: Iterable[str]) -> str:
     listed = list(faults)
     more = [f"and {len(listed) - MOST_TOLD:,} more"] if len(listed) > MOST_TOLD else []
     return "; ".join(listed[:MOST_TOLD] + more)
-
-
-def _result(assignor: Assignor | ArrayAssignor, case: Case) -> Any:
-    if not hasattr(assignor, "solve"):
-        return assignor.assign(case.cluster, case.group)
-    prepare = getattr(assignor, "prepare", None)
-    group = case.group if prepare is None else prepare(case.group)
-    return assignor.solve(build_problem(case.cluster, group))
 
 
 def _read(result: Any, case: Case) -> Given:

@@ -3,7 +3,6 @@
 import msgspec
 from hypothesis import strategies as st
 
-from coordinator_core.assigning.assignor import subscription_user_data, tell_assignment
 from coordinator_core.model import GroupSubscription, Partitions, Subscription
 from rebalance_conformance.answers import Given, as_sets, difference, named
 from rebalance_conformance.cases import Case, with_members
@@ -81,8 +80,8 @@ def _owning(bench: Bench, subscription: Subscription, owned: Partitions, generat
     """Ownership where cooperative members put it, and in user data, where eager ones do."""
     assignor = bench.subject.make()
     try:
-        tell_assignment(assignor, owned, generation)
-        data = subscription_user_data(assignor, subscription.topics)
+        assignor.on_assignment(owned, generation)
+        data = assignor.subscription_user_data(subscription.topics)
     except Exception as wrong:
         raise FaultError(
             f"on_assignment or subscription_user_data raised {type(wrong).__name__}: {wrong}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, BinaryIO
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import TopicPartition
 from rebalance_conformance.answers import Given, NoAnswerError, answer
@@ -74,7 +74,7 @@ class Process:
 
 
 @contextmanager
-def elsewhere(make: Callable[[], AnyAssignor], hash_seeds: Sequence[int]) -> Iterator[list[Process]]:
+def elsewhere(make: Callable[[], Assignor], hash_seeds: Sequence[int]) -> Iterator[list[Process]]:
     """A process for each hash seed. Raises CannotRemakeError."""
     try:
         pickled = b64encode(pickle.dumps(make)).decode()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from coordinator_core.assigning.assignor import AnyAssignor, subscription_user_data, tell_assignment
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,
@@ -44,7 +44,7 @@ class History:
 class Member:
     """A consumer between two rebalances, with an assignor of its own."""
 
-    assignor: AnyAssignor
+    assignor: Assignor
     topics: tuple[str, ...]
     owned: Partitions = field(default=NO_PARTITIONS)
     generation: int = NO_GENERATION
@@ -52,11 +52,11 @@ class Member:
     def hear(self, owned: Partitions, generation: int) -> None:
         """It was assigned this."""
         self.owned, self.generation = owned, generation
-        tell_assignment(self.assignor, owned, generation)
+        self.assignor.on_assignment(owned, generation)
 
     def says(self) -> Subscription:
         """How it joins."""
-        data = subscription_user_data(self.assignor, self.topics)
+        data = self.assignor.subscription_user_data(self.topics)
         return Subscription(self.topics, self.owned, self.generation, user_data=data)
 
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from rebalance_conformance.answers import Given, NoAnswerError, answer
 from rebalance_conformance.cases import Case, copy_of
 from rebalance_conformance.subject import Subject
@@ -47,14 +47,14 @@ class Bench:
     clock: Callable[[], float]
     listener: Listener
 
-    def given(self, case: Case, assignor: AnyAssignor | None = None) -> Given:
+    def given(self, case: Case, assignor: Assignor | None = None) -> Given:
         """What an assignor, a fresh one if none is given, makes of a copy of the group.
 
         Raises FaultError where it raises or returns no assignment.
         """
         return self.lend(copy_of(case), case, assignor)
 
-    def lend(self, lent: Case, case: Case, assignor: AnyAssignor | None = None) -> Given:
+    def lend(self, lent: Case, case: Case, assignor: Assignor | None = None) -> Given:
         """The same, of a copy that the caller looks at afterwards."""
         self.listener.trying(case)
         try:

@@ -6,7 +6,7 @@ worked out from the members one by one, apart from the arrays of the program.
 
 from hypothesis import strategies as st
 
-from coordinator_core.assigning.assignor import compute_assignment
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.model import (
     Cluster,
     GroupSubscription,

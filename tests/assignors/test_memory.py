@@ -1,21 +1,41 @@
 """What an eager member remembers, and how a group is read with what its members say."""
 
-from assignors.memory import Memory, as_owners
+from assignors.memory import Memory, recalled
 from assignors.user_data import decode_ownership, encode_generation, encode_ownership
+from coordinator_core.assigning.problem import build_problem
+from coordinator_core.model import Cluster
 from tests.assignors.groups import group, member, partitions
 
 
+def sent(memory):
+    return memory.subscription_user_data(("t",))
+
+
+def as_owners(members):
+    """The group as a solver sees it."""
+    return recalled(build_problem(Cluster({"t": 3}), members)).group
+
+
 def test_a_new_member_remembers_nothing():
-    assert decode_ownership(Memory().user_data()) == (partitions(""), -1)
+    assert decode_ownership(sent(Memory())) == (partitions(""), -1)
 
 
 def test_the_last_assignment_is_what_is_remembered():
     memory, other = Memory(), Memory()
-    memory.remember(partitions("t:1,2 u:0"), 3)
-    memory.remember(partitions("t:2"), 4)
-    assert decode_ownership(memory.user_data()) == (partitions("t:2"), 4)
-    assert memory.user_data() == encode_ownership(partitions("t:2"), 4)
-    assert decode_ownership(other.user_data()) == (partitions(""), -1)
+    memory.on_assignment(partitions("t:1,2 u:0"), 3)
+    memory.on_assignment(partitions("t:2"), 4)
+    assert decode_ownership(sent(memory)) == (partitions("t:2"), 4)
+    assert sent(memory) == encode_ownership(partitions("t:2"), 4)
+    assert decode_ownership(sent(other)) == (partitions(""), -1)
+
+
+def test_the_owners_of_a_problem_are_those_that_members_recall():
+    members = group(a=member("t", "t:0", 9, user_data=encode_ownership(partitions("t:1"), 6)), b=member("t"))
+    problem = build_problem(Cluster({"t": 3}), members)
+    assert problem.owner.tolist() == [0, -1, -1]
+    assert recalled(problem).owner.tolist() == [-1, 0, -1]
+    silent = build_problem(Cluster({"t": 3}), group(a=member("t", "t:0", 9)))
+    assert recalled(silent) is silent
 
 
 def test_what_members_say_they_owned_counts_as_owned():

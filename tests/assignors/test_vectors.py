@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from coordinator_core.assigning.assignor import compute_assignment, unassigned
+from coordinator_core.assigning.computing import compute_assignment, unassigned
 from coordinator_core.model import NO_OWNER
 from coordinator_core.registry.registry import default_registry
 from tests.assignors.vectors import Judge, expected, vectors

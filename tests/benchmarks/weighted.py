@@ -15,7 +15,7 @@ from assignors.optimal import OptimalAssignor
 from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import build_instance
 from assignors.weighted.options import MoveLimit
-from coordinator_core.assigning.assignor import compute_assignment
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
 from tests.benchmarks.workloads import cluster, fresh

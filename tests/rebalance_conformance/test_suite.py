@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from coordinator_core.assigning.assignor import compute_assignment
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.documents.groups import parse_group
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.registry.registry import default_registry

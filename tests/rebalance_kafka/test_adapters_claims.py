@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.user_data import encode_ownership
+from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription
 from rebalance_kafka.adapters.claims import Claim, Grant, as_listed, attach, detach
 from rebalance_kafka.adapters.leading import joined
@@ -126,7 +127,7 @@ class Silent:
 
 
 def member(**kwargs):
-    return Member(Silent(), **({"rack": None, "instance_id": None, "gives_up": True} | kwargs))
+    return Member(assignor_from(Silent()), **({"rack": None, "instance_id": None, "gives_up": True} | kwargs))
 
 
 def claimed(made, topics=("t",)):

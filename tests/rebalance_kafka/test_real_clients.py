@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from coordinator_core.assigning.assignor import compute_assignment
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.model import Cluster, GroupSubscription, Subscription
 from coordinator_core.registry.registry import default_registry
 from tests.rebalance_kafka.peers import described, missing, wait_until

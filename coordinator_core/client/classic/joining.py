@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 
-from coordinator_core.assigning.assignor import AnyAssignor, subscription_user_data
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.error_actions import JOIN, SYNC, Action, action
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.leading import Leader
@@ -57,7 +57,7 @@ class Joining:
         preparation: Preparation,
         leader: Leader,
         takeover: Takeover,
-        assignors: Mapping[str, AnyAssignor],
+        assignors: Mapping[str, Assignor],
     ) -> None:
         self._core, self._coordinator, self._membership = core, coordinator, membership
         self._heartbeat, self._preparation = heartbeat, preparation
@@ -159,14 +159,14 @@ class Joining:
         timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, config.request_timeout_ms)
         self._core.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
 
-    def _subscription_for(self, assignor: AnyAssignor, sent: Generation) -> JoinGroupProtocol:
+    def _subscription_for(self, assignor: Assignor, sent: Generation) -> JoinGroupProtocol:
         """Return what an assignor of the leader reads; equal state gives equal bytes (PITFALLS C-21).
 
         Raises:
             AssignmentError: if the assignor raises.
         """
         try:
-            user_data = subscription_user_data(assignor, self._joined_topics)
+            user_data = assignor.subscription_user_data(self._joined_topics)
         except Exception as error:
             violation = f"subscription_user_data raised {type(error).__name__}: {error}"
             raise AssignmentError(assignor.name, [violation]) from error

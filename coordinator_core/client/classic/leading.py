@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from coordinator_core.assigning.assignor import AnyAssignor, compute_assignment
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.client.core import Core
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo, java_order
@@ -39,7 +40,7 @@ def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
     return tuple(java_order(dict.fromkeys(t for topics in lists.values() for t in topics)))
 
 
-def lead(assignor: AnyAssignor, cluster: Cluster, members: dict[str, Subscription]) -> EncodedAssignments:
+def lead(assignor: Assignor, cluster: Cluster, members: dict[str, Subscription]) -> EncodedAssignments:
     """Run the assignor and encode the assignment of each member.
 
     Raises:
@@ -57,7 +58,7 @@ def lead(assignor: AnyAssignor, cluster: Cluster, members: dict[str, Subscriptio
 class Leader:
     """The work of the member that the coordinator has elected."""
 
-    def __init__(self, core: Core, assignors: Mapping[str, AnyAssignor]) -> None:
+    def __init__(self, core: Core, assignors: Mapping[str, Assignor]) -> None:
         self._core, self._assignors = core, assignors
         self.is_elected = False
         self._members: dict[str, Subscription] = {}

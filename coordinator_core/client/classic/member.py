@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from coordinator_core.assigning.assignor import AnyAssignor
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.error_actions import COMMIT, Action, action
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.joining import Joining
@@ -27,7 +27,7 @@ class ClassicMember:
     """A `MemberPart` that joins, syncs and sends heartbeats (PROTOCOL 9.4-9.9)."""
 
     def __init__(
-        self, core: Core, coordinator: CoordinatorFinder, offsets: Offsets, assignors: Sequence[AnyAssignor]
+        self, core: Core, coordinator: CoordinatorFinder, offsets: Offsets, assignors: Sequence[Assignor]
     ) -> None:
         protocol = rebalance_protocol(assignors)
         self._assignors = {assignor.name: assignor for assignor in assignors}

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from coordinator_core.assigning.assignor import AnyAssignor, supported_protocols
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import InputError
 from coordinator_core.model import RebalanceProtocol
 
 
-def rebalance_protocol(assignors: Sequence[AnyAssignor]) -> RebalanceProtocol:
+def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
     """Return the highest protocol that all assignors support (PITFALLS C-58).
 
     Raises:
@@ -20,7 +20,7 @@ def rebalance_protocol(assignors: Sequence[AnyAssignor]) -> RebalanceProtocol:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError("partition.assignment.strategy", f"{twice!r} twice", "each assignor once")
     for protocol in (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER):
-        if all(protocol in supported_protocols(a) for a in assignors):
+        if all(protocol in a.supported_protocols for a in assignors):
             return protocol
-    found = ", ".join(f"{a.name}: {'/'.join(p.value for p in supported_protocols(a))}" for a in assignors)
+    found = ", ".join(f"{a.name}: {'/'.join(p.value for p in a.supported_protocols)}" for a in assignors)
     raise InputError("partition.assignment.strategy", found, "assignors with a rebalance protocol in common")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from coordinator_core.assigning.assignor import AnyAssignor, tell_assignment
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.core import Core
@@ -22,7 +22,7 @@ class Takeover:
         core: Core,
         membership: Membership,
         heartbeat: Heartbeat,
-        assignors: Mapping[str, AnyAssignor],
+        assignors: Mapping[str, Assignor],
         protocol: RebalanceProtocol,
     ) -> None:
         self._core, self._membership, self._heartbeat = core, membership, heartbeat
@@ -68,7 +68,7 @@ class Takeover:
         """Own partitions, after a call to the assignor of the generation."""
         core = self._core
         assignor = self._assignors[generation.protocol or ""]
-        core.callbacks.call(tell_assignment, assignor, Partitions.of(assigned), generation.number)
+        core.callbacks.call(assignor.on_assignment, Partitions.of(assigned), generation.number)
         core.subscriptions.assign_by_group(assigned)
         core.effects.events.append(
             Assigned(

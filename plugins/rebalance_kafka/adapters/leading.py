@@ -11,12 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from coordinator_core.assigning.assignor import (
-    AnyAssignor,
-    compute_assignment,
-    supported_protocols,
-    unassigned,
-)
+from coordinator_core.assigning.assignor import Assignor, is_cooperative
+from coordinator_core.assigning.computing import compute_assignment, unassigned
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
     NO_PARTITIONS,
@@ -24,7 +20,6 @@ from coordinator_core.model import (
     GroupAssignment,
     GroupSubscription,
     Partitions,
-    RebalanceProtocol,
     Subscription,
     TopicInfo,
 )
@@ -111,7 +106,7 @@ def _racks(
     return tuple(found) if any(found) else None
 
 
-def lead(assignor: AnyAssignor, cluster: Cluster, members: Mapping[str, Joined]) -> dict[str, Given]:
+def lead(assignor: Assignor, cluster: Cluster, members: Mapping[str, Joined]) -> dict[str, Given]:
     """What every member gets. Raises AssignmentError."""
     group = GroupSubscription({m: each.subscription for m, each in members.items()})
     free = frozenset(m for m, each in members.items() if not each.holds)
@@ -131,10 +126,10 @@ def lead(assignor: AnyAssignor, cluster: Cluster, members: Mapping[str, Joined])
 
 
 def _settled(
-    assignor: AnyAssignor, cluster: Cluster, group: GroupSubscription, free: frozenset[str]
+    assignor: Assignor, cluster: Cluster, group: GroupSubscription, free: frozenset[str]
 ) -> GroupAssignment:
     assignment = compute_assignment(assignor, cluster, group)
-    if not free or RebalanceProtocol.COOPERATIVE not in supported_protocols(assignor):
+    if not free or not is_cooperative(assignor):
         return assignment
     held = Partitions.of(tp for m, s in group.items() if m not in free for tp in s.owned)
     for _ in range(MOST_ROUNDS):

@@ -1,11 +1,10 @@
-"""Where a consumer's assignor comes from: every consumer has one of its own."""
+"""The assignors of consumers: every consumer has an assignor of its own."""
 
 from collections.abc import Callable
-from inspect import isclass, isroutine, signature
 from typing import Any
 
-from coordinator_core.assigning.assignor import AnyAssignor, supported_protocols
-from coordinator_core.assigning.loading import as_factory
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.loading import Factory, factory_of
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.registry.hookspecs import AssignorSpec
@@ -14,22 +13,31 @@ from coordinator_core.registry.registry import default_registry
 
 
 class Assignors:
-    """Makes a fresh assignor for each consumer. ``name`` and ``protocols`` are those of all of them."""
+    """Makes an assignor for each consumer. ``name`` and ``protocols`` are those of all of them."""
 
     def __init__(self, assignor: Any, *, host: Callable[[], Host] | None = None) -> None:
-        """Raises InputError or PluginError where nothing can be made of it."""
-        self._make = _maker(assignor, host)
-        self._first: AnyAssignor | None = self._make()
-        self.name = self._first.name
-        self.protocols = frozenset(supported_protocols(self._first))
+        """Make the first assignor.
 
-    def fresh(self) -> AnyAssignor:
-        """An assignor that no other consumer has."""
+        Raises:
+            InputError: if the name or the host is invalid.
+            PluginError: if `assignor` is not an assignor.
+        """
+        self._make = _maker(assignor, host)
+        self._first: Assignor | None = self._make()
+        self.name = self._first.name
+        self.protocols = frozenset(self._first.supported_protocols)
+
+    def fresh(self) -> Assignor:
+        """Return an assignor that no other consumer has."""
         made, self._first = self._first, None
         return self._make() if made is None else made
 
     def check_protocol(self, protocol: RebalanceProtocol, client: str) -> None:
-        """Raises InputError for a protocol that the assignor does not support."""
+        """Check that the assignor supports the protocol.
+
+        Raises:
+            InputError: if it does not.
+        """
         if protocol not in self.protocols:
             found = ", ".join(sorted(p.value for p in self.protocols)) or "none"
             raise InputError(
@@ -37,70 +45,46 @@ class Assignors:
             )
 
 
-def _maker(assignor: Any, host: Callable[[], Host] | None) -> Callable[[], AnyAssignor]:
+def _maker(assignor: Any, host: Callable[[], Host] | None) -> Callable[[], Assignor]:
     if isinstance(assignor, str):
         return _by_name(assignor, host)
+    name = str(getattr(assignor, "__qualname__", type(assignor).__qualname__))
     if host is not None:
-        raise InputError("host", f"one for {_called(assignor)}", "a strategy's name, which has a provider")
+        raise InputError("host", f"one for {name}", "a strategy's name, which has a provider")
     if isinstance(assignor, AssignorSpec):
-        return _calling(assignor.factory, f"assignor {assignor.name!r}")
-    if not isclass(assignor) and _assigns(assignor):
-        return _once(as_factory(assignor, _called(assignor)), assignor)
-    if not isclass(assignor) and callable(assignor) and _takes_nothing(assignor):
-        return _calling(assignor, _called(assignor))
-    return _calling(as_factory(assignor, _called(assignor)), _called(assignor))
+        assignor, name = assignor.factory, f"assignor {assignor.name!r}"
+    factory = factory_of(assignor, name, makers=True)
+    return _once(factory) if factory.shared else _calling(factory)
 
 
-def _by_name(text: str, host: Callable[[], Host] | None) -> Callable[[], AnyAssignor]:
+def _by_name(text: str, host: Callable[[], Host] | None) -> Callable[[], Assignor]:
     registry = default_registry()
     strategy = registry.strategy(text, what="assignor")
     return lambda: registry.build(strategy, None if host is None else host())
 
 
-def _calling(factory: Callable[[], Any], what: str) -> Callable[[], AnyAssignor]:
-    def make() -> AnyAssignor:
+def _calling(factory: Factory) -> Callable[[], Assignor]:
+    def make() -> Assignor:
         try:
-            made = factory()
+            return factory()
         except RebalanceLabError:
             raise
-        except (Exception, SystemExit) as wrong:
-            raise PluginError(what, "assignor", f"{type(wrong).__name__}: {wrong}") from wrong
-        if isclass(made) or not _assigns(made):
-            raise PluginError(what, "assignor", f"makes {type(made).__name__}, which is no assignor")
-        named: AnyAssignor = as_factory(made, what)()
-        return named
+        except (Exception, SystemExit) as error:
+            raise PluginError(factory.origin, "assignor", f"{type(error).__name__}: {error}") from error
 
     return make
 
 
-def _once(named: Callable[[], AnyAssignor], assignor: Any) -> Callable[[], AnyAssignor]:
+def _once(factory: Factory) -> Callable[[], Assignor]:
     handed = False
 
-    def make() -> AnyAssignor:
+    def make() -> Assignor:
         nonlocal handed
         if handed:
-            found = f"one object of {type(assignor).__name__} for several consumers"
+            found = f"one object of {type(factory.source).__name__} for several consumers"
             expected = "its class or a function that makes it, for each to have its own"
-            raise InputError(f"assignor {named().name!r}", found, expected)
+            raise InputError(f"assignor {factory().name!r}", found, expected)
         handed = True
-        return named()
+        return factory()
 
     return make
-
-
-def _assigns(thing: Any) -> bool:
-    if isroutine(thing):
-        return False
-    return callable(getattr(thing, "assign", None)) or callable(getattr(thing, "solve", None))
-
-
-def _takes_nothing(function: Callable[..., Any]) -> bool:
-    try:
-        signature(function).bind()
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _called(assignor: Any) -> str:
-    return str(getattr(assignor, "__qualname__", type(assignor).__qualname__))

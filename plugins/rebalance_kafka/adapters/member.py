@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from coordinator_core.assigning.assignor import AnyAssignor, subscription_user_data, tell_assignment
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Partitions, Subscription, java_order
 from rebalance_kafka.adapters.claims import Claim, Grant, as_listed, attach, detach
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def naming(assignor: AnyAssignor, doing: str) -> "Generator[None]":
+def naming(assignor: Assignor, doing: str) -> "Generator[None]":
     """Whatever is raised inside is one AssignmentError that names the assignor and the cause."""
     try:
         yield
@@ -32,7 +32,7 @@ class Member:
     """
 
     def __init__(
-        self, assignor: AnyAssignor, *, rack: str | None, instance_id: str | None, gives_up: bool
+        self, assignor: Assignor, *, rack: str | None, instance_id: str | None, gives_up: bool
     ) -> None:
         self.assignor = assignor
         self._rack, self._instance_id, self._gives_up = rack, instance_id, gives_up
@@ -43,7 +43,7 @@ class Member:
         """What the consumer says when it joins; equal state gives equal bytes. Raises AssignmentError."""
         listed = tuple(java_order(topics))
         with naming(self.assignor, "subscription_user_data"):
-            own = subscription_user_data(self.assignor, listed)
+            own = self.assignor.subscription_user_data(listed)
         wanted = frozenset(listed)
         owned = Partitions({t: n for t, n in self._owned.by_topic().items() if t in wanted})
         claim = Claim(
@@ -76,7 +76,7 @@ class Member:
         self._owned, self._generation = Partitions.of(sorted(partitions)), generation
         self._member_id = None if grant is None else grant.member_id
         with naming(self.assignor, "on_assignment"):
-            tell_assignment(self.assignor, self._owned, generation)
+            self.assignor.on_assignment(self._owned, generation)
 
 
 MakeMember = Callable[[], Member]

@@ -5,15 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from coordinator_core.assigning.assignor import (
-    ArrayAssignor,
-    Assignor,
-    compute_assignment,
-    subscription_user_data,
-    supported_protocols,
-    tell_assignment,
-    unassigned,
-)
+from coordinator_core.assigning import computing
+from coordinator_core.assigning.assignor import Assignor, Wrapper
+from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative, with_deadline
+from coordinator_core.assigning.computing import compute_assignment, run, unassigned
+from coordinator_core.assigning.loading import assignor_from
+from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.model import Cluster, GroupAssignment, Partitions, RebalanceProtocol, TopicIndex
 from tests.assignors.groups import group, listed, member, partitions, told
@@ -97,14 +94,13 @@ def test_an_assignor_over_arrays_may_return_a_mapping():
     assert told(compute_assignment(assignor, CLUSTER, GROUP)) == {"a": "", "b": "t:1"}
 
 
-def test_the_group_is_prepared_before_the_problem_is_built():
+def test_an_assignor_over_arrays_may_replace_the_claims():
     def solve(problem):
-        assert problem.members == ("a",)
+        assert problem.owner.tolist() == [-1] * 5
+        problem = problem.with_claims(group(a=member("t u", "t:2"), b=member("t", "t:0")))
         return GroupAssignment.from_owners(problem.index, problem.members, problem.owner)
 
-    assignor = Solves(solve)
-    assignor.prepare = lambda members: group(a=member("t", "t:2"))
-    assert told(compute_assignment(assignor, CLUSTER, GROUP)) == {"a": "t:2"}
+    assert told(compute_assignment(Solves(solve), CLUSTER, GROUP)) == {"a": "t:2", "b": "t:0"}
 
 
 def test_partitions_that_nobody_got_can_be_asked_for():
@@ -239,29 +235,117 @@ def test_an_array_wrong_all_over_is_told_of_ten_times():
         assert told.value.violations[9].startswith("t-9 went to")
 
 
-# --- optional attributes
+# --- the base class and what is adapted to it
 
 
 def test_an_assignor_needs_no_more_than_a_name_and_one_function():
-    plain = Returns({})
+    plain = assignor_from(Returns({}))
     assert isinstance(plain, Assignor)
-    assert not isinstance(plain, ArrayAssignor)
-    assert isinstance(owners(), ArrayAssignor)
-    assert not isinstance(SimpleNamespace(assign=print), Assignor)
-    assert supported_protocols(plain) == (RebalanceProtocol.EAGER,)
-    assert subscription_user_data(plain, ("t",)) is None
-    tell_assignment(plain, Partitions(), 1)
+    assert (plain.name, plain.version, tuple(plain.capabilities)) == ("author", 0, ())
+    assert plain.supported_protocols == (RebalanceProtocol.EAGER,)
+    assert plain.subscription_user_data(("t",)) is None
+    plain.on_assignment(Partitions(), 1)
 
 
 def test_what_an_assignor_offers_besides_is_used():
     heard = []
-    rich = SimpleNamespace(
-        name="rich",
-        supported_protocols=(RebalanceProtocol.COOPERATIVE,),
-        subscription_user_data=lambda topics: ",".join(topics).encode(),
-        on_assignment=lambda partitions, generation: heard.append((list(partitions), generation)),
+    rich = assignor_from(
+        SimpleNamespace(
+            name="rich",
+            version=3,
+            assign=lambda cluster, group: {},
+            supported_protocols=(RebalanceProtocol.COOPERATIVE,),
+            capabilities=["sticky"],
+            subscription_user_data=lambda topics: ",".join(topics).encode(),
+            on_assignment=lambda partitions, generation: heard.append((list(partitions), generation)),
+        )
     )
-    assert supported_protocols(rich) == (RebalanceProtocol.COOPERATIVE,)
-    assert subscription_user_data(rich, ("t", "u")) == b"t,u"
-    tell_assignment(rich, partitions("t:1"), 4)
+    assert (rich.version, list(rich.capabilities)) == (3, ["sticky"])
+    assert rich.supported_protocols == (RebalanceProtocol.COOPERATIVE,)
+    assert rich.subscription_user_data(("t", "u")) == b"t,u"
+    rich.on_assignment(partitions("t:1"), 4)
     assert heard == [([("t", 1)], 4)]
+
+
+def test_user_data_that_are_no_bytes_are_refused():
+    talks = assignor_from(
+        SimpleNamespace(name="x", assign=print, subscription_user_data=lambda topics: "text")
+    )
+    with pytest.raises(TypeError, match="str, not bytes or None"):
+        talks.subscription_user_data(("t",))
+
+
+class ByMapping(Assignor):
+    def assign(self, cluster, group):
+        return {"b": [("t", 1)]}
+
+
+class ByArrays(Assignor):
+    name = "arrays"
+
+    def solve(self, problem):
+        return GroupAssignment.from_owners(
+            problem.index, problem.members, np.array([-1, 1, -1, -1, -1], dtype=np.int32)
+        )
+
+
+@pytest.mark.parametrize("made", [ByMapping(), ByArrays()])
+def test_a_subclass_overrides_one_of_two_methods_and_has_both(made):
+    assert told(compute_assignment(made, CLUSTER, GROUP)) == {"a": "", "b": "t:1"}
+    problem = build_problem(CLUSTER, GROUP)
+    for result in (made.assign(CLUSTER, GROUP), made.solve(problem)):
+        assert {m: list(p) for m, p in result.items() if list(p)} == {"b": [("t", 1)]}
+
+
+def test_a_subclass_that_overrides_neither_is_named():
+    class Idle(Assignor):
+        pass
+
+    assert violations(Idle()) == ["raised NotImplementedError: Idle overrides neither assign nor solve"]
+
+
+def test_a_subclass_without_a_name_gets_that_of_its_class():
+    assert assignor_from(ByMapping).name == assignor_from(ByMapping()).name == "by-mapping"
+    assert assignor_from(ByArrays).name == "arrays"
+
+
+@pytest.mark.parametrize(
+    ("declared", "violation"),
+    [
+        ({"capabilities": ("perfect",)}, "declares the unknown capability 'perfect'; there are sticky, "),
+        ({"capabilities": 5}, "declares capabilities 5, not a list of them"),
+        ({"supported_protocols": ("eager",)}, "declares supported_protocols ('eager',), not a list of "),
+    ],
+)
+def test_an_invalid_declaration_is_named(declared, violation):
+    for kind in (Assignor, object):
+        made = type("Declares", (kind,), {"name": "it", "assign": lambda *_: {}, **declared})
+        with pytest.raises(AssignmentError) as caught:
+            assignor_from(made)
+        assert caught.value.violations[0].startswith(violation)
+
+
+class AroundIt(Wrapper):
+    """Takes everything away."""
+
+    def solve(self, problem):
+        run(self.inner, problem)
+        nobody = np.full(problem.index.size, -1, dtype=np.int32)
+        return GroupAssignment.from_owners(problem.index, problem.members, nobody)
+
+
+def test_a_wrapper_has_the_attributes_of_the_inner_assignor_which_is_validated():
+    inner = assignor_from(Returns({"x": []}))
+    around = AroundIt(inner)
+    assert (around.name, around.version) == ("author", 0)
+    assert violations(around) == ["there is no member 'x'"]
+
+
+def test_all_wrappers_work_on_one_problem(monkeypatch):
+    built, validated = [], []
+    monkeypatch.setattr(computing, "build_problem", lambda *args: built.append(1) or build_problem(*args))
+    validate = computing._validated
+    monkeypatch.setattr(computing, "_validated", lambda *args: validated.append(1) or validate(*args))
+    strategy = with_deadline(with_budget(with_cooperative(ByArrays()), Pairs(100), ByMapping()), 60)
+    assert told(compute_assignment(strategy, CLUSTER, GROUP)) == {"a": "", "b": "t:1"}
+    assert (len(built), len(validated)) == (1, 1)

@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 from assignors.cooperative_sticky import CooperativeStickyAssignor
 from assignors.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
-from coordinator_core.assigning.assignor import (
-    Capability,
-    capabilities,
-    compute_assignment,
-    subscription_user_data,
-    supported_protocols,
-    tell_assignment,
-)
+from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative, with_deadline
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.documents.files import load_scenario
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
@@ -202,8 +196,8 @@ def test_a_cooperative_one_has_a_name_of_its_own_and_can_do_without():
     """In a group in which some have it and some do not yet, the name tells them apart."""
     made = with_cooperative(RangeAssignor())
     assert made.name == "range-cooperative"
-    assert tuple(supported_protocols(made)) == (COOPERATIVE, EAGER)
-    assert tuple(supported_protocols(with_deadline(RangeAssignor(), 60))) == (EAGER,)
+    assert tuple(made.supported_protocols) == (COOPERATIVE, EAGER)
+    assert tuple(with_deadline(RangeAssignor(), 60).supported_protocols) == (EAGER,)
 
 
 # --- cooperative, in the simulator
@@ -311,7 +305,7 @@ def test_a_limit_that_is_not_above_zero_is_refused(limit):
 def test_the_fallback_hears_of_assignments_too():
     """It may have to answer the next time, and then knows what its member had."""
     inner, fallback = Talkative(), Talkative()
-    tell_assignment(with_budget(inner, 60, fallback), Partitions.of([("t", 1)]), 4)
+    with_budget(inner, 60, fallback).on_assignment(Partitions.of([("t", 1)]), 4)
     assert inner.told == fallback.told == [([TopicPartition("t", 1)], 4)]
 
 
@@ -370,9 +364,9 @@ def test_everything_but_assigning_is_the_inner_ones(combine):
     inner = Talkative()
     made = combine(inner)
     assert made.version == 7
-    assert capabilities(made) == {Capability.BALANCED, Capability.WEIGHTED}
-    assert subscription_user_data(made, ("t", "u")) == b"t/u"
-    tell_assignment(made, Partitions.of([("u", 0)]), 2)
+    assert frozenset(made.capabilities) == {Capability.BALANCED, Capability.WEIGHTED}
+    assert made.subscription_user_data(("t", "u")) == b"t/u"
+    made.on_assignment(Partitions.of([("u", 0)]), 2)
     assert inner.told == [([TopicPartition("u", 0)], 2)]
     assignment = compute_assignment(made, CLUSTER, GROUP)
     assert assignment.user_data == {"a": b"a", "b": b"b"}
@@ -382,6 +376,6 @@ def test_everything_but_assigning_is_the_inner_ones(combine):
 @pytest.mark.parametrize("combine", COMBINED.values(), ids=COMBINED)
 def test_what_the_inner_one_leaves_out_counts_as_absent(combine):
     made = combine(Dealing())
-    assert (made.version, capabilities(made), subscription_user_data(made, ("t",))) == (0, frozenset(), None)
-    tell_assignment(made, Partitions.of([("u", 0)]), 2)
+    assert (made.version, tuple(made.capabilities), made.subscription_user_data(("t",))) == (0, (), None)
+    made.on_assignment(Partitions.of([("u", 0)]), 2)
     assert compute_assignment(made, CLUSTER, GROUP).report == {}

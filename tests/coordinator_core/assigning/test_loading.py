@@ -7,8 +7,14 @@ from textwrap import dedent
 
 import pytest
 
-from coordinator_core.assigning.assignor import compute_assignment
-from coordinator_core.assigning.loading import FunctionAssignor, as_factory, load_reference, reference_in
+from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.assigning.loading import (
+    assignor_from,
+    author_of,
+    factory_of,
+    load_reference,
+    reference_in,
+)
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription
 from coordinator_core.registry.registry import default_registry
@@ -132,13 +138,20 @@ def test_a_reference_ends_where_the_first_modifier_begins(text, reference):
 def test_a_class_in_a_file_makes_a_fresh_assignor_each_time(mine):
     factory = load_reference(f"{mine}:FirstOfAll")
     assert busy(factory()) == ["a"]
-    assert factory() is not factory()
+    assert author_of(factory()) is not author_of(factory())
 
 
 def test_a_function_of_two_is_an_assignor(mine):
     made = load_reference(f"{mine}:to_the_last")()
-    assert isinstance(made, FunctionAssignor)
+    assert author_of(made).__name__ == "to_the_last"
     assert (made.name, busy(made)) == ("to-the-last", ["b"])
+
+
+def test_whatever_is_an_assignor_becomes_one_at_the_same_door(mine):
+    reference = f"{mine}:FirstOfAll"
+    author = author_of(assignor_from(reference))
+    for anything in (reference, type(author), author, author.assign):
+        assert busy(assignor_from(anything)) == busy(anything) == ["a"]
 
 
 def test_a_finished_object_is_an_assignor(mine):
@@ -163,13 +176,13 @@ def test_a_class_without_a_name_gets_its_own_in_kebab_case(mine):
     ],
 )
 def test_words_of_a_name_are_told_apart(written, name):
-    made = as_factory(type(written, (), {"assign": lambda self, cluster, group: {}}), "it")()
+    made = factory_of(type(written, (), {"assign": lambda self, cluster, group: {}}), "it")()
     assert made.name == name
 
 
 def test_a_dataclass_works(mine):
     """Dataclasses look up the module they are in."""
-    assert load_reference(f"{mine}:Data")().seen == 0
+    assert author_of(load_reference(f"{mine}:Data")()).seen == 0
 
 
 def test_a_module_is_found_by_its_name(package):
@@ -180,7 +193,7 @@ def test_a_module_is_found_by_its_name(package):
 def test_the_classes_options_are_those_of_the_factory(mine):
     factory = load_reference(f"{mine}:Optioned")
     assert factory.options == {"start": int}
-    assert factory(start=3).start == 3
+    assert author_of(factory(start=3)).start == 3
 
 
 def test_options_that_are_no_mapping_are_something_of_the_authors(mine):
@@ -190,7 +203,7 @@ def test_options_that_are_no_mapping_are_something_of_the_authors(mine):
 def test_a_file_is_loaded_once_however_it_is_written(mine, monkeypatch):
     monkeypatch.chdir(mine.parent)
     references = ["mine.py:FirstOfAll", "./mine.py:FirstOfAll", f"{mine}:FirstOfAll"]
-    made = [load_reference(each)() for each in references]
+    made = [author_of(load_reference(each)()) for each in references]
     assert len({type(each) for each in made}) == 1
     assert sys.modules[type(made[0]).__module__].LOADED == [1]
 
@@ -198,7 +211,7 @@ def test_a_file_is_loaded_once_however_it_is_written(mine, monkeypatch):
 def test_files_of_one_name_in_two_folders_are_two(mine, tmp_path):
     (tmp_path / "other").mkdir()
     other = file_of(tmp_path / "other", MINE.replace("Everything to", "All to"))
-    here, there = (load_reference(f"{path}:FirstOfAll")() for path in (mine, other))
+    here, there = (author_of(load_reference(f"{path}:FirstOfAll")()) for path in (mine, other))
     assert type(here) is not type(there)
     assert type(there).__doc__.startswith("All to")
 
@@ -255,7 +268,7 @@ def test_a_thing_that_is_no_assignor_is_a_plugin_error(mine, name):
 @pytest.mark.parametrize("thing", [None, 5, "range", print, object, GROUP])
 def test_only_what_assigns_is_a_factory(thing):
     with pytest.raises(PluginError, match=r"plugin 'it', assignor: neither"):
-        as_factory(thing, "it")
+        factory_of(thing, "it")
 
 
 BAD_CODE = {
@@ -298,7 +311,7 @@ def test_a_reference_stands_where_an_installed_name_may(mine):
     strategy = registry.strategy(f"{mine}:FirstOfAll+cooperative+static")
     assert (strategy.assignor, strategy.static) == (f"{mine}:FirstOfAll", True)
     assert registry.assignor(f"{mine}:FirstOfAll+cooperative").name == "first-of-all-cooperative"
-    assert registry.assignor(f"{mine}:Optioned+start=4").start == 4
+    assert author_of(registry.assignor(f"{mine}:Optioned+start=4")).start == 4
 
 
 def test_plus_signs_and_colons_in_a_path_belong_to_it(tmp_path):

@@ -47,12 +47,6 @@ def test_topics_nobody_described_are_left_out_of_the_classes():
     assert problem.class_subscribes.tolist() == [[True], [False]]
 
 
-def test_the_topics_of_each_class_stand_one_after_the_other():
-    problem = build_problem(Cluster({"t": 1, "u": 1, "v": 1}), group(a=member("v t"), b=member("u")))
-    assert problem.class_offsets.tolist() == [0, 2, 3]
-    assert problem.class_topics.tolist() == [0, 2, 1]
-
-
 def test_subscribed_partitions_are_those_of_topics_with_a_subscriber():
     problem = build_problem(Cluster({"t": 2, "u": 3, "v": 1}), group(a=member("v"), b=member("t")))
     assert problem.topic_subscribed.tolist() == [True, False, True]

@@ -5,7 +5,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from coordinator_core.assigning.assignor import tell_assignment
 from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, GroupTable, OffsetRecord
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import AssignmentError
@@ -429,7 +428,7 @@ def test_an_eager_member_has_said_it_in_its_user_data_alone():
     first = subscriptions_in("sticky")[0]
     assert list(first.owned) == []
     sticky = default_registry().build(default_registry().strategy("sticky"))
-    tell_assignment(sticky, Partitions.of([("t", 0), ("t", 5)]), 7)
+    sticky.on_assignment(Partitions.of([("t", 0), ("t", 5)]), 7)
     assert first.user_data == sticky.subscription_user_data(("t",))
 
 

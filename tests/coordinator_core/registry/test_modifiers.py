@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator_core.assigning.assignor import compute_assignment
 from coordinator_core.assigning.combinators import Pairs
+from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription
 from coordinator_core.registry import modifiers as modifiers_module

@@ -6,7 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from coordinator_core.assigning.assignor import subscription_user_data
+from coordinator_core.assigning.envelope import detach
+from coordinator_core.assigning.loading import author_of
 from coordinator_core.errors import AssignmentError, InputError, PluginError
 from coordinator_core.registry.hookspecs import (
     AssignorSpec,
@@ -16,7 +17,7 @@ from coordinator_core.registry.hookspecs import (
     ProviderSpec,
     hookimpl,
 )
-from coordinator_core.registry.providers.informed import Informed, unpack
+from coordinator_core.registry.providers.informed import REPORT, Informed
 from coordinator_core.registry.registry import Registry, default_registry
 
 
@@ -273,14 +274,14 @@ def rich():
 
 
 def test_options_are_read_and_given_to_the_factory(rich):
-    made = rich.assignor("optioned+limit=4+fast")
+    made = author_of(rich.assignor("optioned+limit=4+fast"))
     assert (made.limit, made.fast) == (4, True)
     assert rich.strategy("optioned+limit=4+fast").arguments == {"limit": 4, "fast": True}
-    assert rich.assignor("optioned").limit == 10
+    assert author_of(rich.assignor("optioned")).limit == 10
 
 
 def test_the_last_value_of_an_option_counts(rich):
-    assert rich.assignor("optioned+limit=4+limit=5").limit == 5
+    assert author_of(rich.assignor("optioned+limit=4+limit=5")).limit == 5
 
 
 def test_an_assignors_own_option_goes_before_a_modifier_of_that_name(rich):
@@ -350,19 +351,19 @@ def test_an_assignor_is_informed_by_the_provider_of_its_record_for_its_own_host(
     one, other = object(), object()
     made = rich.build(rich.strategy("told"), one)
     assert isinstance(made, Informed)
-    assert unpack(subscription_user_data(made, ("t",))) == (b"said", None)
+    assert detach(made.subscription_user_data(("t",)), REPORT) == (None, b"said")
     assert made._provider.host is one
     assert rich.build(rich.strategy("told"), other)._provider.host is other
 
 
 def test_without_a_host_there_is_nobody_to_ask(rich):
-    assert isinstance(rich.build(rich.strategy("told")), Mine)
-    assert isinstance(rich.assignor("told"), Mine)
+    assert isinstance(author_of(rich.build(rich.strategy("told"))), Mine)
+    assert isinstance(author_of(rich.assignor("told")), Mine)
 
 
 def test_a_strategy_may_name_another_provider_or_none(rich):
     assert rich.strategy("optioned+weights=telling").provider == "telling"
-    assert isinstance(rich.build(rich.strategy("told+weights"), object()), Mine)
+    assert isinstance(author_of(rich.build(rich.strategy("told+weights"), object())), Mine)
 
 
 @pytest.mark.parametrize("text", ["orphan", "told+weights=nobody"])

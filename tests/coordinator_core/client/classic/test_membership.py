@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
@@ -39,7 +40,10 @@ def test_an_assignor_that_says_nothing_is_eager():
     class Plain:
         name = "plain"
 
-    assert rebalance_protocol([Plain()]) is RebalanceProtocol.EAGER
+        def assign(self, cluster, group):
+            return {}
+
+    assert rebalance_protocol([assignor_from(Plain())]) is RebalanceProtocol.EAGER
 
 
 @pytest.mark.parametrize(

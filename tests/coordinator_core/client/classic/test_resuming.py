@@ -168,6 +168,9 @@ def test_what_the_assignor_raises_goes_to_the_application():
     class Failing:
         name = "dealing"
 
+        def assign(self, cluster, group):
+            return {}
+
         def on_assignment(self, partitions, generation):
             raise ValueError("no memory")
 

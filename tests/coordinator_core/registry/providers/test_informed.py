@@ -1,12 +1,11 @@
 """An assignor with a provider around it: two kinds of bytes in one user data, and who is told what."""
 
-import struct
-
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from coordinator_core.assigning.assignor import Capability, compute_assignment
+from coordinator_core.assigning.assignor import Capability
+from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.assigning.envelope import attach, detach
+from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (
     Cluster,
@@ -18,7 +17,7 @@ from coordinator_core.model import (
     TopicInfo,
     TopicPartition,
 )
-from coordinator_core.registry.providers.informed import Informed, pack, unpack
+from coordinator_core.registry.providers.informed import REPORT, Informed
 
 CLUSTER = Cluster({"t": 2})
 WEIGHED = Cluster({"t": TopicInfo(2, weights=(1.0, 5.0))})
@@ -73,33 +72,12 @@ class Provider:
         return self.cluster or cluster, group
 
 
+def informed_by(inner, provider, source):
+    return Informed(assignor_from(inner), provider, source)
+
+
 def group_of(**user_data):
     return GroupSubscription({m: Subscription(("t",), user_data=data) for m, data in user_data.items()})
-
-
-# --- the bytes
-
-
-@given(st.binary(), st.none() | st.binary())
-def test_what_is_packed_is_unpacked(report, own):
-    assert unpack(pack(report, own)) == (report, own or None)
-
-
-def test_the_bytes_are_those_that_the_format_says():
-    assert pack(b"xyz", b"own") == b"RBL\x01" + struct.pack(">i", 3) + b"xyz" + b"own"
-
-
-@given(st.none() | st.binary().filter(lambda data: not data.startswith(b"RBL\x01")))
-@example(b"RBL\x02" + struct.pack(">i", 1) + b"x")
-@example(b"RBL")
-def test_bytes_of_others_are_left_as_they_are(data):
-    assert unpack(data) == (None, data)
-
-
-@pytest.mark.parametrize("length", [-1, -8, -(2**31), 4, 2**31 - 1])
-def test_a_report_that_is_not_there_is_none(length):
-    data = b"RBL\x01" + struct.pack(">i", length) + b"xyz"
-    assert unpack(data) == (None, data)
 
 
 # --- what a member sends and hears
@@ -107,35 +85,35 @@ def test_a_report_that_is_not_there_is_none(length):
 
 @pytest.mark.parametrize("own", [b"own", None])
 def test_a_member_sends_the_report_and_what_the_assignor_sends(own):
-    sent = Informed(Inner(own), Provider(), "source").subscription_user_data(("t",))
-    assert unpack(sent) == (b"report", own)
+    sent = informed_by(Inner(own), Provider(), "source").subscription_user_data(("t",))
+    assert detach(sent, REPORT) == (own, b"report")
 
 
 @pytest.mark.parametrize("own", [b"own", None])
 def test_where_there_is_no_report_the_assignors_bytes_are_all(own):
-    assert Informed(Inner(own), Provider(report=None), "source").subscription_user_data(("t",)) == own
+    assert informed_by(Inner(own), Provider(report=None), "source").subscription_user_data(("t",)) == own
 
 
 def test_both_hear_what_the_member_got():
     inner, provider = Inner(), Provider()
-    Informed(inner, provider, "source").on_assignment(Partitions.of([("t", 1)]), 5)
+    informed_by(inner, provider, "source").on_assignment(Partitions.of([("t", 1)]), 5)
     assert inner.told == [([TopicPartition("t", 1)], 5)]
     assert provider.got == [[TopicPartition("t", 1)]]
 
 
 def test_an_assignor_that_hears_and_sends_nothing_will_do():
     provider = Provider()
-    informed = Informed(Bare(), provider, "source")
+    informed = informed_by(Bare(), provider, "source")
     informed.on_assignment(Partitions.of([("t", 1)]), 5)
     assert provider.got == [[TopicPartition("t", 1)]]
-    assert unpack(informed.subscription_user_data(("t",))) == (b"report", None)
+    assert detach(informed.subscription_user_data(("t",)), REPORT) == (None, b"report")
 
 
 def test_it_stands_under_the_assignors_name_with_all_that_it_declares():
-    made = Informed(Inner(), Provider(), "source")
+    made = informed_by(Inner(), Provider(), "source")
     assert (made.name, made.version) == ("inner", 3)
     assert tuple(made.supported_protocols) == Inner.supported_protocols
-    assert made.capabilities == {Capability.WEIGHTED}
+    assert set(made.capabilities) == {Capability.WEIGHTED}
 
 
 # --- what the leader does
@@ -144,8 +122,10 @@ def test_it_stands_under_the_assignors_name_with_all_that_it_declares():
 def test_the_provider_gets_the_reports_and_the_assignor_the_rest():
     """Members without a report, or with another assignor's bytes, are in the group as before."""
     inner, provider = Inner(), Provider(cluster=WEIGHED)
-    group = group_of(a=pack(b"of a", b"own of a"), b=pack(b"of b", None), c=b"somebody else's", d=None)
-    compute_assignment(Informed(inner, provider, "source"), CLUSTER, group)
+    group = group_of(
+        a=attach(b"own of a", REPORT, b"of a"), b=attach(None, REPORT, b"of b"), c=b"somebody else's", d=None
+    )
+    compute_assignment(informed_by(inner, provider, "source"), CLUSTER, group)
     assert provider.reports == {"a": b"of a", "b": b"of b"}
     ((cluster, seen),) = inner.asked
     assert cluster is WEIGHED
@@ -160,7 +140,7 @@ def test_the_provider_gets_the_reports_and_the_assignor_the_rest():
 
 @pytest.mark.parametrize(("cluster", "weights"), [(WEIGHED, "source"), (None, "nothing known yet")])
 def test_the_assignment_says_where_its_weights_are_from_beside_what_it_said(cluster, weights):
-    informed = Informed(Inner(), Provider(cluster=cluster), "source")
+    informed = informed_by(Inner(), Provider(cluster=cluster), "source")
     assignment = compute_assignment(informed, CLUSTER, group_of(a=None, b=None))
     assert assignment.report == {"method": "first", "weights": weights}
     assert sorted(assignment["a"]) == [("t", 0), ("t", 1)]
@@ -172,7 +152,7 @@ def test_a_provider_that_fails_is_told_under_the_assignors_name():
             raise KeyError("no such partition")
 
     with pytest.raises(AssignmentError, match="'inner': raised KeyError: 'no such partition'"):
-        compute_assignment(Informed(Inner(), Broken(), "source"), CLUSTER, group_of(a=None))
+        compute_assignment(informed_by(Inner(), Broken(), "source"), CLUSTER, group_of(a=None))
 
 
 def test_what_the_inner_one_does_wrong_is_wrong():
@@ -181,7 +161,7 @@ def test_what_the_inner_one_does_wrong_is_wrong():
             return {"stranger": []}
 
     with pytest.raises(AssignmentError, match="'bare': there is no member 'stranger'"):
-        compute_assignment(Informed(Wrong(), Provider(), "source"), CLUSTER, group_of(a=None))
+        compute_assignment(informed_by(Wrong(), Provider(), "source"), CLUSTER, group_of(a=None))
 
 
 class Drifting(Provider):
@@ -205,7 +185,7 @@ def heard(inner):
 
 def test_the_rounds_of_one_rebalance_have_one_goal_though_loads_change_meanwhile():
     inner = Inner()
-    informed = Informed(inner, Drifting(), "drifting")
+    informed = informed_by(inner, Drifting(), "drifting")
     both = GroupSubscription({"a": Subscription(("t",)), "b": Subscription(("t",))})
     informed.assign(CLUSTER, both)
     informed.assign(CLUSTER, both)
@@ -218,7 +198,7 @@ def test_the_rounds_of_one_rebalance_have_one_goal_though_loads_change_meanwhile
 
 def test_what_was_not_known_yet_is_asked_for_again():
     inner, provider = Inner(), Provider()
-    informed = Informed(inner, provider, "late")
+    informed = informed_by(inner, provider, "late")
     alone = GroupSubscription({"a": Subscription(("t",))})
     assert informed.assign(CLUSTER, alone).report["weights"] == "nothing known yet"
     provider.cluster = WEIGHED
