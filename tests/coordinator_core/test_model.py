@@ -16,6 +16,7 @@ from coordinator_core.model import (
     TopicIndex,
     TopicInfo,
     TopicPartition,
+    java_hash,
     java_key,
     java_order,
 )
@@ -44,6 +45,34 @@ def test_plain_names_sort_as_everywhere():
 def test_half_a_surrogate_pair_is_a_name_like_any_other():
     assert java_order(["\ud83d", "a"]) == ["a", "\ud83d"]
     assert java_key("\ud83d") == b"\xd8\x3d"
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("my-group", -1906497762),
+        ("polygenelubricants", -(2**31)),
+        ("é", 233),
+        ("😀", 0xD83D * 31 + 0xDE00),
+        ("zzzzzz", -685785664),
+    ],
+)
+def test_the_hash_is_javas(text, hashed):
+    """Given group ids, when they are hashed, then as by String.hashCode: 32 bits with wrap-around, over
+    UTF-16 code units. PROTOCOL 1.1."""
+    assert java_hash(text) == hashed
+
+
+@given(st.text(max_size=30))
+def test_the_hash_is_the_polynomial_over_code_units(text):
+    """PROTOCOL 1.1."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    numbers = [int.from_bytes(units[at : at + 2], "little") for at in range(0, len(units), 2)]
+    total = sum(unit * 31 ** (len(numbers) - 1 - at) for at, unit in enumerate(numbers))
+    assert java_hash(text) == (total + 2**31) % 2**32 - 2**31
 
 
 def test_a_partition_is_a_plain_pair_that_sorts_by_topic_and_number():

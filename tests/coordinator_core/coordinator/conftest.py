@@ -18,7 +18,7 @@ PARTITIONS = 50
 
 
 class Bench:
-    """Every append is written at once, unless ``holding`` or ``append_error`` says otherwise."""
+    """A coordinator and its log. Appends are written at once without ``holding`` and ``append_error``."""
 
     def __init__(self, *, seed=7, log=None, now_ms=0, parts=(classic.PART,), **config):
         self.config, self.random, self.parts = CoordinatorConfig(**config), Random(seed), parts
@@ -32,21 +32,21 @@ class Bench:
         self.take_over()
 
     def start(self):
-        """A broker without memory, which leads nothing yet. What was parked with the one before is lost."""
+        """Start a new broker, which leads no partition yet. Requests parked with the old broker are lost."""
         self.held.clear()
         self.lost |= self.open_requests()
         self.coordinator = Coordinator(1, self.config, self.random, self.parts)
         self.coordinator.on_cluster_change(dict.fromkeys(range(PARTITIONS), 1), 3)
 
     def take_over(self):
-        """Lead every partition, from its log."""
+        """Lead every partition, with the groups in its log."""
         for partition in range(PARTITIONS):
             self.coordinator.on_elected(partition)
             records = self.log.read(partition)
             self.take(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms))
 
     def open_requests(self):
-        """The requests that have neither been answered nor superseded, nor lost with their broker."""
+        """Return the requests that have not been answered or superseded, or lost with their broker."""
         return {*range(1, self.requests + 1)} - self.replies.keys() - self.superseded - self.lost
 
     def take(self, outcome):
@@ -70,7 +70,7 @@ class Bench:
         self.take(self.coordinator.on_appended(append.append_id, error, now_ms=self.now_ms))
 
     def release(self, error=ErrorCode.NONE):
-        """Write, or fail, what was held back, and hold back no more."""
+        """Write the appends that were held back, or fail them; then hold back no more."""
         self.holding = False
         held, self.held = self.held, []
         for append in held:
@@ -86,11 +86,11 @@ class Bench:
         return self.requests
 
     def ask(self, request, client_id="c"):
-        """The answer, or None while the request is parked."""
+        """Send a request. Returns the response, or None if the request is parked."""
         return self.replies.get(self.send(request, client_id))
 
     def sleep(self, ms):
-        """Let time pass, deadline by deadline; what was answered meanwhile, by request id."""
+        """Let time pass, deadline by deadline. Returns the responses meanwhile by request id."""
         end, before = self.now_ms + ms, set(self.replies)
         while (at_ms := self.coordinator.next_deadline_ms()) is not None and at_ms <= end:
             self.now_ms = max(self.now_ms, at_ms)
@@ -99,7 +99,7 @@ class Bench:
         return {r: answer for r, answer in self.replies.items() if r not in before}
 
     def sleep_and_beat(self, ms, *members):
-        """The same, while some members send heartbeats every two seconds."""
+        """Let time pass while some members send heartbeats every two seconds."""
         for _ in range(0, ms, 2_000):
             for member_id in members:
                 self.beat(member_id)
@@ -115,7 +115,7 @@ class Bench:
         return [event for event in self.events if type(event) is kind]
 
     def table(self):
-        """What all partitions' logs say now, as the coordinator holds it."""
+        """Return the groups and the offsets of all partitions, as the coordinator has them."""
         whole = GroupTable()
         for shard in self.coordinator._shards.values():
             whole.groups |= shard.table.groups
@@ -149,11 +149,11 @@ class Bench:
         return self.send(request, client)
 
     def joined(self, *args, **given):
-        """The answer to a join, or None while it is parked."""
+        """Join. Returns the response, or None if the join is parked."""
         return self.replies.get(self.join(*args, **given))
 
     def enter(self, **given):
-        """Join as a new member, with the id that is asked for: the request that is parked."""
+        """Join as a new member, a second time with the assigned id. Returns the id of the parked request."""
         request = self.join(**given)
         answer = self.replies.get(request)
         if answer is not None and answer.error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -161,7 +161,7 @@ class Bench:
         return request
 
     def newcomer(self, **given):
-        """Enter, and the id one has then."""
+        """Join as a new member. Returns the member id."""
         self.enter(**given)
         return list(self.group(given.get("group", "g")).members)[-1]
 
@@ -191,13 +191,13 @@ class Bench:
         return self.ask(request).error
 
     def leave(self, *who, group="g"):
-        """Errors of a LeaveGroup, in order; a name is a member id, a pair is (member id, instance id)."""
-        members = tuple(m.MemberIdentity(*((each,) if isinstance(each, str) else each)) for each in who)
+        """Leave. Returns the errors in order. A name is a member id, a pair is (member id, instance id)."""
+        members = tuple(m.MemberIdentity(*((x,) if isinstance(x, str) else x)) for x in who)
         answer = self.ask(m.LeaveGroupRequest(group_id=group, members=members))
-        return [each.error for each in answer.members]
+        return [member.error for member in answer.members]
 
     def commit(self, member_id="", generation=-1, offset=5, *, group="g", instance=None, topic="t"):
-        """The error of a commit of one partition, or None while it is being written."""
+        """Commit one partition. Returns the error, or None while the commit is being written."""
         request = m.OffsetCommitRequest(
             group_id=group,
             generation_id=generation,
@@ -209,8 +209,8 @@ class Bench:
         return answer and answer.partitions[0].error
 
     def committed(self, *, group="g", topic="t"):
-        asked = m.OffsetFetchRequest(group_id=group, partitions=(TopicPartition(topic, 0),))
-        return self.ask(asked).offsets[0].offset
+        request = m.OffsetFetchRequest(group_id=group, partitions=(TopicPartition(topic, 0),))
+        return self.ask(request).offsets[0].offset
 
     def until(self, state, group="g"):
         """Let time pass until the group is in a state."""
@@ -218,7 +218,7 @@ class Bench:
             self.sleep(self.coordinator.next_deadline_ms() - self.now_ms)
 
     def settle(self, group="g"):
-        """Get a round over with: all that joined sync, and each gets its share. The members."""
+        """Complete a round: all members sync and get their shares. Returns the members."""
         self.until(GroupState.COMPLETING_REBALANCE, group)
         live = self.group(group)
         shares = {member_id: self.share(member_id) for member_id in live.members}
@@ -232,20 +232,20 @@ class Bench:
         return f"share of {member_id}".encode()
 
     def stable_group(self, size=2, *, instances=(), group="g", **given):
-        """The members of a new Stable group, its leader first; the first few may be static."""
+        """Make a Stable group, its first members static. Returns the members, the leader first."""
         named = [*instances, *[None] * (size - len(instances))]
         for number, instance in enumerate(named):
             self.enter(group=group, instance=instance, client=f"c{number}", **given)
         return self.settle(group)
 
     def preparing_group(self, size=2, **given):
-        """The same in PreparingRebalance: its leader has rejoined."""
+        """Make a group in PreparingRebalance: the leader has rejoined. Returns the members."""
         members = self.stable_group(size, **given)
         self.join(members[0], instance=self.group().members[members[0]].instance_id, **given)
         return members
 
     def completing_group(self, size=2, **given):
-        """The same in CompletingRebalance: everybody has rejoined."""
+        """Make a group in CompletingRebalance: all members have rejoined. Returns the members."""
         members = self.stable_group(size, **given)
         for member_id in members:
             self.join(member_id, **given)

@@ -16,11 +16,11 @@ def described(bench, group="g"):
 
 def listed(bench, *states):
     answer = bench.ask(m.ListGroupsRequest(states=states))
-    return [(each.group_id, each.protocol_type, each.state) for each in answer.groups]
+    return [(group.group_id, group.protocol_type, group.state) for group in answer.groups]
 
 
 def deleted(bench, *groups):
-    return [each.error for each in bench.ask(m.DeleteGroupsRequest(group_ids=groups)).groups]
+    return [group.error for group in bench.ask(m.DeleteGroupsRequest(group_ids=groups)).groups]
 
 
 def offset_delete(bench, *topics):
@@ -81,7 +81,7 @@ def test_a_group_with_members_is_not_deleted(bench, arrange):
 
 def test_an_empty_group_is_deleted_with_its_offsets(bench):
     """Given an Empty group with offsets and a pending id, when it is deleted, then it is unknown, and so are
-    its offsets; each group has its own code. PROTOCOL 7.3."""
+    its offsets; every group has its own code. PROTOCOL 7.3."""
     bench.commit()
     pending = bench.joined().member_id
     assert deleted(bench, "g", "x") == [ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
@@ -172,7 +172,7 @@ def test_offsets_of_an_empty_group_are_deleted(bench):
     assert bench.committed() == -1
 
 
-def test_a_subscription_nobody_can_read_protects_no_topic(bench):
+def test_an_unreadable_subscription_protects_no_topic(bench):
     (member,) = bench.stable_group(1, metadata=b"?")
     bench.commit(member, 1)
     assert offset_delete(bench, "t").partitions[0].error is ErrorCode.NONE

@@ -1,41 +1,10 @@
 """FindCoordinator, and where a group lives."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from coordinator_core.coordinator.find_coordinator import home_partition
-from coordinator_core.model import java_hash
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-
-
-@pytest.mark.parametrize(
-    ("text", "hashed"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("hello", 99162322),
-        ("my-group", -1906497762),
-        ("polygenelubricants", -(2**31)),
-        ("é", 233),
-        ("😀", 0xD83D * 31 + 0xDE00),
-        ("zzzzzz", -685785664),
-    ],
-)
-def test_the_hash_is_javas(text, hashed):
-    """Given group ids, when they are hashed, then as by String.hashCode: 32 bits with wrap-around, over
-    UTF-16 code units. PROTOCOL 1.1."""
-    assert java_hash(text) == hashed
-
-
-@given(st.text(max_size=30))
-def test_the_hash_is_the_polynomial_over_code_units(text):
-    """PROTOCOL 1.1."""
-    units = text.encode("utf-16-le", "surrogatepass")
-    numbers = [int.from_bytes(units[at : at + 2], "little") for at in range(0, len(units), 2)]
-    total = sum(unit * 31 ** (len(numbers) - 1 - at) for at, unit in enumerate(numbers))
-    assert java_hash(text) == (total + 2**31) % 2**32 - 2**31
 
 
 @pytest.mark.parametrize(
@@ -52,7 +21,7 @@ def found(bench, group):
 
 
 def test_the_leader_of_the_home_partition_is_the_coordinator(bench):
-    """Given the leaders of the partitions, when any broker is asked, then the node that leads the group's.
+    """Given the leaders of the partitions, then any broker answers with the leader of the group's partition.
     PROTOCOL 1.1."""
     bench.coordinator.on_cluster_change({partition: 100 + partition for partition in range(50)}, 3)
     assert found(bench, "hello").node == 122

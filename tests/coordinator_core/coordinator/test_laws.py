@@ -1,4 +1,4 @@
-"""What holds after any sequence of requests, sleeps, writes that fail and moves of the coordinator."""
+"""Laws that hold after any sequence of requests, sleeps, failed writes and restarts of the broker."""
 
 from collections import Counter
 
@@ -22,7 +22,7 @@ CONFIG = {"max_size": 4, "offsets_retention_minutes": 60}
 
 
 class Crowd:
-    """Five clients of two groups that remember what they were told, and act on it or against it."""
+    """Five clients of two groups that remember their member ids and generations, and use them or not."""
 
     def __init__(self, bench):
         self.bench = bench
@@ -65,7 +65,7 @@ class Crowd:
     def sync(self, client, group, stale):
         member_id, generation = self.known(client, group)
         live = self.bench.group(GROUPS[group])
-        shares = {each: f"{each} {generation}".encode() for each in (live.members if live else ())}
+        shares = {member: f"{member} {generation}".encode() for member in (live.members if live else ())}
         self.bench.sync(
             member_id,
             generation - stale,
@@ -105,7 +105,7 @@ class Crowd:
         self.bench.release(error)
 
     def settle(self, group):
-        """What a crowd in good order does: all join, then all sync."""
+        """Behave as clients should: all join, then all sync."""
         for client in range(3):
             for _ in range(2):
                 self.play(("join", client, group, False, LISTS[0], 9, b"t"))
@@ -167,13 +167,15 @@ def check(bench):
         syncing = [member for member in group.members.values() if member.syncing is not None]
         if group.state is GroupState.STABLE:
             assert group.leader in group.members
-            assert all(each.instance_id is not None for each in joining)
+            assert all(member.instance_id is not None for member in joining)
         if group.state is not GroupState.COMPLETING_REBALANCE:
             assert not syncing
-        assert {i: each for i, each in group.static_members.items() if each in group.members} == {
-            each.instance_id: member_id
-            for member_id, each in group.members.items()
-            if each.instance_id is not None
+        assert {
+            i: member_id for i, member_id in group.static_members.items() if member_id in group.members
+        } == {
+            member.instance_id: member_id
+            for member_id, member in group.members.items()
+            if member.instance_id is not None
         }
     stored, offsets = bench.table()
     assert {*stored, *offsets} <= set(bench.coordinator.group_ids())
@@ -199,8 +201,8 @@ def test_generations_only_grow(make_bench, actions):
     before = {}
     for action in actions:
         crowd.play(action)
-        now = {each: bench.group(each).generation for each in bench.coordinator.group_ids()}
-        assert all(now[each] >= before[each] for each in now.keys() & before.keys())
+        now = {group: bench.group(group).generation for group in bench.coordinator.group_ids()}
+        assert all(now[group] >= before[group] for group in now.keys() & before.keys())
         before = now
     started = Counter((e.group, e.generation) for e in bench.events_of(GenerationStarted))
     deaths = Counter(e.group for e in bench.events_of(GroupStateChanged) if e.after == "Dead")
@@ -209,7 +211,7 @@ def test_generations_only_grow(make_bench, actions):
 
 @given(plays_with_moves)
 def test_a_group_left_alone_is_forgotten(make_bench, actions):
-    """Given any sequence, when writes succeed again and nobody sends anything more, then every member
+    """Given any sequence, when writes succeed again and no client sends another request, then every member
     expires, every request has been answered or superseded, once, unless it was lost with its broker, and in
     the end no group, record or deadline is left. PROTOCOL 2.1, 3.11, 5.2, 5.3, C-09."""
     bench = make_bench(**CONFIG)
@@ -219,7 +221,7 @@ def test_a_group_left_alone_is_forgotten(make_bench, actions):
     bench.append_error = ErrorCode.NONE
     bench.release()
     bench.sleep(HOUR_MS)
-    assert [bench.group(each).members for each in bench.coordinator.group_ids()] in ([], [{}], [{}, {}])
+    assert [bench.group(group).members for group in bench.coordinator.group_ids()] in ([], [{}], [{}, {}])
     assert bench.open_requests() == set()
     bench.sleep(2 * HOUR_MS)
     assert bench.coordinator.group_ids() == []
@@ -236,9 +238,9 @@ def replayed(records):
 
 @given(plays_with_moves)
 def test_replaying_the_log_gives_the_same_groups_and_offsets(make_bench, actions):
-    """Given any sequence, when the log is replayed up to any append, whole or compacted, then it says what
-    the coordinator held at that moment; inside an append, compaction changes nothing either. PROTOCOL 8.2,
-    1.3."""
+    """Given any sequence, when the log is replayed up to any append, whole or compacted, then it has
+    what the coordinator had at that moment; inside an append, compaction changes nothing either. PROTOCOL
+    8.2, 1.3."""
     log = MemoryLog()
     bench = make_bench(log=log, **CONFIG)
     crowd = Crowd(bench)
@@ -272,8 +274,8 @@ def copied(table):
 
 @given(plays)
 def test_a_torn_last_record_costs_nothing_else(make_bench, actions):
-    """Given any sequence, when the log loses its last byte, then the last record is gone and every other is
-    there. PROTOCOL 8.2."""
+    """Given any sequence, when the log loses its last byte, then only the last record is missing. PROTOCOL
+    8.2."""
     bench = make_bench(**CONFIG)
     crowd = Crowd(bench)
     for action in actions:

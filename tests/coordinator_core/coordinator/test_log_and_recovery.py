@@ -62,19 +62,19 @@ def replayed(found):
 
 
 @given(logs)
-def test_a_compacted_log_says_the_same(log):
+def test_a_compacted_log_has_the_same_contents(log):
     """Given any log, when it is compacted, then one value per key, and a replay gives the same groups and
     offsets. PROTOCOL 8.1, 8.2."""
     kept = compact(log)
     assert replayed(kept) == replayed(log)
     tables = replayed(log)
-    assert len(kept) == len(tables[0]) + sum(len(each) for each in tables[1].values())
+    assert len(kept) == len(tables[0]) + sum(len(offsets) for offsets in tables[1].values())
     assert compact(kept) == kept
 
 
 @given(logs, st.data())
-def test_a_log_compacted_up_to_anywhere_says_the_same(log, data):
-    """Given the older part of a log is compacted, then a replay of both parts says the same. PROTOCOL 8.2."""
+def test_a_log_compacted_up_to_any_record_has_the_same_contents(log, data):
+    """Given the older part of a log is compacted, then a replay of both gives the same. PROTOCOL 8.2."""
     at = data.draw(st.integers(0, len(log)))
     live = GroupTable()
     for record in compact(log[:at]):
@@ -257,7 +257,7 @@ def test_a_write_of_the_broker_before_is_ignored(bench):
     assert bench.coordinator.on_appended(append.append_id, ErrorCode.NONE, now_ms=bench.now_ms) is NOTHING
 
 
-def test_a_loading_coordinator_asks_for_patience(bench):
+def test_a_loading_coordinator_reports_that_it_loads(bench):
     """Given the log is being replayed, then COORDINATOR_LOAD_IN_PROGRESS, but Heartbeat NONE and SyncGroup
     REBALANCE_IN_PROGRESS. PROTOCOL 1.2."""
     (member,) = bench.stable_group(1)
@@ -307,7 +307,7 @@ def test_the_first_generation_is_not_handed_out_again_either(bench, make_bench):
 
 
 def test_the_join_phase_waits_until_its_generation_is_written_down(bench):
-    """Given the write of the generation under way, when everybody has joined, then the joins are answered
+    """Given the write of the generation under way, when all have joined, then the joins are answered
     after it; when it fails, it is tried again a little later. PROTOCOL 3.7."""
     leader, follower = bench.stable_group(2)
     bench.holding = True
@@ -333,7 +333,7 @@ def test_a_member_of_a_round_that_was_lost_is_not_given_the_generation_before_it
 
 
 def test_an_id_that_becomes_pending_while_the_generation_is_written_holds_the_round_open(bench):
-    """Given everybody rejoined, the write under way, when an id becomes pending, then the round waits for it
+    """Given all have rejoined, the write under way, when an id becomes pending, then the round waits for it
     although the write succeeds. PROTOCOL 3.4, C-04."""
     leader, follower = bench.stable_group(2)
     bench.holding = True

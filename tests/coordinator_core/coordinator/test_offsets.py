@@ -62,7 +62,7 @@ def test_a_consumer_can_commit_before_it_rejoins(bench):
     assert bench.committed() == 8
 
 
-def test_a_commit_while_completing_is_told_of_the_round(bench):
+def test_a_commit_while_completing_gets_rebalance_in_progress(bench):
     """Given CompletingRebalance, when a member commits in the new generation, then REBALANCE_IN_PROGRESS; in
     the old one, ILLEGAL_GENERATION. PROTOCOL 7.1, C-35, C-36."""
     _, follower = bench.completing_group()
@@ -108,9 +108,9 @@ def test_long_metadata_is_refused_for_its_partition_alone(bench):
     )
     answer = bench.ask(m.OffsetCommitRequest(group_id="g", offsets=offsets))
     large = ErrorCode.OFFSET_METADATA_TOO_LARGE
-    assert [each.error for each in answer.partitions] == [large, ErrorCode.NONE, large]
+    assert [partition.error for partition in answer.partitions] == [large, ErrorCode.NONE, large]
     fetched = bench.ask(m.OffsetFetchRequest(group_id="g")).offsets
-    assert [(each.partition, each.offset) for each in fetched] == [(1, 2)]
+    assert [(partition.partition, partition.offset) for partition in fetched] == [(1, 2)]
 
 
 def test_a_commit_of_nothing_that_fits_is_answered_at_once(bench):
@@ -121,7 +121,7 @@ def test_a_commit_of_nothing_that_fits_is_answered_at_once(bench):
     assert answer.partitions[0].error is ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
-def test_an_offset_nobody_committed_is_minus_one_without_an_error(bench):
+def test_an_offset_that_was_never_committed_is_minus_one_without_an_error(bench):
     """PROTOCOL 7.2."""
     wanted = m.OffsetFetchRequest(group_id="g", partitions=(TopicPartition("t", 0),))
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_an_offset_nobody_committed_is_minus_one_without_an_error(bench):
 
 
 def test_everything_committed_can_be_fetched_at_once(bench):
-    """Given commits with epoch and metadata, when all are asked for, then all come, in order. PROTOCOL
+    """Given commits with epoch and metadata, when all are fetched, then they come in order. PROTOCOL
     7.2."""
     offsets = (m.OffsetToCommit("u", 3, 7, 4, "note"), m.OffsetToCommit("t", 1, 5))
     bench.send(m.OffsetCommitRequest(group_id="g", offsets=offsets))

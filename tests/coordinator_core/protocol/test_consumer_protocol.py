@@ -46,8 +46,8 @@ def fields(s):
 
 @given(subscriptions, versions)
 def test_a_subscription_comes_back_as_far_as_its_version_goes(subscription, version):
-    """Given any subscription, when encoded in a version, then what the version has comes back, and the rest
-    is as if never said. PROTOCOL 9.6."""
+    """Given any subscription, when encoded in a version, then its fields come back, and the rest is
+    left out. PROTOCOL 9.6."""
     back = decode_subscription(encode_subscription(subscription, version=version), instance_id="i")
     assert fields(back) == (
         subscription.topics,
@@ -60,7 +60,7 @@ def test_a_subscription_comes_back_as_far_as_its_version_goes(subscription, vers
 
 
 def test_a_topic_may_come_more_than_once():
-    """A librdkafka leader writes what a member keeps and what it is given anew under the same topic twice."""
+    """A librdkafka leader lists a topic twice: the partitions that a member keeps, and the new ones."""
     data = bytes.fromhex(
         "0000 00000003"
         "0001 74 00000001 00000004"
@@ -77,8 +77,8 @@ def test_a_topic_may_come_more_than_once():
 @given(owned, user_data, versions)
 def test_an_assignment_comes_back(partitions, data, version):
     """PROTOCOL 9.6."""
-    back, told = decode_assignment(encode_assignment(partitions, data, version=version))
-    assert (sorted(back), told) == (sorted(partitions), data)
+    back, user_data_back = decode_assignment(encode_assignment(partitions, data, version=version))
+    assert (sorted(back), user_data_back) == (sorted(partitions), data)
 
 
 @given(subscriptions, owned, user_data, st.integers(4, 2**15 - 1), st.binary(max_size=10))
@@ -88,8 +88,8 @@ def test_newer_versions_are_read_by_the_newest_known(subscription, partitions, d
     newer = struct.pack(">h", version)
     back = decode_subscription(newer + encode_subscription(subscription)[2:] + more)
     assert fields(back) == fields(subscription)
-    got, told = decode_assignment(newer + encode_assignment(partitions, data)[2:] + more)
-    assert (sorted(got), told) == (sorted(partitions), data)
+    back, user_data_back = decode_assignment(newer + encode_assignment(partitions, data)[2:] + more)
+    assert (sorted(back), user_data_back) == (sorted(partitions), data)
 
 
 @given(subscriptions, versions, st.data())
@@ -102,9 +102,9 @@ def test_torn_input_is_a_protocol_error(subscription, version, data):
 
 
 @given(owned, user_data, st.data())
-def test_a_torn_assignment_is_a_protocol_error(partitions, told, data):
+def test_a_torn_assignment_is_a_protocol_error(partitions, user_data, data):
     """Given an assignment cut off anywhere, of less than a version too, then the error names it. C-53."""
-    encoded = encode_assignment(partitions, told)
+    encoded = encode_assignment(partitions, user_data)
     with pytest.raises(ProtocolError, match="assignment"):
         decode_assignment(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
 
@@ -147,7 +147,7 @@ print(encode_subscription(Subscription(("a", "b"), owned, 3, "r", None, b"x")).h
 def test_the_bytes_are_the_same_in_every_process():
     """Given two processes with other hash seeds, then a subscription made from sets has the same bytes.
     C-21."""
-    said = [
+    printed = [
         subprocess.run(
             [sys.executable, "-c", PROGRAM],
             env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -157,7 +157,7 @@ def test_the_bytes_are_the_same_in_every_process():
         ).stdout
         for seed in ("1", "2")
     ]
-    assert said[0] == said[1] != ""
+    assert printed[0] == printed[1] != ""
 
 
 def kafkas_subscription(s, version):

@@ -1,4 +1,4 @@
-"""Heartbeats, and what becomes of members that are not heard of."""
+"""Heartbeats, and members whose session expires."""
 
 import pytest
 
@@ -17,7 +17,7 @@ PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_RE
         ("preparing_group", ErrorCode.REBALANCE_IN_PROGRESS),
     ],
 )
-def test_a_heartbeat_says_if_there_is_a_round_and_starts_the_session_anew(bench, arrange, answer):
+def test_a_heartbeat_reports_a_round_and_restarts_the_session(bench, arrange, answer):
     """Given a state, when a member sends heartbeats, then NONE, or REBALANCE_IN_PROGRESS while preparing, and
     a whole session from the last one. PROTOCOL 5.1, C-32."""
     leader, follower = getattr(bench, arrange)()
@@ -30,7 +30,7 @@ def test_a_heartbeat_says_if_there_is_a_round_and_starts_the_session_anew(bench,
     assert follower not in bench.group().members
 
 
-def test_a_heartbeat_of_nobody_is_an_unknown_members(bench):
+def test_a_heartbeat_of_an_unknown_member_is_refused(bench):
     """Given no group, an Empty one, or a stranger, then UNKNOWN_MEMBER_ID. PROTOCOL 5.1, C-32."""
     assert bench.beat("x") is ErrorCode.UNKNOWN_MEMBER_ID
     (member,) = bench.stable_group(1)
@@ -60,7 +60,7 @@ def test_a_dead_group_is_not_available_to_heartbeats(bench):
     assert bench.beat(leader) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_a_fenced_instance_is_told_so_by_its_heartbeat(bench):
+def test_the_heartbeat_of_a_fenced_instance_is_refused(bench):
     """PROTOCOL 5.1, 6.2."""
     old, _ = bench.stable_group(2, instances=("i1",))
     bench.join(instance="i1")
@@ -68,7 +68,7 @@ def test_a_fenced_instance_is_told_so_by_its_heartbeat(bench):
 
 
 def test_a_silent_member_is_removed_after_its_session(bench):
-    """Given Stable, when a member is not heard of for its session timeout, then it is removed and a round
+    """Given Stable, when a member is silent for its session timeout, then it is removed and a round
     starts. PROTOCOL 5.3."""
     leader, follower = bench.stable_group()
     bench.sleep(5_000)
@@ -161,11 +161,11 @@ def test_a_sync_counts_as_a_sign_of_life(bench):
 
 
 def test_equal_deadlines_fire_in_the_order_of_names(make_bench):
-    """Given many groups whose sessions end at once, when they do, then the groups' names say in what order.
+    """Given many groups whose sessions end at once, when they do, then they end in the order of the names.
     C-18."""
     names = ["g3", "g1", "g2"]
     bench = make_bench(initial_rebalance_delay_ms=0)
     for name in names:
         bench.stable_group(1, group=name)
     bench.sleep(10_000)
-    assert [each.group for each in bench.events_of(MemberRemoved)] == sorted(names)
+    assert [event.group for event in bench.events_of(MemberRemoved)] == sorted(names)

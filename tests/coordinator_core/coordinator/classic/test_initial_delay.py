@@ -17,7 +17,7 @@ def states_at(bench, *moments):
 
 
 def test_the_first_round_waits_for_the_initial_delay(bench):
-    """Given one member, when nobody else comes, then the round ends after 3 s. PROTOCOL 3.5, C-10."""
+    """Given one member, when no other joins, then the round ends after 3 s. PROTOCOL 3.5, C-10."""
     bench.enter()
     assert states_at(bench, 2_999, 3_000) == [PREPARING, COMPLETING]
 
@@ -62,7 +62,7 @@ def test_the_initial_delay_is_not_cut_short(bench):
 @pytest.mark.parametrize("cuts", [False, True])
 def test_a_setting_decides_if_an_expired_id_cuts_the_initial_delay(make_bench, cuts):
     """Given the window runs and one id is pending, when the id expires, then the round ends at once if the
-    setting says so, as in Kafka, and else runs on. C-12."""
+    setting is on, as in Kafka, and else runs on. C-12."""
     bench = make_bench(initial_rebalance_delay_ms=20_000, expiry_cuts_initial_delay=cuts)
     bench.enter()
     bench.joined(session_ms=10_000)

@@ -1,4 +1,4 @@
-"""JoinGroup: who is let in, who is known, and what a member that joins again gets."""
+"""JoinGroup: new members, known ids, and members that join again."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_the_id_of_a_member_that_left_is_unknown_to_the_empty_group(bench):
 
 
 def test_a_dead_group_is_not_available(bench):
-    """Given a group in state Dead, when anybody joins, then COORDINATOR_NOT_AVAILABLE. C-22."""
+    """Given a group in state Dead, when a member joins, then COORDINATOR_NOT_AVAILABLE. C-22."""
     leader, _ = bench.stable_group()
     bench.group().move_to(GroupState.DEAD)
     assert bench.joined(leader).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -91,8 +91,8 @@ def test_an_emptied_group_takes_the_next_members_type(bench):
 
 
 def test_an_assignor_must_be_common_to_all(bench):
-    """Given [range, rr] and [rr], when [range] joins, then INCONSISTENT_GROUP_PROTOCOL: each has one, but
-    none is everybody's. PROTOCOL 3.3, C-06."""
+    """Given [range, rr] and [rr], when [range] joins, then INCONSISTENT_GROUP_PROTOCOL: no
+    assignor is common to all three. PROTOCOL 3.3, C-06."""
     bench.enter(names=("range", "rr"))
     bench.enter(names=("rr",))
     assert bench.joined(names=("range",)).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -152,9 +152,9 @@ def test_a_pending_id_may_not_join_as_a_static_member(bench):
     assert bench.joined(pending) is None
 
 
-def test_a_full_group_turns_newcomers_away(make_bench):
+def test_a_full_group_refuses_new_members(make_bench):
     """Given a Stable group of the greatest size, when another joins, then GROUP_MAX_SIZE_REACHED and no
-    member id; who is in may join again. PROTOCOL 3.1, C-08."""
+    member id; members may join again. PROTOCOL 3.1, C-08."""
     bench = make_bench(max_size=2)
     leader, follower = bench.stable_group()
     answer = bench.joined()
@@ -164,17 +164,17 @@ def test_a_full_group_turns_newcomers_away(make_bench):
 
 
 def test_a_pending_id_that_finds_the_group_full_is_forgotten(make_bench):
-    """Given more ids than places, when the last joins, then it is turned away and its id is removed, so
-    that nobody waits for it. C-08."""
+    """Given more ids than places, when the last joins, then it is refused and its id is removed, so
+    that the round does not wait for it. C-08."""
     bench = make_bench(max_size=2)
     ids = [bench.joined().member_id for _ in range(3)]
-    answers = [bench.joined(each) for each in ids]
+    answers = [bench.joined(member_id) for member_id in ids]
     assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
     assert bench.joined(ids[2]).error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert bench.settle() == ids[:2]
 
 
-def test_the_last_to_rejoin_a_shrunken_group_is_put_out(make_bench):
+def test_the_last_to_rejoin_a_group_above_its_limit_is_removed(make_bench):
     """Given a Stable group of three and a limit of two from now on, when all rejoin, then the last gets
     GROUP_MAX_SIZE_REACHED and the round ends without it. PROTOCOL 3.1, C-08."""
     roomy = make_bench()
@@ -197,8 +197,8 @@ def test_a_member_that_waits_already_may_repeat_its_join(make_bench):
 
 
 def test_a_member_rejoins_while_preparing(bench):
-    """Given PreparingRebalance, when a known member joins, then it counts as rejoined, with what it says
-    now. PROTOCOL 3.9, C-19."""
+    """Given PreparingRebalance, when a known member joins, then it counts as rejoined, with its new
+    metadata. PROTOCOL 3.9, C-19."""
     _, follower = bench.preparing_group()
     request = bench.join(follower, names=("range", "rr"), session_ms=20_000, rebalance_ms=30_000)
     member = bench.group().members[follower]
@@ -209,12 +209,12 @@ def test_a_member_rejoins_while_preparing(bench):
 
 
 def test_an_unchanged_member_gets_the_generation_under_way_again(bench):
-    """Given CompletingRebalance, when members join with what they said before, then the current generation,
+    """Given CompletingRebalance, when members join unchanged, then they get the current generation,
     the leader with all members, and no change of state. PROTOCOL 3.9, C-19."""
     leader, follower = bench.completing_group()
     again = bench.joined(follower)
     assert (again.error, again.generation_id, again.members) == (ErrorCode.NONE, 2, ())
-    assert {each.member_id for each in bench.joined(leader).members} == {leader, follower}
+    assert {member.member_id for member in bench.joined(leader).members} == {leader, follower}
     assert bench.state() is GroupState.COMPLETING_REBALANCE
 
 

@@ -53,8 +53,8 @@ def test_a_parked_sync_of_one_that_leaves_is_answered(bench):
 
 
 def test_many_leave_at_once_each_with_its_own_answer(bench):
-    """Given a batch of a member, an instance, a stranger and an unknown instance, then each has its own code
-    and there is one round for all. PROTOCOL 5.4, C-37."""
+    """Given a batch of a member, an instance, a stranger and an unknown instance, then every one has its own
+    error code, and one round starts. PROTOCOL 5.4, C-37."""
     static, leaver, stays = bench.stable_group(3, instances=("i1",))
     before = len(bench.events_of(GroupStateChanged))
     errors = bench.leave(leaver, ("", "i1"), "x", ("", "i9"), "")
@@ -72,7 +72,7 @@ def test_the_answer_names_those_who_left(bench):
     who = (m.MemberIdentity("x"), m.MemberIdentity("", "i1"))
     answer = bench.ask(m.LeaveGroupRequest(group_id="g", members=who))
     assert answer.error is ErrorCode.NONE
-    assert [(each.member_id, each.group_instance_id) for each in answer.members] == [("x", None), ("", "i1")]
+    assert [(x.member_id, x.group_instance_id) for x in answer.members] == [("x", None), ("", "i1")]
 
 
 def test_a_static_member_leaves_by_both_its_ids_but_not_under_a_fenced_one(bench):
@@ -102,14 +102,14 @@ def test_a_pending_id_that_leaves_starts_a_round_as_in_kafka(bench):
     assert bench.state() is PREPARING
 
 
-def test_a_batch_that_removes_nobody_starts_no_round(bench):
+def test_a_batch_that_removes_no_member_starts_no_round(bench):
     """C-37."""
     bench.stable_group()
     bench.leave("x", ("", "i9"))
     assert bench.state() is GroupState.STABLE
 
 
-def test_nobody_leaves_an_unknown_group(bench):
+def test_an_unknown_group_cannot_be_left(bench):
     """PROTOCOL 5.4."""
     assert bench.leave("x") == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert bench.coordinator.group_ids() == []

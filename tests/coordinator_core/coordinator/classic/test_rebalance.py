@@ -1,4 +1,4 @@
-"""The round: whom it waits for, how it ends, who leads, which assignor is chosen."""
+"""The round: the members that it waits for, its end, its leader, its assignor."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_a_round_ends_when_every_known_member_has_rejoined(bench):
     parked = [bench.join(member) for member in members[:2]]
     assert bench.state() is PREPARING
     parked.append(bench.join(members[2]))
-    assert [bench.replies[each].error for each in parked] == [ErrorCode.NONE] * 3
+    assert [bench.replies[request].error for request in parked] == [ErrorCode.NONE] * 3
     assert bench.state() is COMPLETING
 
 
@@ -56,7 +56,7 @@ def test_dynamic_members_that_do_not_rejoin_are_removed_and_static_ones_stay(ben
     bench.sleep(59_999)
     assert len(bench.group().members) == 3
     answer = bench.sleep(1)[parked]
-    assert [each.member_id for each in answer.members] == [leader, static]
+    assert [member.member_id for member in answer.members] == [leader, static]
     assert bench.beat(dynamic) is ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.beat(static) is ErrorCode.NONE
 
@@ -80,7 +80,7 @@ def test_the_first_member_that_rejoined_leads_when_the_leader_did_not(bench):
     assert list(bench.group().members) == [leader, second, third]
 
 
-def test_a_round_in_which_nobody_rejoined_goes_on(bench):
+def test_a_round_in_which_no_member_rejoined_goes_on(bench):
     """Given only static members remain and none rejoins, when the timeout passes, then a full timeout is
     given again and the generation stays. PROTOCOL 3.7, C-16."""
     leader, first, second = bench.stable_group(3, instances=("a", "b", "c"), session_ms=LONG_MS)
@@ -92,18 +92,18 @@ def test_a_round_in_which_nobody_rejoined_goes_on(bench):
     assert parked not in bench.sleep(999)
     answer = bench.sleep(1)[parked]
     assert (answer.generation_id, answer.leader) == (2, second)
-    assert [each.member_id for each in answer.members] == [first, second]
+    assert [member.member_id for member in answer.members] == [first, second]
 
 
 def test_the_end_of_a_round_starts_a_generation(bench):
-    """Given a round, when it ends, then generation + 1, CompletingRebalance, everybody is answered, and the
-    leader alone learns of the members. PROTOCOL 3.7, C-17."""
+    """Given a round, when it ends, then generation + 1, CompletingRebalance, all joins are answered, and
+    only the leader gets the members. PROTOCOL 3.7, C-17."""
     parked = [bench.enter(metadata=text) for text in (b"one", b"two")]
     bench.until(COMPLETING)
-    leads, follows = (bench.replies[each] for each in parked)
+    leads, follows = (bench.replies[request] for request in parked)
     assert (leads.generation_id, follows.generation_id) == (1, 1)
     assert (leads.leader, follows.leader) == (leads.member_id, leads.member_id)
-    assert {each.member_id: each.metadata for each in leads.members} == {
+    assert {member.member_id: member.metadata for member in leads.members} == {
         leads.member_id: b"one",
         follows.member_id: b"two",
     }
@@ -125,7 +125,7 @@ def test_the_end_of_a_round_starts_sessions_anew(bench):
     assert not bench.group().members
 
 
-def test_a_member_that_completed_a_join_is_new_no_more(bench):
+def test_a_member_that_completed_a_join_is_no_longer_new(bench):
     """Given members that were answered once, when they wait in a later round, then for as long as it takes:
     the five minutes are over. C-17, C-09."""
     leader, follower = bench.stable_group(rebalance_ms=900_000)
@@ -161,12 +161,12 @@ def test_a_new_round_answers_the_syncs_that_wait(bench):
 
 
 def test_a_new_round_forgets_the_assignments_and_the_sync_timer(bench):
-    """Given a generation that nobody synced, when a new round starts and lasts, then the old sync timer does
-    not remove anybody. C-30."""
+    """Given a generation without any sync, when a new round starts and lasts, then the old sync timer does
+    not remove any member. C-30."""
     leader, follower = bench.completing_group(session_ms=LONG_MS)
     bench.sleep(30_000)
     bench.join(leader, metadata=b"new", session_ms=LONG_MS)
-    assert [each.assignment for each in bench.group().members.values()] == [b"", b""]
+    assert [member.assignment for member in bench.group().members.values()] == [b"", b""]
     bench.sleep(59_999)
     assert list(bench.group().members) == [leader, follower]
 
@@ -203,17 +203,17 @@ def test_a_new_member_that_repeats_its_join_keeps_the_five_minutes(bench):
 
 
 def test_a_removed_newcomer_may_end_the_round(bench):
-    """Given a round that waits for nobody else, when a member that is waited for expires, then it ends.
+    """Given a round that waits for one member, when that member expires, then it ends.
     PROTOCOL 5.3."""
     leader, follower = bench.stable_group()
     parked = bench.join(leader)
     answer = bench.sleep(10_000)[parked]
-    assert [each.member_id for each in answer.members] == [leader]
+    assert [member.member_id for member in answer.members] == [leader]
     assert bench.beat(follower) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_every_round_has_a_cause(bench):
-    """Given rounds of many kinds, when they start, then the event says why. PROTOCOL 2.1."""
+    """Given rounds of many kinds, when they start, then the event has the cause. PROTOCOL 2.1."""
     leader, follower = bench.stable_group()
     bench.join(leader)
     bench.join(follower, metadata=b"new")
@@ -223,7 +223,7 @@ def test_every_round_has_a_cause(bench):
     bench.settle()
     bench.sleep(10_000)
     rounds = [e for e in bench.events_of(GroupStateChanged) if e.after == PREPARING.value]
-    assert [each.cause.replace(leader, "L").replace(follower, "F") for each in rounds] == [
+    assert [event.cause.replace(leader, "L").replace(follower, "F") for event in rounds] == [
         "L joined",
         "the leader L rejoined",
         "F left",
@@ -243,8 +243,8 @@ def test_every_round_has_a_cause(bench):
     ],
 )
 def test_most_votes_choose_the_assignor(bench, lists, chosen):
-    """Given lists of assignors, when the round ends, then each votes for its first among those that all
-    have; a tie goes to what the leader lists first. PROTOCOL 3.8, C-07."""
+    """Given lists of assignors, when the round ends, then members vote for their first among those
+    that all have; a tie goes to the one that the leader lists first. PROTOCOL 3.8, C-07."""
     for names in lists:
         bench.enter(names=names)
     bench.until(COMPLETING)

@@ -1,4 +1,4 @@
-"""The states of a group: which moves are legal, how a group is forgotten, what each state answers."""
+"""The states of a group: the legal moves, how a group is forgotten, the answers of every state."""
 
 import itertools
 
@@ -49,7 +49,7 @@ def test_only_legal_moves_are_made(before, after):
 
 
 def test_a_group_without_members_and_offsets_is_forgotten(bench):
-    """Given an Empty group nobody committed to, when it is next looked at, then it is Dead and unknown.
+    """Given an Empty group without offsets, at its next retention check, then it is Dead and unknown.
     PROTOCOL 2.1."""
     (member,) = bench.stable_group(1)
     bench.leave(member)
@@ -100,7 +100,8 @@ def test_offsets_of_a_group_with_members_do_not_expire(bench):
 
 
 def test_a_pending_id_keeps_the_group(bench):
-    """Given an Empty group, when it is looked at while an id is pending, then it stays. PROTOCOL 2.1, 3.4."""
+    """Given an Empty group with a pending id, at its next retention check, then it stays. PROTOCOL 2.1,
+    3.4."""
     pending = bench.joined(session_ms=1_800_000).member_id
     bench.sleep(1_200_000)
     assert bench.joined(pending, session_ms=1_800_000) is None
@@ -135,7 +136,7 @@ def arranged(make_bench, state):
 
 
 def first_error(answer):
-    """The error of an answer, or, where each item has its own, of the first."""
+    """Return the error of a response, or of its first item if every item has an error."""
     match answer:
         case m.OffsetCommitResponse(partitions=items):
             return items[0].error
@@ -223,7 +224,7 @@ def test_each_state_answers_each_request_as_documented(make_bench, request_, sta
     "request_", ["join", "join of a stranger", "join with no id", "sync", "heartbeat", "leave", "commit"]
 )
 def test_a_dead_group_is_not_available(make_bench, request_):
-    """Given Dead, then COORDINATOR_NOT_AVAILABLE whoever asks. PROTOCOL 4.1, 5.1, C-22, C-32."""
+    """Given Dead, then COORDINATOR_NOT_AVAILABLE for all requests. PROTOCOL 4.1, 5.1, C-22, C-32."""
     bench, leader, follower = arranged(make_bench, DEAD)
     assert first_error(REQUESTS[request_](bench, leader, follower)) is GONE
 

@@ -45,7 +45,7 @@ def test_a_known_instance_gets_a_new_id_and_the_old_one_is_fenced(bench):
     assert (event.instance_id, event.old_member_id, event.new_member_id) == ("i2", old, new)
 
 
-def test_an_instance_nobody_has_is_unknown(bench):
+def test_an_unknown_instance_id_is_an_unknown_member(bench):
     """Given no instance i9, when any member names it, then UNKNOWN_MEMBER_ID. C-38."""
     leader, _ = static_group(bench)
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
@@ -91,13 +91,13 @@ def test_a_follower_that_bounces_causes_no_round(bench, version):
     assert len(rounds(bench)) == before
 
 
-def test_a_leader_that_bounces_is_told_to_skip_the_assignment(bench):
+def test_a_leader_that_bounces_gets_skip_assignment(bench):
     """Given Stable and v9, when the static leader comes back, then it leads with all members and
     skip_assignment, and no round. PROTOCOL 6.3, C-39, C-28."""
     old, follower = static_group(bench)
     answer = bench.joined(instance="i1", version=9)
     assert (answer.generation_id, answer.leader, answer.skip_assignment) == (1, answer.member_id, True)
-    assert [each.member_id for each in answer.members] == [answer.member_id, follower]
+    assert [member.member_id for member in answer.members] == [answer.member_id, follower]
     assert bench.synced(answer.member_id, shares={}).assignment == bench.share(old)
     assert bench.synced(follower).assignment == bench.share(follower)
     assert bench.group().leader == answer.member_id
@@ -114,7 +114,7 @@ def test_an_old_client_that_led_is_answered_the_old_leaders_id(bench):
     assert bench.state() is PREPARING
 
 
-def test_the_new_id_is_stored_before_it_is_told(bench):
+def test_the_new_id_is_stored_before_the_join_is_answered(bench):
     """Given the write under way, when it succeeds, then the answer; the log knows the new id. PROTOCOL
     6.3."""
     leader, old = static_group(bench)
@@ -209,7 +209,7 @@ def test_other_lists_with_the_same_choice_start_no_round(bench):
 @pytest.mark.parametrize("notices", [False, True])
 def test_a_setting_decides_if_a_changed_subscription_is_noticed(make_bench, notices):
     """Given Stable, when a static member comes back with another subscription, then no round, as in Kafka
-    (KAFKA-12759), unless the setting says so. PROTOCOL 6.3, C-43."""
+    (KAFKA-12759), unless the setting is on. PROTOCOL 6.3, C-43."""
     bench = make_bench(notice_static_subscription=notices)
     static_group(bench, metadata=encode_subscription(Subscription(("t",))))
     more = encode_subscription(Subscription(("t", "u")))
@@ -266,7 +266,7 @@ def test_a_static_member_away_longer_than_its_session_starts_a_round(bench):
 
 
 def test_four_things_make_a_static_group_rebalance(make_bench):
-    """Given static groups in Stable, when a member joins, the leader rejoins, a session ends, or somebody
+    """Given static groups in Stable, when a member joins, the leader rejoins, a session ends, or a member
     leaves, then a round; on heartbeats, commits, bounces and followers' rejoins, none. PROTOCOL 6.5."""
     causes = {
         "new member": lambda b, leader, follower: b.join(instance="i3"),

@@ -42,27 +42,27 @@ def test_a_sync_with_an_unknown_or_emptied_group_is_an_unknown_members(bench):
     assert bench.synced(member).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_an_instance_id_nobody_has_is_an_unknown_member(bench):
+def test_an_unknown_instance_id_is_an_unknown_member(bench):
     """PROTOCOL 4.1, C-38."""
     leader, _ = bench.stable_group()
     assert bench.synced(leader, group_instance_id="i9").error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_sync_during_preparing_is_told_of_the_round(bench):
+def test_a_sync_during_preparing_gets_rebalance_in_progress(bench):
     """Given PreparingRebalance, when a member syncs, then REBALANCE_IN_PROGRESS. PROTOCOL 4.1, C-24."""
     _, follower = bench.preparing_group()
     answer = bench.synced(follower)
     assert (answer.error, answer.assignment) == (ErrorCode.REBALANCE_IN_PROGRESS, b"")
 
 
-def test_the_leaders_assignment_answers_everybody(bench):
+def test_the_leaders_assignment_answers_all_members(bench):
     """Given a follower that synced first, when the leader brings the assignment, then both get theirs and
     the group is Stable. PROTOCOL 4.1, 4.2, C-25."""
     leader, follower = bench.completing_group()
     early = bench.sync(follower)
     assert early not in bench.replies
     late = bench.sync(leader, shares={leader: b"L", follower: b"F"})
-    assert [bench.replies[each].assignment for each in (early, late)] == [b"F", b"L"]
+    assert [bench.replies[request].assignment for request in (early, late)] == [b"F", b"L"]
     answer = bench.replies[early]
     assert (answer.error, answer.protocol_type, answer.protocol_name) == (0, "consumer", "range")
     assert bench.state() is GroupState.STABLE
@@ -89,8 +89,8 @@ def test_members_left_out_get_nothing_and_strangers_are_ignored(bench):
     assert [m.member_id for m in bench.table()[0]["g"].members] == [leader, follower]
 
 
-def test_the_assignment_is_in_the_log_before_anybody_hears_of_it(bench):
-    """Given the leader's sync, when the write is under way, then nobody is answered; once written, all are.
+def test_the_assignment_is_in_the_log_before_any_sync_is_answered(bench):
+    """Given the leader's sync, when the write is under way, then no sync is answered; once written, all are.
     PROTOCOL 4.2."""
     leader, follower = bench.completing_group()
     parked = bench.sync(follower)
@@ -110,10 +110,10 @@ def test_a_failed_write_starts_a_new_round(bench):
     parked = [bench.sync(follower)]
     bench.append_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
     parked.append(bench.sync(leader, shares={leader: b"L", follower: b"F"}))
-    assert [bench.replies[each].error for each in parked] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
-    assert [bench.replies[each].assignment for each in parked] == [b"", b""]
+    assert [bench.replies[request].error for request in parked] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert [bench.replies[request].assignment for request in parked] == [b"", b""]
     assert bench.state() is PREPARING
-    assert [each.assignment for each in bench.group().members.values()] == [b"", b""]
+    assert [member.assignment for member in bench.group().members.values()] == [b"", b""]
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE])
@@ -148,8 +148,8 @@ def test_a_write_that_a_new_generation_overtook_is_ignored(bench, error):
 
 
 def test_a_sync_with_a_stable_group_gets_the_assignment_again(bench):
-    """Given Stable, when anybody syncs, the leader with another assignment or none, then everybody's share
-    is what it was. PROTOCOL 4.1, C-28."""
+    """Given Stable, when any member syncs, the leader with another assignment or none, then all get
+    their old shares. PROTOCOL 4.1, C-28."""
     leader, follower = bench.stable_group()
     written = bench.table()
     for shares in ({}, {leader: b"other", follower: b"other"}):
@@ -174,8 +174,8 @@ def test_members_that_do_not_sync_in_time_are_removed(bench):
 
 
 def test_followers_wait_for_a_silent_leader_until_it_is_removed(bench):
-    """Given a leader that never syncs, when the rebalance timeout passes, then it is removed, the waiting
-    ones are told of the new round, and another leads. PROTOCOL 4.3, C-29."""
+    """Given a leader that never syncs, when the rebalance timeout passes, then it is removed, the parked
+    syncs get REBALANCE_IN_PROGRESS, and another member leads. PROTOCOL 4.3, C-29."""
     leader, follower = bench.completing_group(session_ms=LONG_MS)
     parked = bench.sync(follower)
     assert bench.sleep(60_000)[parked].error is ErrorCode.REBALANCE_IN_PROGRESS
@@ -184,14 +184,14 @@ def test_followers_wait_for_a_silent_leader_until_it_is_removed(bench):
     assert leader not in bench.group().members
 
 
-def test_a_group_in_which_nobody_syncs_becomes_empty(bench):
+def test_a_group_in_which_no_member_syncs_becomes_empty(bench):
     """PROTOCOL 4.3, C-29."""
     bench.completing_group(session_ms=LONG_MS)
     bench.sleep(60_000)
     assert bench.state() is GroupState.EMPTY
 
 
-def test_nobody_is_removed_when_all_have_synced(bench):
+def test_no_member_is_removed_when_all_have_synced(bench):
     """C-29."""
     members = bench.stable_group(3, session_ms=LONG_MS)
     bench.sleep(120_000)
