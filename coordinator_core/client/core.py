@@ -20,7 +20,7 @@ from coordinator_core.protocol.messages import Request
 class Core:
     """The objects that several parts need.
 
-    ``source``: who works on the partitions, if the client does not hand out records itself.
+    ``source``: the position source, if the client itself returns no records.
     ``generation``: the identity of the consumer in its group; the family's member writes it.
     ``failure``: the error that ended the consumer, or None.
     """

@@ -143,7 +143,7 @@ class Client:
         *,
         topics: Iterable[str],
         based_on: Cluster | None = None,
-        heard_ms: int,
+        last_response_ms: int,
         now_ms: int,
     ) -> ClientOutcome:
         """Continue as a member of a group without joining it.
@@ -154,7 +154,8 @@ class Client:
         ``topics``: the topics that the member joined with. A consumer that subscribes to others joins again
         in the next poll.
         ``based_on``: the topics of the group when it was assigned, if the member is its leader.
-        ``heard_ms``: the time of the coordinator's last response, which heartbeats count from.
+        ``last_response_ms``: the time of the coordinator's last response; the next heartbeat follows one
+        interval later.
 
         Raises:
             InputError: if the consumer does not subscribe to topics, if it is joining or has joined, if the
@@ -162,7 +163,9 @@ class Client:
         """
         if not self._subscriptions.is_group_managed:
             raise InputError("resume_membership", "a consumer without a subscription", "subscribe first")
-        self._member.resume(generation, positions, topics=topics, based_on=based_on, heard_ms=heard_ms)
+        self._member.resume(
+            generation, positions, topics=topics, based_on=based_on, last_response_ms=last_response_ms
+        )
         self._positions.resume(positions, now_ms=now_ms)
         return self._finish(now_ms)
 

@@ -1,4 +1,4 @@
-"""The seam between a consumer and the protocol of its group: what a family's member does for a client."""
+"""The interface between a client and the member that a protocol family contributes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
@@ -61,11 +61,11 @@ class MemberPart(Protocol):
         ...
 
     def on_coordinator(self, *, now_ms: int) -> None:
-        """React to a coordinator that was found."""
+        """React to the discovery of the coordinator."""
         ...
 
     def on_metadata(self, *, now_ms: int) -> None:
-        """React to a response, which may have changed the metadata."""
+        """React to new metadata. Called after every response."""
         ...
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
@@ -79,7 +79,7 @@ class MemberPart(Protocol):
         *,
         topics: Iterable[str],
         based_on: Cluster | None,
-        heard_ms: int,
+        last_response_ms: int,
     ) -> None:
         """Continue a membership; see `Client.resume_membership`.
 

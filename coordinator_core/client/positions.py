@@ -34,7 +34,7 @@ class Positions:
         self._core, self._coordinator = core, coordinator
         self._retry_ms = 0
         self._settled: object = None
-        """The mapping of partitions in which all had positions last; a new assignment is a new mapping."""
+        """The last mapping of partitions that all had positions. Each assignment makes a new mapping."""
 
     def _all_have_positions(self) -> bool:
         partitions = self._core.subscriptions.partitions

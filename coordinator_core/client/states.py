@@ -17,7 +17,7 @@ class FetchState(Enum):
     """The position will be the beginning or the end; its offset is requested."""
 
     AWAIT_VALIDATION = "await-validation"
-    """The position was read in an earlier leader epoch; the leader is asked to confirm it."""
+    """The position was read in an earlier leader epoch; it is being validated."""
 
 
 _F = FetchState

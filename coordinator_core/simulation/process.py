@@ -118,7 +118,7 @@ class Process:
             dict.fromkeys(own.owned, FIRST_OFFSET),
             topics=own.topics,
             based_on=group.based_on if group.leads(self.member.id) else None,
-            heard_ms=heard_ms,
+            last_response_ms=heard_ms,
             now_ms=self._world.clock.now_ms,
         )
         self._after(outcome)

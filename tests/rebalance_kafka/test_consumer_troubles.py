@@ -243,7 +243,7 @@ def strange(reader, writer):
 @pytest.mark.parametrize(
     ("serve", "problem"),
     [
-        (torn, "closed the connection in the middle of an answer"),
+        (torn, "closed the connection in the middle of a response"),
         (silent, "closed the connection$|reset by peer"),
         (endless, "a frame of 2,147,483,647 bytes"),
         (strange, "answer to API_VERSIONS"),
@@ -273,7 +273,7 @@ def test_a_broker_that_breaks_the_protocol_is_asked_again_and_the_consumer_lives
 def test_a_host_that_cannot_be_is_as_one_that_is_not_there():
     async def work():
         lost = asyncio.get_running_loop().create_future()
-        links = Links([Place("a..b", 9092)], "me", answered=print, lost=lambda *said: lost.set_result(said))
+        links = Links([Place("a..b", 9092)], "me", received=print, lost=lambda *said: lost.set_result(said))
         links.send(-1, 1, MetadataRequest(topics=()))
         assert await lost == (-1, "broker: 'a..b' cannot be the name of a host")
         await links.close()

@@ -169,7 +169,7 @@ def test_a_mechanism_that_the_broker_does_not_take_is_said_with_those_it_takes()
         async with Gate("SCRAM-SHA-256", "SCRAM-SHA-512") as gate:
             async with member(gate.address, settings=login("PLAIN")) as consumer:
                 with pytest.raises(
-                    RebalanceLabError, match="does not take PLAIN, but SCRAM-SHA-256, SCRAM-SHA-512"
+                    RebalanceLabError, match="does not support PLAIN, but SCRAM-SHA-256, SCRAM-SHA-512"
                 ):
                     await polled(consumer, until=lambda _: False)
             assert not any(PASSWORD.encode() in frame for frame in gate.seen)

@@ -1,4 +1,4 @@
-"""The action of a consumer for each error of each request: PITFALLS C-46 as a table."""
+"""The actions of a consumer after errors, as one table for each request (PITFALLS C-46)."""
 
 from enum import Enum, auto
 

@@ -111,7 +111,7 @@ class ClassicMember:
         *,
         topics: Iterable[str],
         based_on: Cluster | None,
-        heard_ms: int,
+        last_response_ms: int,
     ) -> None:
         """Be a stable member of a generation without joining it.
 
@@ -120,7 +120,7 @@ class ClassicMember:
                 assignor is not configured.
         """
         self._check_resumable(generation)
-        self._heartbeat.joined(now_ms=heard_ms)
+        self._heartbeat.joined(now_ms=last_response_ms)
         self._joining.resume(topics)
         self._membership.resume(generation)
         if based_on is not None:

@@ -39,7 +39,7 @@ class AdminClient:
         client_id: str = "rebalance-lab",
         security: Security = OPEN,
     ) -> None:
-        self._links = Links(bootstrap, client_id, answered=self._received, lost=self._lost, security=security)
+        self._links = Links(bootstrap, client_id, received=self._received, lost=self._lost, security=security)
         self._bootstrap = list(self._links.bootstrap)
         self._nodes: tuple[int, ...] = ()
         self._pending: dict[int, tuple[int, asyncio.Future[m.Response]]] = {}

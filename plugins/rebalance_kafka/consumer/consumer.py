@@ -73,7 +73,7 @@ class Consumer:
         config = _configured(group_id, other, strategies)
         self._topics, self._config = topics, config
         self._security = security_of(secured, "settings")
-        self._most = _highest(api_versions or {})
+        self._max_versions = _highest(api_versions or {})
         self._places = places_of(bootstrap_servers, "bootstrap_servers")
         self._random = Random(seed)
         self._listener = listener
@@ -105,10 +105,10 @@ class Consumer:
         self._links = Links(
             self._places,
             self._config.client_id,
-            answered=self._on_response,
+            received=self._on_response,
             lost=self._on_lost,
             security=self._security,
-            most=self._most,
+            max_versions=self._max_versions,
         )
         if self._topics:
             self.subscribe(*self._topics)

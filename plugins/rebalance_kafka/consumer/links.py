@@ -1,4 +1,4 @@
-"""Connections to brokers: requests of the core's go out, its answers come back."""
+"""Connections to brokers, which send the requests of a client and receive the responses."""
 
 import asyncio
 import ssl
@@ -19,7 +19,7 @@ from rebalance_kafka.wire.responses import Node, Received, response_message
 MOST_FRAME_BYTES = 256 * 1024 * 1024
 CONNECT_SECONDS = 10.0
 RECONNECT_SECONDS, MOST_RECONNECT_SECONDS = 0.05, 1.0
-"""How long to wait after a lost connection; twice as long each time that none was made (KIP-144)."""
+"""The delay after a lost connection. It doubles with every failed attempt, up to the maximum (KIP-144)."""
 
 GROUP_REQUESTS = (
     m.JoinGroupRequest,
@@ -29,23 +29,25 @@ GROUP_REQUESTS = (
     m.OffsetCommitRequest,
     m.OffsetFetchRequest,
 )
-"""They have a connection of their own: a broker handles one request of a connection after the other, and a
-JoinGroup may wait for minutes."""
+"""Requests with a connection of their own. A broker processes the requests of one connection in order, and a
+JoinGroup can take minutes."""
 
 _TORN = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 SOFTWARE = {"client_software_name": "rebalance-lab", "client_software_version": "0.1.0"}
 
 
 class RefusedError(ProtocolError):
-    """The broker does not let this client in, and will not another time."""
+    """The broker refuses this client. Another attempt would fail too."""
 
 
 class Link:
-    """One connection to one broker. Requests wait until the broker has said what it speaks.
+    """One connection to one broker. Requests wait until the versions of the broker's APIs are known.
 
-    ``answered`` takes request id and answer, ``lost`` the reason why the connection is gone, once;
-    ``refused``, before that, why the broker did not let it in; ``ready`` hears when it did. The connection is
-    made after ``delay`` seconds.
+    ``received`` is called with a request id and the response.
+    ``ready`` is called once the connection is authenticated.
+    ``refused`` is called with the error if the broker refuses the client, before ``lost``.
+    ``lost`` is called once, with the reason, when the connection has ended.
+    ``delay``: the seconds to wait before connecting.
     """
 
     def __init__(
@@ -53,48 +55,53 @@ class Link:
         place: Place,
         client_id: str,
         *,
-        answered: Callable[[int, Received], None],
+        received: Callable[[int, Received], None],
         lost: Callable[[str], None],
         refused: Callable[[RefusedError], None],
         ready: Callable[[], None],
         delay: float = 0.0,
         security: Security = OPEN,
-        most: Mapping[Api, int] = UNLIMITED,
+        max_versions: Mapping[Api, int] = UNLIMITED,
     ) -> None:
-        self._place, self._client_id, self._security, self._most = place, client_id, security, most
-        self._answered, self._lost, self._refused, self._ready = answered, lost, refused, ready
+        self._place, self._client_id, self._security, self._max_versions = (
+            place,
+            client_id,
+            security,
+            max_versions,
+        )
+        self._received, self._lost, self._refused, self._ready = received, lost, refused, ready
         self._delay = delay
         self._waiting: list[tuple[int, m.Request]] = []
-        self._asked: dict[int, tuple[int, m.Request, int]] = {}
+        self._in_flight: dict[int, tuple[int, m.Request, int]] = {}
         self._versions: dict[int, tuple[int, int]] | None = None
         self._correlation = 0
         self._writer: asyncio.StreamWriter | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def send(self, request_id: int, request: m.Request) -> None:
-        """Send a request, now or once the connection is there."""
+        """Send a request, now or when the connection is ready."""
         if self._versions is None or self._writer is None:
             self._waiting.append((request_id, request))
             return
         api = api_of(request)
         try:
-            version = common_version(api, self._versions, self._most)
+            version = common_version(api, self._versions, self._max_versions)
             self._correlation += 1
             entity = request_entity(request, version)
             frame = encode_request(api, version, self._correlation, self._client_id, entity)
-        except ProtocolError as problem:  # not from within: who hears of it may send again
-            asyncio.get_running_loop().call_soon(self._end, str(problem))
+        except ProtocolError as error:  # later: the callback may send again
+            asyncio.get_running_loop().call_soon(self._end, str(error))
             return
-        self._asked[self._correlation] = (request_id, request, version)
+        self._in_flight[self._correlation] = (request_id, request, version)
         self._writer.write(frame)
 
     async def close(self) -> None:
-        """Close, once what was sent is on its way."""
+        """Close, after the data that was sent is flushed."""
         self.drop()
         await asyncio.gather(self._task, return_exceptions=True)
 
     def drop(self) -> None:
-        """Close, without a word to who is told of lost connections."""
+        """Close without calling ``lost``."""
         self._lost = _ignore
         if self._writer is not None and not self._writer.is_closing():
             self._writer.close()
@@ -102,7 +109,7 @@ class Link:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it is left."""
+        """Whether the connection has ended."""
         return self._task.done()
 
     async def _run(self) -> None:
@@ -118,21 +125,21 @@ class Link:
                 self.send(request_id, request)
             while True:
                 self._take(await _frame(reader))
-        except asyncio.IncompleteReadError as problem:
-            self._end(f"it closed the connection{' in the middle of an answer' if problem.partial else ''}")
-        except ssl.SSLError as problem:
-            if not isinstance(problem, _TORN):
-                self._refused(RefusedError("TLS", str(problem)))
-            self._end(str(problem))
-        except (OSError, TimeoutError) as problem:
-            self._end(str(problem) or type(problem).__name__)
-        except RefusedError as problem:
-            self._refused(problem)
-            self._end(str(problem))
-        except ProtocolError as problem:
-            self._end(str(problem))
-        except Exception as wrong:
-            self._end(f"{type(wrong).__name__}: {wrong}")
+        except asyncio.IncompleteReadError as error:
+            self._end(f"it closed the connection{' in the middle of a response' if error.partial else ''}")
+        except ssl.SSLError as error:
+            if not isinstance(error, _TORN):
+                self._refused(RefusedError("TLS", str(error)))
+            self._end(str(error))
+        except (OSError, TimeoutError) as error:
+            self._end(str(error) or type(error).__name__)
+        except RefusedError as error:
+            self._refused(error)
+            self._end(str(error))
+        except ProtocolError as error:
+            self._end(str(error))
+        except Exception as error:
+            self._end(f"{type(error).__name__}: {error}")
             raise
 
     async def _connected(self) -> asyncio.StreamReader:
@@ -140,85 +147,89 @@ class Link:
         opening = asyncio.open_connection(*self._place, ssl=self._security.tls)
         try:
             reader, self._writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
-        except UnicodeError:  # a broker may tell of any
+        except UnicodeError:  # metadata of a broker may contain any name
             raise ProtocolError("broker", f"{self._place.host!r} cannot be the name of a host") from None
         return reader
 
     async def _their_versions(self, reader: asyncio.StreamReader) -> dict[int, tuple[int, int]]:
-        """ApiVersions in our newest version; a broker that does not know it answers in 0 (KIP-511)."""
+        """Return the versions of the broker's APIs, requested in version 3 or else in 0 (KIP-511)."""
         version = 3
         frame = await self._exchanged(reader, Api.API_VERSIONS, version, SOFTWARE)
         if int.from_bytes(frame[4:6], "big") == Wire.unsupported_version:
             version = 0
             frame = await self._exchanged(reader, Api.API_VERSIONS, version, SOFTWARE)
         _, body = decode_response(Api.API_VERSIONS, version, frame)
-        return {each.api_key: (each.min_version, each.max_version) for each in body.api_keys}
+        return {entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys}
 
     async def _log_in(
         self, reader: asyncio.StreamReader, login: Login, versions: Mapping[int, tuple[int, int]]
     ) -> None:
-        """SASL in frames of the protocol (KIP-152). Raises RefusedError."""
+        """Authenticate with SASL in frames of the protocol (KIP-152).
+
+        Raises:
+            RefusedError: if the broker does not support the mechanism or refuses the credentials.
+        """
         api, version = LoginApi.SASL_HANDSHAKE, common_version(LoginApi.SASL_HANDSHAKE, versions)
         frame = await self._exchanged(reader, api, version, {"mechanism": login.mechanism})
         _, body = decode_response(api, version, frame)
         if body.error_code is not Wire.none:
-            takes = ", ".join(body.mechanisms) or "none"
-            raise RefusedError("broker", f"it does not take {login.mechanism}, but {takes}")
+            supported = ", ".join(body.mechanisms) or "none"
+            raise RefusedError("broker", f"it does not support {login.mechanism}, but {supported}")
         api, version = LoginApi.SASL_AUTHENTICATE, common_version(LoginApi.SASL_AUTHENTICATE, versions)
         steps = login.steps()
-        said = next(steps)
+        message = next(steps)
         while True:
-            frame = await self._exchanged(reader, api, version, {"auth_bytes": said})
+            frame = await self._exchanged(reader, api, version, {"auth_bytes": message})
             _, body = decode_response(api, version, frame)
             if body.error_code is not Wire.none:
                 raise RefusedError("broker", body.error_message or body.error_code.name)
             try:
-                said = steps.send(body.auth_bytes)
+                message = steps.send(body.auth_bytes)
             except StopIteration:
                 return
-            except ProtocolError as wrong:
-                raise RefusedError(wrong.peer, wrong.problem) from None
+            except ProtocolError as error:
+                raise RefusedError(error.peer, error.problem) from None
 
     async def _exchanged(
         self, reader: asyncio.StreamReader, api: AnyApi, version: int, values: Values
     ) -> bytes:
-        """An answer, before there are requests of the core's."""
+        """Send a request of the connection itself and return its response."""
         assert self._writer is not None
         self._writer.write(encode_request(api, version, 0, self._client_id, values))
         return await asyncio.wait_for(_frame(reader), CONNECT_SECONDS)
 
     def _take(self, frame: bytes) -> None:
         correlation = int.from_bytes(frame[:4], "big", signed=True)
-        asked = self._asked.pop(correlation, None)
-        if asked is None:
-            raise ProtocolError("broker", f"an answer to request {correlation}, which was not asked")
-        request_id, request, version = asked
+        pending = self._in_flight.pop(correlation, None)
+        if pending is None:
+            raise ProtocolError("broker", f"a response to request {correlation}, which is not in flight")
+        request_id, request, version = pending
         _, body = decode_response(api_of(request), version, frame)
-        self._answered(request_id, response_message(request, body, version))
+        self._received(request_id, response_message(request, body, version))
 
-    def _end(self, problem: str) -> None:
+    def _end(self, reason: str) -> None:
         if self._writer is not None:
             self._writer.close()
         lost, self._lost = self._lost, _ignore
-        lost(problem)
+        lost(reason)
 
 
 def _ignore(_: str) -> None:
-    """Nobody wants to hear of it any more."""
+    """Ignore the reason of a loss that is handled already."""
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:
     size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
     if not 4 <= size <= MOST_FRAME_BYTES:
-        said = f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,} (is it a Kafka broker?)"
-        raise ProtocolError("broker", said)
+        found = f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,} (is it a Kafka broker?)"
+        raise ProtocolError("broker", found)
     return await reader.readexactly(size)
 
 
 class Links:
-    """The connections to all brokers of a cluster, made when they are needed.
+    """The connections to the brokers of a cluster. A connection is made when a request needs it.
 
-    Brokers one knows by address only have the numbers -1, -2 and so on.
+    Brokers without a known id have the numbers -1, -2 and so on, in the order of their addresses.
     """
 
     def __init__(
@@ -226,34 +237,34 @@ class Links:
         bootstrap: Sequence[Place],
         client_id: str,
         *,
-        answered: Callable[[int, m.Response], None],
+        received: Callable[[int, m.Response], None],
         lost: Callable[[int, str], None],
         security: Security = OPEN,
-        most: Mapping[Api, int] = UNLIMITED,
+        max_versions: Mapping[Api, int] = UNLIMITED,
     ) -> None:
         self._places = {-1 - i: place for i, place in enumerate(bootstrap)}
-        self._client_id, self._security, self._most = client_id, security, most
-        self._answered, self._lost = answered, lost
+        self._client_id, self._security, self._max_versions = client_id, security, max_versions
+        self._received, self._lost = received, lost
         self._links: dict[tuple[int, bool], Link] = {}
         self._dropped: list[Link] = []
         self._failures: dict[int, int] = {}
         self.refused: RefusedError | None = None
-        """Why a broker did not let this client in."""
+        """The error of a broker that refused this client, or None."""
 
     @property
     def bootstrap(self) -> list[int]:
-        """The numbers of the brokers known by address."""
+        """The numbers of the brokers without a known id."""
         return [number for number in self._places if number < 0]
 
     def name_of(self, node: int) -> str:
-        """A broker's address, for messages."""
+        """Return the address of a broker for messages."""
         place = self._places.get(node)
         return f"broker {node}" if place is None else str(place)
 
     def send(self, node: int, request_id: int, request: m.Request) -> None:
-        """Send a request to a broker; one that nobody has told of is as one that is gone.
+        """Send a request to a broker. An unknown broker counts as disconnected.
 
-        Once a broker has refused this client nothing is sent any more: a password is not tried twice.
+        Nothing is sent after a broker has refused this client, so that a password is not tried twice.
         """
         if self.refused is not None:
             asyncio.get_running_loop().call_soon(self._lost, node, str(self.refused))
@@ -268,29 +279,29 @@ class Links:
             link = self._links[key] = Link(
                 place,
                 self._client_id,
-                answered=self._take,
-                lost=lambda problem: self._gone(node, problem),
-                refused=self._refuse,
-                ready=lambda: self._well(node),
+                received=self._take,
+                lost=lambda reason: self._on_lost(node, reason),
+                refused=self._on_refused,
+                ready=lambda: self._on_ready(node),
                 delay=self._delay(node),
                 security=self._security,
-                most=self._most,
+                max_versions=self._max_versions,
             )
         link.send(request_id, request)
 
     async def close(self) -> None:
-        """Close all."""
+        """Close all connections."""
         links, self._links = [*self._links.values(), *self._dropped], {}
         for link in links:
             await link.close()
 
     def drop(self, node: int) -> None:
-        """Close the connections to a broker that does not answer; nobody is told."""
+        """Close the connections to a broker that does not respond, without calling ``lost``."""
         for group in (False, True):
             link = self._links.pop((node, group), None)
             if link is not None:
                 link.drop()
-                self._dropped = [each for each in self._dropped if not each.is_over] + [link]
+                self._dropped = [other for other in self._dropped if not other.is_over] + [link]
 
     def _delay(self, node: int) -> float:
         failures = self._failures.get(node, 0)
@@ -299,20 +310,20 @@ class Links:
     def _take(self, request_id: int, answer: Received) -> None:
         for node in answer.nodes:
             self._learn(node)
-        self._answered(request_id, answer.response)
+        self._received(request_id, answer.response)
 
     def _learn(self, node: Node) -> None:
         if node.node >= 0 and node.host:
             self._places[node.node] = Place(node.host, node.port)
 
-    def _well(self, node: int) -> None:
+    def _on_ready(self, node: int) -> None:
         self._failures.pop(node, None)
 
-    def _refuse(self, problem: RefusedError) -> None:
-        self.refused = problem
+    def _on_refused(self, error: RefusedError) -> None:
+        self.refused = error
 
-    def _gone(self, node: int, problem: str) -> None:
-        """What was asked of a broker on one connection and on the other fails together."""
+    def _on_lost(self, node: int, reason: str) -> None:
+        """Close the other connection to the broker too: its requests fail together."""
         self._failures[node] = min(self._failures.get(node, 0) + 1, 10)
         self.drop(node)
-        self._lost(node, problem)
+        self._lost(node, reason)

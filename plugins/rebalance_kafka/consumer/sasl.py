@@ -68,7 +68,7 @@ def _scram(login: Login, hash_name: str, nonce: str) -> Steps:
         raise ProtocolError("broker", f"SCRAM: {fields['e']}")
     expected_proof = keyed(keyed(salted, b"Server Key"), signed)
     if not hmac.compare_digest(_decoded(fields.get("v", "")), expected_proof):
-        raise ProtocolError("broker", "it does not know the password, so it is not who it says it is")
+        raise ProtocolError("broker", "it does not know the password, so it is an impostor")
 
 
 def _fields(message: bytes) -> dict[str, str]:

@@ -51,7 +51,17 @@ def refusal(request, error):
 class Bench:
     """``served``: the kinds of requests that are answered at once, and by what."""
 
-    def __init__(self, *, assignors=None, topics=None, seed=7, source=None, fetching=False, **config):
+    def __init__(
+        self,
+        *,
+        assignors=None,
+        member=ClassicMember,
+        topics=None,
+        seed=7,
+        source=None,
+        fetching=False,
+        **config,
+    ):
         self.listener, self.source = RecordingListener(), source
         self.assignors = [DealingAssignor()] if assignors is None else assignors
         self.topics = dict(topics or {"t": 4, "u": 2})
@@ -64,7 +74,7 @@ class Bench:
             ClientConfig(group_id="g", client_id="c", **config),
             self.assignors,
             Random(seed),
-            member=ClassicMember,
+            member=member,
             listener=self.listener,
             positions=source,
             fetching=fetching,

@@ -21,7 +21,7 @@ def resumed(positions=None, *, subscribed=("t",), topics=("t",), bench=None, gen
     bench = bench or Bench(enable_auto_commit=False)
     bench.subscribe(*subscribed)
     positions = {T0: 5, T1: 9} if positions is None else positions
-    given = {"topics": topics, "heard_ms": 0} | given
+    given = {"topics": topics, "last_response_ms": 0} | given
     bench.call("resume_membership", generation, positions, **given)
     return bench
 
@@ -81,7 +81,7 @@ def test_its_assignor_is_told_and_its_listener_is_not():
 
 def test_its_heartbeats_count_from_when_the_coordinator_was_heard():
     """PROTOCOL 9.9."""
-    bench = resumed(heard_ms=-2_000)
+    bench = resumed(last_response_ms=-2_000)
     bench.polls()
     bench.sleep(999)
     assert bench.requests(m.HeartbeatRequest) == []
@@ -156,7 +156,7 @@ def test_a_pattern_stands_for_the_topics_it_matched_until_metadata_say_more():
     bench = Bench(enable_auto_commit=False)
     bench.topics = {"t": 4, "u": 2}
     bench.call("subscribe_pattern", "[tu]")
-    bench.call("resume_membership", MEMBER, {T0: 0}, topics=["t", "u"], heard_ms=0)
+    bench.call("resume_membership", MEMBER, {T0: 0}, topics=["t", "u"], last_response_ms=0)
     bench.polls()
     assert bench.requests(m.JoinGroupRequest) == []
     assert bench.owned == [T0]
@@ -213,5 +213,5 @@ def test_what_cannot_be_resumed_is_refused(case):
     if case == "a join under way":
         bench.polls()
     with pytest.raises(InputError) as caught:
-        bench.call("resume_membership", generation, {}, topics=["t"], heard_ms=0)
+        bench.call("resume_membership", generation, {}, topics=["t"], last_response_ms=0)
     assert (caught.value.where, caught.value.found) == ("resume_membership", found)
