@@ -1,5 +1,6 @@
 """Marks, profiles of Hypothesis, the distribution over processes, and the command in this process."""
 
+import gc
 import io
 import sys
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from coordinator_core.cli.main import run
 ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """A busy neighbour slows down examples; that is not an error."""
 
-settings.register_profile("short", max_examples=15, **ANY_MACHINE)
+settings.register_profile("short", max_examples=10, **ANY_MACHINE)
 settings.register_profile("long", max_examples=100, **ANY_MACHINE)
 settings.load_profile("short")  # --hypothesis-profile=long replaces it before tests are collected
 
@@ -28,18 +29,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(name)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Exempt what lives as long as the run from garbage collection: tests that collect garbage take no longer
+    with thousands of others."""
+    gc.collect()
+    gc.freeze()
+
+
 ON_SPARK = ("chunks", "commands", "data_source", "job", "scoring", "sources", "summaries")
-TOGETHER = tuple(f"tests/rebalance_spark/test_{name}.py" for name in ON_SPARK)
+SPARK = tuple(f"tests/rebalance_spark/test_{name}.py" for name in ON_SPARK)
+SHARING = (
+    "tests/assignors/test_vectors.py",
+    "tests/coordinator_core/cli/test_determinism.py",
+    "tests/rebalance_conformance/test_check_command.py",
+    "tests/rebalance_conformance/test_new_assignor.py",
+    "tests/rebalance_conformance/test_pytest_plugin.py",
+    "tests/rebalance_jupyter/test_page",
+)
+"""Files whose tests share something that takes long to set up."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute single tests, but keep those with the Spark session in one process."""
+    """Distribute single tests, but keep in one process what shares a Spark session or another fixture."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid.startswith(TOGETHER) else nodeid
+            if nodeid.startswith(SPARK):
+                return "spark"
+            return nodeid.partition("::")[0] if nodeid.startswith(SHARING) else nodeid
 
     return Together(config, log)
 

@@ -1,8 +1,18 @@
-"""How many examples Hypothesis tries: the numbers in the tests are those of its profile ``long``."""
+"""How much of a property or a table runs by default, and how much only with the slow tests."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 
 def scaled(count: int) -> int:
     """Return `count` in the profile ``long``, and the same share of the examples of a shorter profile."""
     return max(1, count * settings.default.max_examples // 100)
+
+
+def rest_slow(values: Iterable[Any], fast: int = 1) -> list[Any]:
+    """Return the values as parameters, of which all but the first are marked slow."""
+    listed = list(values)
+    return listed[:fast] + [pytest.param(value, marks=pytest.mark.slow) for value in listed[fast:]]

@@ -30,6 +30,7 @@ from tests.assignors.groups import (
 )
 from tests.assignors.trying import least_cost, moved_partitions, random_group, relative_loads
 from tests.assignors.vectors import KEPT, Judge, expected
+from tests.examples import rest_slow
 from tests.places import ROOT
 
 STRATEGIES = [
@@ -130,7 +131,9 @@ def test_nobody_and_nothing_are_no_obstacle(strategy):
     assert told(assign(strategy, weighted, group(a=member("t"), b=member("")))) == {"a": "t:0,1", "b": ""}
 
 
-@pytest.mark.parametrize("strategy", ["optimal", "optimal+max_moves=50", "optimal+move_cost=0", "lag-aware"])
+@pytest.mark.parametrize(
+    "strategy", rest_slow(["lag-aware", "optimal", "optimal+max_moves=50", "optimal+move_cost=0"])
+)
 def test_nobody_is_empty_while_another_could_give(strategy):
     """C-73: a member without any partition, and one with two of which the first could have a light one."""
     rng = np.random.default_rng(5)
@@ -276,6 +279,7 @@ def solver_sized():
     return cluster, GroupSubscription(members)
 
 
+@pytest.mark.slow
 def test_the_answer_is_the_same_every_time():
     """C-61: whichever strategy, and in whatever order topics and members come."""
     cluster, members = solver_sized()
@@ -302,6 +306,7 @@ for strategy in [*STRATEGIES, "lag-aware", "rendezvous"]:
 """
 
 
+@pytest.mark.slow
 def test_the_seed_of_hashes_changes_nothing():
     """C-61."""
     printed = [

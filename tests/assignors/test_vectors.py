@@ -8,34 +8,47 @@ import pytest
 from coordinator_core.assigning.computing import compute_assignment, unassigned
 from coordinator_core.model import NO_OWNER
 from coordinator_core.registry.registry import default_registry
-from tests.assignors.vectors import Judge, expected, vectors
+from tests.assignors.vectors import ALL, KEPT, Judge, expected, vectors
+
+AT_HAND = pytest.mark.skipif(not ALL.is_dir(), reason="only the sample of the vectors is here")
+SOURCES = [
+    pytest.param(KEPT, id="sample"),
+    pytest.param(ALL, id="all", marks=[pytest.mark.slow, AT_HAND]),
+]
 
 
 @cache
-def judges(recorded):
-    return [Judge(document) for document in vectors(recorded)]
+def judges(recorded, source):
+    return [Judge(document) for document in vectors(recorded, source)]
 
 
 @cache
-def answers(name, recorded):
-    """What an assignor of ours makes of the groups that Kafka's was recorded with."""
+def answers(name, recorded, source):
+    """Return the assignments by one of our assignors of the groups that Kafka's was recorded with."""
     assignor = default_registry().assignor(name)
-    return [compute_assignment(assignor, j.parsed.cluster, j.parsed.group) for j in judges(recorded)]
+    return [compute_assignment(assignor, j.parsed.cluster, j.parsed.group) for j in judges(recorded, source)]
 
 
-def lines(name, recorded):
-    """Number, document, judge and our answer."""
-    return zip(
-        range(len(vectors(recorded))),
-        vectors(recorded),
-        judges(recorded),
-        answers(name, recorded),
-        strict=True,
-    )
+@pytest.fixture(params=SOURCES)
+def source(request):
+    """The folder of the recorded lines."""
+    return request.param
+
+
+@pytest.fixture
+def lines(source):
+    """Return number, document, judge and our assignment of each line."""
+
+    def listed(name, recorded):
+        documents = vectors(recorded, source)
+        ours = answers(name, recorded, source)
+        return zip(range(len(documents)), documents, judges(recorded, source), ours, strict=True)
+
+    return listed
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
-def test_range_and_roundrobin_equal_kafka_in_every_line_and_its_order(name):
+def test_range_and_roundrobin_equal_kafka_in_every_line_and_its_order(name, lines):
     """PROTOCOL 10.1 and 10.2."""
     for number, document, _, assignment in lines(name, name):
         ours = {member: list(partitions) for member, partitions in assignment.items()}
@@ -43,7 +56,7 @@ def test_range_and_roundrobin_equal_kafka_in_every_line_and_its_order(name):
 
 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
-def test_the_sticky_ones_are_valid_and_whole_in_every_line(name):
+def test_the_sticky_ones_are_valid_and_whole_in_every_line(name, lines):
     """PROTOCOL 10.3, C-60."""
     for number, _, judge, assignment in lines(name, name):
         assert judge.invalid(assignment) is None, number
@@ -53,7 +66,7 @@ def test_the_sticky_ones_are_valid_and_whole_in_every_line(name):
 
 
 @pytest.mark.parametrize("recorded", ["sticky", "cooperative-sticky"])
-def test_the_sticky_ones_are_never_worse_than_kafka(recorded):
+def test_the_sticky_ones_are_never_worse_than_kafka(recorded, lines, source):
     """PROTOCOL 10.3: sum of squares, then owners across racks, then moves.
 
     Kafka's cooperative answer holds back what moves, so the two rounds are compared by where they end:
@@ -68,10 +81,10 @@ def test_the_sticky_ones_are_never_worse_than_kafka(recorded):
             continue
         assert judge.cost(assignment) <= judge.cost(theirs), f"line {number} ({document['kind']})"
         compared += 1
-    assert compared > len(vectors(recorded)) // 3
+    assert compared > len(vectors(recorded, source)) // 3
 
 
-def test_cooperative_sticky_hands_out_nothing_that_another_member_claims():
+def test_cooperative_sticky_hands_out_nothing_that_another_member_claims(lines):
     """PROTOCOL 10.3, C-64: only an owner whose claim counts may keep a partition that others claim too."""
     for number, _, judge, assignment in lines("cooperative-sticky", "cooperative-sticky"):
         problem, owner = judge.problem, judge.owners(assignment)
@@ -81,9 +94,9 @@ def test_cooperative_sticky_hands_out_nothing_that_another_member_claims():
             assert owner[partition] in (NO_OWNER, claimant, problem.owner[partition]), number
 
 
-def test_cooperative_sticky_is_sticky_less_what_moves():
+def test_cooperative_sticky_is_sticky_less_what_moves(lines, source):
     """PROTOCOL 10.3: whoever kept a partition keeps it, and nobody waits for one that is free."""
-    final = answers("sticky", "cooperative-sticky")
+    final = answers("sticky", "cooperative-sticky", source)
     for number, _, judge, cooperative in lines("cooperative-sticky", "cooperative-sticky"):
         target, first = judge.owners(final[number]), judge.owners(cooperative)
         claimed = np.isin(np.arange(judge.problem.index.size), judge.problem.claim_partition)

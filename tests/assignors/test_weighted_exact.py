@@ -7,6 +7,7 @@ from assignors.weighted import solve as solving
 from coordinator_core.model import Cluster, TopicInfo
 from tests.assignors.groups import assign, group, member, told, wanted
 from tests.assignors.trying import KINDS, Everything, ideal, moved_partitions, random_group, relative_loads
+from tests.examples import rest_slow
 
 
 def drawn(seed, kind, *, members=4, partitions=9, **rest):
@@ -16,6 +17,7 @@ def drawn(seed, kind, *, members=4, partitions=9, **rest):
 
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
+some_kinds = pytest.mark.parametrize("kind", rest_slow(KINDS))
 
 
 def check_report(cluster, members, assignment, level):
@@ -80,7 +82,7 @@ def test_nothing_within_the_tolerance_moves_less(kind):
             check_report(cluster, members, assignment, tried.largest.min())
 
 
-@every_kind
+@some_kinds
 def test_no_assignment_costs_less_where_moves_have_a_price(kind):
     """move_cost: moving everything costs as much as so many times the ideal largest load."""
     for seed in range(25):
@@ -97,7 +99,7 @@ def test_no_assignment_costs_less_where_moves_have_a_price(kind):
             check_report(cluster, members, assignment, paid.min())
 
 
-@every_kind
+@some_kinds
 def test_no_assignment_of_what_belongs_together_is_better(kind):
     """colocate: partitions of one number, of topics with equal counts and subscribers."""
     for seed in range(30):
@@ -110,7 +112,7 @@ def test_no_assignment_of_what_belongs_together_is_better(kind):
         check_report(cluster, members, assignment, tried.largest.min())
 
 
-@every_kind
+@some_kinds
 def test_what_belongs_together_moves_within_limits_too(kind):
     """colocate and max_moves: the bound holds where units are owned in parts."""
     for seed in range(40):
@@ -153,7 +155,7 @@ def test_the_solver_proves_nothing_that_is_not_so(kind, strategy, no_enumeration
         check_report(cluster, members, assignment, least)
 
 
-@every_kind
+@some_kinds
 def test_the_solver_pays_for_no_move_that_is_not_worth_it(kind, no_enumeration):
     """move_cost: a larger load than the first answer's may be the cheaper one; prices are fractions."""
     for seed in (*range(10), 84):

@@ -10,6 +10,7 @@ from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicInfo
 from tests.assignors.groups import assign, wanted
 from tests.assignors.trying import moved_partitions, relative_loads
+from tests.examples import rest_slow
 
 
 def large_group(seed, members, partitions):
@@ -61,13 +62,13 @@ def check(cluster, members, strategy, aim=None):
 SIZES = [(12, 80), (30, 320), (60, 800)]
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", rest_slow(SIZES, fast=2))
+@pytest.mark.parametrize("seed", rest_slow(range(5)))
 def test_it_is_never_worse_than_the_greedy_answers_it_starts_from(seed, size):
     check(*large_group(seed, *size), "optimal+time_limit=0.1")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", rest_slow(range(4)))
 def test_nor_where_moves_are_limited(seed):
     cluster, members = large_group(seed, 20, 240)
     total = sum(sum(info.weights) for info in cluster.topics.values())
@@ -78,6 +79,7 @@ def test_nor_where_moves_are_limited(seed):
     check(cluster, members, "optimal+move_cost=0.5+time_limit=0.1", Aim(price=price))
 
 
+@pytest.mark.slow
 def test_nor_where_it_is_improved_by_neighbourhoods(monkeypatch):
     """Above so many pairs the solver takes a few members at a time."""
     monkeypatch.setattr(solving, "MOST_PAIRS_FOR_PROOF", 1_000)
@@ -96,6 +98,7 @@ def test_nor_where_neighbourhoods_find_something_worse(monkeypatch):
     assert report["solver_seconds"] == 0.1
 
 
+@pytest.mark.slow
 def test_neighbourhoods_find_what_a_search_by_exchanges_does_not(monkeypatch):
     monkeypatch.setattr(solving, "MOST_PAIRS_FOR_PROOF", 1_000)
     cluster, members = large_group(2, 16, 160)
@@ -104,7 +107,7 @@ def test_neighbourhoods_find_what_a_search_by_exchanges_does_not(monkeypatch):
     assert found < assign("optimal+time_limit=0.5", cluster, members).report["largest_load"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", rest_slow(range(4)))
 def test_more_tolerance_never_moves_more(seed):
     """And every answer is within it."""
     cluster, members = large_group(seed, 12, 80)

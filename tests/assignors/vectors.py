@@ -16,9 +16,8 @@ ALL = ROOT.parent / "shared" / "vectors"
 
 
 @cache
-def vectors(assignor):
-    """The lines for an assignor: all of them where they are at hand, else the sample kept here."""
-    folder = ALL if ALL.is_dir() else KEPT
+def vectors(assignor, folder=KEPT):
+    """Return the lines for an assignor, those of the sample kept here unless another folder is named."""
     lines = []
     for path in sorted(folder.glob(f"*-{assignor}.jsonl.gz")):
         with gzip.open(path, "rt") as file:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import sysconfig
 import tomllib
 import venv
@@ -119,7 +120,7 @@ def author(tmp_path_factory):
     The packages come from here by a .pth file, so that no network is needed.
     """
     folder = tmp_path_factory.mktemp("author")
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv", with_pip=False)
     python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     paths = {"base": str(folder / "venv"), "platbase": str(folder / "venv")}
     site_packages = sysconfig.get_path("purelib", vars=paths)
@@ -128,9 +129,9 @@ def author(tmp_path_factory):
         seen.write(f"import site; site.addsitedir({here!r})\n{ROOT}\n")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV_"))}
 
-    def run(*arguments, cwd=folder):
+    def run(*arguments, cwd=folder, program=python):
         done = subprocess.run(
-            [python, *map(str, arguments)],
+            [program, *map(str, arguments)],
             cwd=cwd,
             env=environment,
             capture_output=True,
@@ -141,8 +142,8 @@ def author(tmp_path_factory):
         return done.stdout
 
     run("-c", RUN, "new-assignor", "fewest-first")
-    pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
-    run(*pip, "--no-build-isolation", "--no-deps", "-e", "fewest-first")
+    pip = ["-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check", "install", "--no-index"]
+    run(*pip, "--no-build-isolation", "--no-deps", "-e", "fewest-first", program=sys.executable)
     return run
 
 

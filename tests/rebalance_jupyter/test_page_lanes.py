@@ -37,16 +37,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_every_span_has_the_colour_of_its_owner(opened, strategy):
-    trace = ran(strategy=strategy)
-    page = opened(show(trace))
-    for partition, owner, since, until in spans_of(trace):
-        if until - since > 2_000:
-            times = [since + (until - since) * part for part in (0.4, 0.5, 0.9)]
-            assert pixels(page, partition, times) == [rgb(PALETTE[MEMBERS.index(owner)])] * 3
-
-
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_gaps_are_hatched_handovers_marked_and_nothing_is_drawn_before_the_first_owner(opened, strategy):
     trace = ran(strategy=strategy)
     page = opened(show(trace))

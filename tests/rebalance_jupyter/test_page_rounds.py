@@ -27,13 +27,6 @@ pytestmark = pytest.mark.slow
 # --- coordinator
 
 
-def test_the_state_at_the_cursor_is_lit_and_named(page):
-    for at_ms, state in view_model(ran()).document["states"]:
-        go_to(page, at_ms)
-        assert svg_texts(page, ".rbl-lit text") == [state]
-        assert state in svg_texts(page, ".rbl-band > text")
-
-
 def test_the_band_has_the_states_with_their_times(page):
     states = view_model(ran()).document["states"]
     expected = [f"{clock(at_ms)} {state}" for at_ms, state in states]

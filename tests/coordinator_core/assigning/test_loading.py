@@ -354,6 +354,7 @@ def test_assign_takes_a_file_by_a_relative_path(mine):
     assert json.loads(done.stdout)["assignment"] == {"a": [["t", 0], ["t", 1]]}
 
 
+@pytest.mark.slow
 def test_compare_takes_files_and_its_processes_load_them_too(mine):
     scenario = {
         "name": "s",

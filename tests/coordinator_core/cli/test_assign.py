@@ -184,6 +184,7 @@ def test_a_last_line_without_an_end_may_be_as_long_as_the_limit(lab, monkeypatch
     assert lab("assign", stdin=line).status == 0
 
 
+@pytest.mark.slow
 def test_a_line_of_a_hundred_megabytes_fails_and_the_others_go_on():
     """It goes through a pipe piece by piece; neither side ever has all of it."""
     good, piece, pieces = lines(group(assignor="range")), b'{"x": "' + b"y" * (2**20 - 7), 100

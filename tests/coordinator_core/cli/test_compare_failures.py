@@ -256,6 +256,7 @@ def test_an_assignor_that_hangs_has_failed_when_the_timeout_is_over(lab, small, 
     )
 
 
+@pytest.mark.slow
 def test_in_processes_of_their_own_failures_and_hangs_are_told_the_same_way(small, authors):
     """And the processes end, the one that hangs included."""
     strategies = [f"{authors}:{name}" for name in ("Hangs", "Right", "Exits", "ReportsAnObject")]

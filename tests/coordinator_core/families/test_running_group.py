@@ -19,7 +19,7 @@ from coordinator_core.simulation.run import Run, simulate
 from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants, check_trace
 from coordinator_core.traces.trace import Trace
-from tests.examples import scaled
+from tests.examples import rest_slow, scaled
 
 BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 STRATEGIES = [*BUILT_IN, "sticky+static", "cooperative-sticky+static", "range+cooperative", "lag-aware"]
@@ -76,7 +76,7 @@ def kept(trace, before=ODD):
 # --- nothing happens
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", rest_slow(STRATEGIES))
 def test_an_hour_passes_and_nobody_joins(strategy):
     """C-83: no round without a cause."""
     trace = run(scenario_of(duration="1h"), strategy)

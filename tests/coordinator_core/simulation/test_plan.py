@@ -49,6 +49,7 @@ def test_it_agrees_with_the_protocol(name, strategy):
     assert differing(load_scenario(SCENARIOS / f"{name}.yaml"), strategy) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["cooperative-sticky+static"])
 def test_it_agrees_on_a_rolling_deploy_of_forty(strategy):
     assert differing(load_scenario(SCENARIOS / "rolling-deploy.yaml"), strategy) == {}
