@@ -121,7 +121,7 @@ def test_a_consumer_with_a_certificate_is_let_in_and_one_without_is_not(authorit
             settings = {"security.protocol": "SSL", "ssl.ca.location": ca_file}
             async with member(gate.address, settings=settings) as nobody:
                 with suppress(RebalanceLabError):  # or the connection is reset before the alert is read
-                    await polled(nobody, until=lambda _: nobody.problem)
+                    await polled(nobody, until=lambda _: nobody.last_disconnect)
                 assert nobody.assignment == ()
             shown = settings | {"ssl.certificate.location": str(file)}
             async with member(gate.address, settings=shown) as consumer:

@@ -108,7 +108,6 @@ def test_the_member_is_called_when_the_coordinator_is_found(bench, member):
 
 
 def test_a_poll_is_wanted_when_the_member_wants_it(bench, member):
-    """A time that a call has already looked at is no deadline; a wish for a poll replaces its deadline."""
     member.poll_ms = 500
     assert bench.client.next_deadline_ms() == 500
     bench.sleep(499)
@@ -116,6 +115,13 @@ def test_a_poll_is_wanted_when_the_member_wants_it(bench, member):
     member.wants = True
     bench.sleep(1)
     assert bench.client.wants_poll
+    assert bench.client.next_deadline_ms() > 500
+
+
+def test_the_time_of_a_poll_that_is_not_wanted_then_is_no_deadline_any_more(bench, member):
+    member.poll_ms = 500
+    bench.sleep(500)
+    assert not bench.client.wants_poll
     assert bench.client.next_deadline_ms() > 500
 
 
