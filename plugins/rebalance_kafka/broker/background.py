@@ -1,4 +1,4 @@
-"""The embedded broker on a thread of its own, for programs and tests that are not asynchronous."""
+"""The embedded broker in a thread, for programs and tests that are not asynchronous."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -11,11 +11,11 @@ from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.embedded import EmbeddedBroker
 
 _T = TypeVar("_T")
-ANSWER_SECONDS = 30.0
+CALL_SECONDS = 30.0
 
 
 class BackgroundBroker:
-    """`EmbeddedBroker` with the same arguments, running from `start` to `stop`, or as a context manager.
+    """An `EmbeddedBroker`, with the same arguments, that runs from `start` to `stop` or as a context manager.
 
     with BackgroundBroker(topics={"orders": 12}) as broker:
         consumer = KafkaConsumer("orders", bootstrap_servers=broker.address, group_id="g")
@@ -27,20 +27,20 @@ class BackgroundBroker:
         self._thread = Thread(target=self._loop.run_forever, name="kafka-broker", daemon=True)
 
     def start(self) -> None:
-        """Listen. Raises what `EmbeddedBroker.start` raises."""
+        """Listen. Raises the errors of `EmbeddedBroker.start`."""
         self._thread.start()
         try:
-            asyncio.run_coroutine_threadsafe(self._broker.start(), self._loop).result(ANSWER_SECONDS)
+            asyncio.run_coroutine_threadsafe(self._broker.start(), self._loop).result(CALL_SECONDS)
         except BaseException:
             self._end()
             raise
 
     def stop(self) -> None:
-        """Answer what is under way, close; nothing happens the second time."""
+        """Answer the requests in progress and close. Do nothing the second time."""
         if not self._thread.is_alive():
             return
         try:
-            asyncio.run_coroutine_threadsafe(self._broker.stop(), self._loop).result(ANSWER_SECONDS)
+            asyncio.run_coroutine_threadsafe(self._broker.stop(), self._loop).result(CALL_SECONDS)
         finally:
             self._end()
 
@@ -55,37 +55,45 @@ class BackgroundBroker:
 
     @property
     def address(self) -> str:
-        """host:port, for ``bootstrap.servers``."""
-        return self._asked(lambda: self._broker.address)
+        """The host:port that the broker listens on, for ``bootstrap.servers``."""
+        return self._call(lambda: self._broker.address)
 
     @property
     def topics(self) -> dict[str, int]:
-        """Every topic with the number of its partitions."""
-        return self._asked(lambda: self._broker.topics)
+        """The topics, each with the number of its partitions."""
+        return self._call(lambda: self._broker.topics)
 
     @property
     def groups(self) -> list[str]:
-        """The groups that there are."""
-        return self._asked(lambda: self._broker.groups)
+        """The ids of the groups."""
+        return self._call(lambda: self._broker.groups)
 
     def trace(self, group_id: str) -> Trace:
-        """What has happened to a consumer group. Raises InputError for one that nobody joined."""
-        return self._asked(lambda: self._broker.trace(group_id))
+        """Return the history of a consumer group.
+
+        Raises:
+            InputError: if no member has joined the group.
+        """
+        return self._call(lambda: self._broker.trace(group_id))
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Make topics, or give them more partitions. Raises InputError for what cannot be."""
-        self._asked(lambda: self._broker.create_topics(topics))
+        """Create topics, or give them more partitions.
 
-    def _asked(self, question: Callable[[], _T]) -> _T:
-        """The answer, from the broker's own thread."""
+        Raises:
+            InputError: if a name or a number of partitions is not allowed.
+        """
+        self._call(lambda: self._broker.create_topics(topics))
+
+    def _call(self, function: Callable[[], _T]) -> _T:
+        """Return the result of the function, which is called in the broker's thread."""
         if not self._thread.is_alive():
             found = "one that was stopped" if self._loop.is_closed() else "one that was not started"
             raise InputError("broker", found, "a broker that runs")
 
-        async def answer() -> _T:
-            return question()
+        async def call() -> _T:
+            return function()
 
-        return asyncio.run_coroutine_threadsafe(answer(), self._loop).result(ANSWER_SECONDS)
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(CALL_SECONDS)
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

@@ -1,135 +1,161 @@
-"""One client's connection: frames in, one request at a time, answers in the order of the requests."""
+"""The connection of one client. One request is handled at a time, so that responses keep their order."""
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from enum import Enum, IntEnum, auto
+from typing import Any, Protocol
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.data import api_versions
 from rebalance_kafka.wire.apis import Api
-from rebalance_kafka.wire.frames import (
-    Head,
-    Request,
-    Values,
-    decode_request,
-    encode_response,
-    head_of,
-    is_served,
-)
+from rebalance_kafka.wire.frames import Head, Request, decode_request, encode_response, head_of, is_served
 
 SIZE_BYTES = 4
 AHEAD_BYTES = 256 * 1024
-"""Received while a request is under way; more stays with the kernel until it is answered."""
+"""Bytes that are received while a request is in progress. The kernel keeps the rest until its response."""
 
 TURN_SECONDS = 0.01
-"""How long a client that asks without a pause keeps the others waiting."""
+"""How long a client that sends without a pause may keep the others waiting."""
 
 LINGER_SECONDS = 5.0
-"""How long a connection that is to be closed waits for a client that does not read its last answers."""
+"""How long a connection waits, before it closes, for a client that does not read the last responses."""
+
+
+class Phase(IntEnum):
+    """The life of a connection. A connection only moves forward, and may skip phases."""
+
+    NEW = auto()
+    """The client is not admitted yet."""
+    OPEN = auto()
+    """Requests are received and handled."""
+    HALF_CLOSED = auto()
+    """The client sends nothing more. The requests that it has sent are handled."""
+    DRAINING = auto()
+    """The broker stops. The request in progress gets its response, and no other is handled."""
+    CLOSED = auto()
+    """Nothing is handled or sent any more."""
+
+
+class Work(Enum):
+    """What a connection does with its requests."""
+
+    IDLE = auto()
+    """It waits for bytes."""
+    READING = auto()
+    """It takes requests from the buffer."""
+    HANDLING = auto()
+    """The broker has been called with a request."""
+    WAITING = auto()
+    """The call has returned. The response comes later."""
+    YIELDING = auto()
+    """It has used its turn, and continues in the next turn of the event loop."""
 
 
 class Server(Protocol):
-    """What a connection needs of the broker."""
+    """The broker, as connections use it."""
 
     most_frame_bytes: int
     idle_seconds: float
 
-    def admitted(self, connection: "Connection") -> bool:
-        """Whether there is room for one more."""
+    def admit(self, connection: "Connection") -> bool:
+        """Take in a new connection. Return False if there are too many."""
         ...
 
-    def gone(self, connection: "Connection", problem: str | None) -> None:
-        """It is closed, because of a problem of the client's or without one."""
+    def closed(self, connection: "Connection", fault: str | None) -> None:
+        """Forget a connection. ``fault``: the client's error that ended it."""
         ...
 
     def has_room(self, size: int) -> bool:
-        """Whether there is memory for this many bytes more."""
+        """Return whether there is memory for this many more bytes."""
         ...
 
-    def receive(
-        self, request: Request, host: str, reply: Callable[[Values | None], None]
-    ) -> Callable[[], None] | None:
-        """Take in a request; what comes back, if anything, gives up waiting for its answer."""
+    def receive(self, request: Request, host: str, reply: Callable[[Any], None]) -> Callable[[], None] | None:
+        """Handle a request. Return a function that gives up the wait for its response, if there is one."""
         ...
 
 
 class Connection(asyncio.Protocol):
-    """Reads frames, hands on one request at a time, writes the answers. Closes at whatever is no request."""
+    """Reads frames, passes on one request at a time and writes the responses.
+
+    A client that sends anything but requests is disconnected.
+    """
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._buffer = bytearray()
-        self._busy = self._draining = self._full = self._paused = self._again = False
-        self._open = self._ended = self._more = False
-        self._problem: str | None = None
+        self._phase = Phase.NEW
+        self._work = Work.IDLE
+        self._is_backed_up = False
+        self._fault: str | None = None
         self._give_up: Callable[[], None] | None = None
         self._transport: asyncio.Transport | None = None
         self._host = ""
         self._idle: asyncio.TimerHandle | None = None
-        self._heard = 0.0
+        self._received_at = 0.0
 
-    # --- what asyncio calls
+    # --- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
+        """Begin with a client, or refuse it."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self._host = f"/{peer[0]}" if peer else "/"
-        self._heard = self._loop.time()
-        if not self._server.admitted(self):
+        self._received_at = self._loop.time()
+        if not self._server.admit(self):
+            self._move(Phase.CLOSED)
             transport.abort()
             return
-        self._open = True
+        self._move(Phase.OPEN)
         self._watch_idle()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
-        self._heard = self._loop.time()
+        """Handle the requests that are complete."""
+        self._received_at = self._loop.time()
         self._buffer += data
-        self._go_on()
+        self._continue()
 
     def eof_received(self) -> bool:
-        """The client will say no more; what it asked is still answered."""
-        self._ended = True
-        self._go_on()
+        """Handle the rest of the requests, and keep the connection open for their responses."""
+        self._move(Phase.HALF_CLOSED)
+        self._continue()
         return True
 
     def pause_writing(self) -> None:
-        """The client does not read: nothing more is answered until it does."""
-        self._full = True
+        """Stop: the client does not read its responses."""
+        self._is_backed_up = True
 
     def resume_writing(self) -> None:
-        """It reads again."""
-        self._full = False
-        self._go_on()
+        """Continue: the client reads again."""
+        self._is_backed_up = False
+        self._continue()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """It is closed."""
+        """Forget everything."""
         self._end()
         self._transport = None
-        self._server.gone(self, self._problem)
+        self._server.closed(self, self._fault)
 
-    # --- what the broker asks
+    # --- called by the broker
 
     @property
     def size(self) -> int:
-        """Bytes received and not yet handled, and bytes of answers that are not sent yet."""
+        """The bytes of requests that are not handled yet and of responses that are not sent yet."""
         unsent = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return len(self._buffer) + unsent
 
     def drain(self) -> None:
-        """Answer what is under way, then close."""
-        self._draining = True
-        if not self._busy:
+        """Close the connection after the response to the request in progress."""
+        self._move(Phase.DRAINING)
+        if self._work is not Work.WAITING:
             self.close()
 
     def close(self) -> None:
-        """Close when everything is written, or when the client does not read it."""
-        if self._transport is None or not self._open:
+        """Close the connection when everything is written, or when the client does not read it."""
+        if self._transport is None or not self._is_open:
             return
         self._end()
         self._transport.close()
@@ -137,37 +163,71 @@ class Connection(asyncio.Protocol):
             self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
-    # --- frames
+    # --- phases
 
-    def _go_on(self) -> None:
-        """Handle the requests that are there, one after the other, as long as one's turn lasts."""
-        if self._again or self._more:
-            return
-        self._again = True
+    @property
+    def _is_open(self) -> bool:
+        return Phase.OPEN <= self._phase < Phase.CLOSED
+
+    def _move(self, phase: Phase) -> None:
+        self._phase = max(self._phase, phase)
+
+    def _fail(self, fault: str) -> None:
+        """Close the connection: the bytes after something that is not a request have no meaning."""
+        if self._is_open:
+            self._fault = fault
+            self.close()
+
+    def _end(self) -> None:
+        """Stop handling requests and sending responses."""
+        self._move(Phase.CLOSED)
+        self._buffer.clear()
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._give_up is not None:
+            self._give_up()
+            self._give_up = None
+
+    # --- requests
+
+    def _continue(self) -> None:
+        """Handle requests, unless one is in progress, and adapt the flow of bytes."""
+        if self._work is Work.IDLE:
+            self._read()
+        self._adapt_flow()
+
+    def _read(self) -> None:
+        """Handle the requests in the buffer, one after the other, until the turn is over."""
+        self._work = Work.READING
         until = self._loop.time() + TURN_SECONDS
-        try:
-            while self._open and not (self._busy or self._full or self._draining):
-                frame = self._next_frame()
-                if frame is None:
-                    break
-                self._handle(frame)
-                if self._loop.time() >= until:
-                    self._more = True
-                    self._loop.call_soon(self._next_turn)
-                    break
-        finally:
-            self._again = False
-        self._pace()
+        while self._work is Work.READING and self._may_read:
+            frame = self._next_frame()
+            if frame is None:
+                break
+            self._handle(frame)
+            if self._work is Work.READING and self._loop.time() >= until:
+                self._yield()
+        if self._work is Work.READING:
+            self._work = Work.IDLE
 
-    def _next_turn(self) -> None:
-        self._more = False
-        self._go_on()
+    @property
+    def _may_read(self) -> bool:
+        return self._phase in (Phase.OPEN, Phase.HALF_CLOSED) and not self._is_backed_up
+
+    def _yield(self) -> None:
+        self._work = Work.YIELDING
+        self._loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._work = Work.IDLE
+        self._continue()
 
     def _next_frame(self) -> bytes | None:
+        """Take the next complete frame from the buffer, None if there is none."""
         if len(self._buffer) < SIZE_BYTES:
             return None
         size = int.from_bytes(self._buffer[:SIZE_BYTES], "big", signed=True)
@@ -191,89 +251,73 @@ class Connection(asyncio.Protocol):
                 self._refuse(head)
                 return
             request = decode_request(frame, head)
-        except ProtocolError as wrong:
-            self._fail(str(wrong))
+        except ProtocolError as error:
+            self._fail(str(error))
             return
-        self._busy = True
+        self._work = Work.HANDLING
         try:
-            waiting = self._server.receive(request, self._host, lambda values: self._answer(request, values))
+            give_up = self._server.receive(request, self._host, lambda body: self._respond(request, body))
         except Exception:
             self._fail(f"{request.api.name} v{request.version}: cannot be answered")
             raise
-        self._give_up = waiting if self._busy else None
+        if self._work is Work.HANDLING:
+            self._work, self._give_up = Work.WAITING, give_up
 
     def _refuse(self, head: Head) -> None:
-        """An API or a version that is not served. A client asks ApiVersions to learn of it (KIP-511)."""
+        """Refuse an API or a version that is not served: a client of KIP-511 asks for the others."""
         if head.key == Api.API_VERSIONS:
-            values = api_versions(Wire.unsupported_version)
-            self._write(encode_response(Api.API_VERSIONS, 0, head.correlation_id, values))
+            body = api_versions(Wire.unsupported_version)
+            self._write(encode_response(Api.API_VERSIONS, 0, head.correlation_id, body))
         else:
             self._fail(f"API {head.key} in version {head.version}, which is not served")
 
-    def _answer(self, request: Request, values: Values | None) -> None:
-        self._busy, self._give_up = False, None
-        if not self._open:
+    def _respond(self, request: Request, body: Any) -> None:
+        """Send a response, if there is a body, and continue with the next request."""
+        is_late = self._work is Work.WAITING
+        self._work, self._give_up = Work.READING, None
+        if not self._is_open:
             return
-        if values is not None:
+        if body is not None:
             try:
-                answer = encode_response(request.api, request.version, request.correlation_id, values)
-            except Exception as wrong:  # what others said may have no place in this version
-                self._fail(f"{request.api.name} v{request.version}: no answer: {wrong}")
+                frame = encode_response(request.api, request.version, request.correlation_id, body)
+            except Exception as error:  # values of other members may not fit into this version
+                self._fail(f"{request.api.name} v{request.version}: no answer: {error}")
                 return
-            self._write(answer)
-        if self._draining:
+            self._write(frame)
+        if self._phase is Phase.DRAINING:
             self.close()
-        elif not self._again:
-            self._loop.call_soon(self._go_on)
+        elif is_late:
+            self._yield()
 
-    def _write(self, data: bytes) -> None:
-        if self._transport is None or not self._open:
+    def _write(self, frame: bytes) -> None:
+        if self._transport is None or not self._is_open:
             return
-        if self._server.has_room(len(data)):
-            self._transport.write(data)
+        if self._server.has_room(len(frame)):
+            self._transport.write(frame)
         else:
-            self._fail(f"no memory for an answer of {len(data):,} bytes")
+            self._fail(f"no memory for an answer of {len(frame):,} bytes")
 
-    def _pace(self) -> None:
-        """Read on, unless much is waiting already; close where nothing can come any more."""
-        transport = self._transport
-        if transport is None or not self._open:
+    # --- flow
+
+    def _adapt_flow(self) -> None:
+        """Pause reading while many bytes wait. Close a half-closed connection that has nothing left to do."""
+        if self._transport is None or not self._is_open:
             return
-        waits = self._busy or self._full or self._more
-        if self._ended:
-            if not waits:
+        is_occupied = self._work is not Work.IDLE or self._is_backed_up
+        if self._phase is Phase.HALF_CLOSED:
+            if not is_occupied:
                 self.close()
-            return
-        ahead = waits and len(self._buffer) > AHEAD_BYTES
-        if ahead and not self._paused:
-            transport.pause_reading()
-        elif self._paused and not ahead:
-            transport.resume_reading()
-        self._paused = ahead
-
-    def _fail(self, problem: str) -> None:
-        """What the client sends is no request: nothing after it can be understood."""
-        if self._open:
-            self._problem = problem
-            self.close()
-
-    def _end(self) -> None:
-        """Nothing is handled or answered any more."""
-        self._open = False
-        self._buffer.clear()
-        if self._idle is not None:
-            self._idle.cancel()
-        if self._give_up is not None:
-            self._give_up()
-            self._give_up = None
-
-    # --- clients that say nothing
+        elif is_occupied and len(self._buffer) > AHEAD_BYTES:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def _watch_idle(self) -> None:
-        wait = self._heard + self._server.idle_seconds - self._loop.time()
+        """Close the connection of a client that sends nothing for long and waits for nothing."""
+        wait = self._received_at + self._server.idle_seconds - self._loop.time()
         if wait > 0:
             self._idle = self._loop.call_later(wait, self._watch_idle)
-        elif self._busy:
+        elif self._work is Work.WAITING:
             self._idle = self._loop.call_later(self._server.idle_seconds, self._watch_idle)
         else:
             self.close()

@@ -1,4 +1,4 @@
-"""The embedded broker: one process, one event loop, real clients."""
+"""The embedded broker: one process and one event loop for real clients."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
@@ -19,7 +19,7 @@ from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
 from rebalance_kafka.settings import configured
-from rebalance_kafka.wire.frames import Request, Values
+from rebalance_kafka.wire.frames import Request
 
 LOG = logging.getLogger(__name__)
 
@@ -30,29 +30,39 @@ MOST_WAITING_BYTES = 256 * 1024 * 1024
 IDLE_SECONDS = 600.0
 DRAIN_SECONDS = 5.0
 AT_ONCE_BYTES = 64 * 1024
-"""Requests and answers up to this size are always taken in."""
+"""Requests and responses up to this size are accepted whatever the memory."""
 
 
 class EmbeddedBroker:
-    """A broker for tests and workshops: groups, offsets and records, no replication, no transactions.
+    """A broker for tests and workshops. It has groups, offsets and records, no replication, no transactions.
 
         async with EmbeddedBroker(topics={"orders": 12}) as broker:
             consumer = AIOKafkaConsumer("orders", bootstrap_servers=broker.address, group_id="g")
 
-    ``topics``: name to partitions; those that are there already may grow. ``settings``: the coordinator's, by
-    Kafka's names (``group.initial.rebalance.delay.ms``). ``data_dir``: a folder in which groups, offsets and
-    records outlive the process, even one that is killed. ``auto_create``: partitions of a topic that is made
-    when a client first asks for it, 0 for an error. ``seed``: of member ids. ``advertise``: host:port that
-    clients are told to connect to, where that is another than it listens on: in a container, behind a proxy.
+    - ``topics``: name to number of partitions. Topics that exist already may grow.
+    - ``settings``: settings of the coordinator by Kafka's names (``group.initial.rebalance.delay.ms``).
+    - ``data_dir``: a folder in which groups, offsets and records survive the process, even a killed one.
+    - ``auto_create``: the number of partitions of a topic that a client's request creates. 0: an error.
+    - ``seed``: the seed of member ids.
+    - ``advertise``: the host:port that clients are given to connect to, if it is not the one that the broker
+      listens on: in a container or behind a proxy.
 
-    Limits, beyond which a connection is closed: ``most_frame_bytes`` of a request; ``most_connections`` at
-    once; ``most_waiting_bytes`` of large requests that are not all there yet and of answers that are not read
-    yet; ``idle_seconds`` without a word. Limits, beyond which a request is answered with an error:
-    ``most_record_bytes`` kept and ``most_partitions`` of all topics (POLICY_VIOLATION), ``most_group_bytes``
-    that groups, members and committed offsets take (GROUP_MAX_SIZE_REACHED). Of what has happened to groups
-    ``most_trace_bytes`` are kept: the oldest group that nobody is in is forgotten first.
+    Limits, beyond which a connection is closed:
 
-    Raises InputError for settings, a folder or an address that cannot be used.
+    - ``most_frame_bytes``: of a request.
+    - ``most_connections``: at the same time.
+    - ``most_waiting_bytes``: of large requests that are incomplete, and of responses that are not read yet.
+    - ``idle_seconds``: without a request.
+
+    Limits, beyond which the response is an error:
+
+    - ``most_record_bytes`` and ``most_partitions``: of all topics (POLICY_VIOLATION).
+    - ``most_group_bytes``: of groups, members and committed offsets (GROUP_MAX_SIZE_REACHED).
+
+    ``most_trace_bytes`` limits the traces of groups: the oldest group without members is forgotten first.
+
+    Raises:
+        InputError: if a setting, the folder or an address cannot be used.
     """
 
     def __init__(
@@ -94,10 +104,10 @@ class EmbeddedBroker:
         self._recorder: Recorder | None = None
         self._emptied = asyncio.Event()
 
-    # --- its life
+    # --- start and stop
 
     async def start(self) -> None:
-        """Listen. Everything durable has been read back when this is done."""
+        """Read back everything durable, then listen."""
         loop = asyncio.get_running_loop()
         store = self._store = Store(self._folder)
         try:
@@ -105,7 +115,7 @@ class EmbeddedBroker:
             topics = Topics(store, most_bytes=self._most_record_bytes, most_partitions=self._most_partitions)
             recorder = self._recorder = Recorder(topics, most_bytes=self._most_trace_bytes)
             data = Data(topics, store, node=NODE, cluster_id="rebalance-lab", partitions=self._auto_create)
-            self._make_wanted(topics)
+            self._create_wanted(topics)
             self._node = Node(loop, store, data, self._config, recorder, self._random, self._most_group_bytes)
             self._server = await self._listening(loop)
         except BaseException:
@@ -116,7 +126,7 @@ class EmbeddedBroker:
         data.address = self._advertised or self._at
 
     async def stop(self) -> None:
-        """Take no more connections, answer what is under way, close."""
+        """Accept no more connections, answer the requests in progress, close."""
         if self._server is None or self._node is None or self._store is None:
             return
         self._server.close()
@@ -129,7 +139,7 @@ class EmbeddedBroker:
             except TimeoutError:
                 for connection in list(self._connections):
                     connection.abort()
-                await asyncio.sleep(0)  # they end in the loop's next turn
+                await asyncio.sleep(0)  # connections end in the next turn of the event loop
         self._node.stop()
         self._store.close()
         self._server = None
@@ -143,33 +153,34 @@ class EmbeddedBroker:
     ) -> None:
         await self.stop()
 
-    # --- what there is
+    # --- state
 
     @property
     def address(self) -> str:
-        """Where it listens: host:port, for ``bootstrap.servers``."""
+        """The host:port that the broker listens on, for ``bootstrap.servers``."""
         self._running()
         return str(self._at)
 
     @property
     def topics(self) -> dict[str, int]:
-        """Every topic with the number of its partitions."""
+        """The topics, each with the number of its partitions."""
         return dict(self._running().data.topics.partitions)
 
     @property
     def groups(self) -> list[str]:
-        """The groups that there are."""
+        """The ids of the groups."""
         return self._running().coordinator.group_ids()
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """The number of connected clients."""
         return len(self._connections)
 
     def trace(self, group_id: str) -> Trace:
-        """What has happened to a consumer group since the broker started, as of a simulated run.
+        """Return the history of a consumer group since the broker started, like the trace of a simulated run.
 
-        Raises InputError for a group that nobody joined.
+        Raises:
+            InputError: if no member has joined the group.
         """
         node = self._running()
         assert self._recorder is not None
@@ -180,46 +191,48 @@ class EmbeddedBroker:
         return trace
 
     def traces(self) -> dict[str, Trace]:
-        """The traces of all groups that somebody joined."""
+        """Return the traces of all groups that a member has joined."""
         self._running()
         assert self._recorder is not None
         return {group: self.trace(group) for group in self._recorder.groups}
 
     def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Make topics, or give them more partitions. Raises InputError for what cannot be."""
+        """Create topics, or give them more partitions.
+
+        Raises:
+            InputError: if a name or a number of partitions is not allowed.
+        """
         node = self._running()
         assert self._recorder is not None
-        self._make(node.data.topics, topics)
+        self._create(node.data.topics, topics)
 
-    # --- what connections ask
+    # --- called by connections
 
-    def admitted(self, connection: Connection) -> bool:
-        """Whether there is room for one more."""
+    def admit(self, connection: Connection) -> bool:
+        """Take in a new connection. Return False if there are too many."""
         if len(self._connections) >= self._most_connections:
             LOG.warning("a connection is refused: there are %d already", self._most_connections)
             return False
         self._connections[connection] = None
         return True
 
-    def gone(self, connection: Connection, problem: str | None) -> None:
-        """A connection is closed."""
+    def closed(self, connection: Connection, fault: str | None) -> None:
+        """Forget a connection. ``fault``: the client's error that ended it."""
         self._connections.pop(connection, None)
-        if problem is not None:
-            LOG.warning("a connection is closed: %s", problem)
+        if fault is not None:
+            LOG.warning("a connection is closed: %s", fault)
         if not self._connections:
             self._emptied.set()
 
     def has_room(self, size: int) -> bool:
-        """Whether there is memory for so many bytes beside those that are waiting."""
+        """Return whether there is memory for this many bytes beside those that are waiting."""
         return size <= AT_ONCE_BYTES or self._waiting() + size <= self._most_waiting_bytes
 
-    def receive(
-        self, request: Request, host: str, reply: Callable[[Values | None], None]
-    ) -> Callable[[], None] | None:
-        """Hand a request to the node."""
+    def receive(self, request: Request, host: str, reply: Callable[[Any], None]) -> Callable[[], None] | None:
+        """Pass a request to the node."""
         return self._running().receive(request, host, reply)
 
-    # --- inside
+    # --- internals
 
     def _waiting(self) -> int:
         return sum(connection.size for connection in self._connections)
@@ -232,22 +245,21 @@ class EmbeddedBroker:
     async def _listening(self, loop: asyncio.AbstractEventLoop) -> asyncio.Server:
         try:
             return await loop.create_server(lambda: Connection(self), self._host, self._port, backlog=1_024)
-        except (OSError, OverflowError, UnicodeError) as problem:
-            where, said = f"{self._host}:{self._port}", getattr(problem, "strerror", None) or str(problem)
-            raise InputError(where, said, "an address to listen on") from None
+        except (OSError, OverflowError, UnicodeError) as error:
+            where, found = f"{self._host}:{self._port}", getattr(error, "strerror", None) or str(error)
+            raise InputError(where, found, "an address to listen on") from None
 
-    def _make_wanted(self, topics: Topics) -> None:
+    def _create_wanted(self, topics: Topics) -> None:
         new = {topic: n for topic, n in self._wanted.items() if topics.partitions.get(topic) != n}
-        self._make(topics, new)
+        self._create(topics, new)
 
-    def _make(self, topics: Topics, wanted: Mapping[str, int]) -> None:
+    def _create(self, topics: Topics, wanted: Mapping[str, int]) -> None:
         more = 0
         for topic, count in wanted.items():
-            there = topic in topics.partitions
-            cannot = topics.cannot_grow if there else topics.cannot_create
-            refused = cannot(topic, count, more)
-            if refused is not None:
-                raise InputError(f"topic {topic}", str(refused.message), "a topic that can be made")
+            check = topics.cannot_grow if topic in topics.partitions else topics.cannot_create
+            refusal = check(topic, count, more)
+            if refusal is not None:
+                raise InputError(f"topic {topic}", str(refusal.message), "a topic that can be made")
             more += count - topics.partitions.get(topic, 0)
         if wanted:
             topics.create(wanted)

@@ -1,4 +1,4 @@
-"""One broker without its sockets: requests go in, each is answered once, at once or later."""
+"""One broker without its sockets. Every request gets one response, at once or later."""
 
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
@@ -30,7 +30,7 @@ NODE = 1
 GROUP_KEY = 0
 MOST_GROUP_BYTES = 256 * 1024 * 1024
 LONGEST_WAIT_MS = 300_000
-"""Of a Fetch; then it is answered with what there is."""
+"""The longest time that a Fetch waits for records, whatever the client asks for."""
 
 LOG = logging.getLogger(__name__)
 
@@ -39,10 +39,11 @@ Reply: TypeAlias = Callable[[Any], None]
 
 
 class Node:
-    """The coordinator of all groups, and the topics. Lives on one event loop; `stop` it at the end.
+    """The coordinator of all groups, and the topics, on one event loop. `stop` it at the end.
 
-    What a client said before it went away still counts; its answer goes nowhere. Replies are given once the
-    coordinator's state and its log are in order, so that they may lead to the next request at once.
+    The requests of a client that has disconnected still count: their responses are dropped. A response is
+    given after the coordinator has changed its state and the log is written. It may lead to the next request
+    at once.
     """
 
     def __init__(
@@ -73,17 +74,17 @@ class Node:
             self._carry_out(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms()))
 
     def now_ms(self) -> int:
-        """The time of day, which does not jump while the broker runs."""
+        """Return the time of day. It does not jump while the broker runs."""
         return self._begun_ms + int(self._loop.time() * 1_000)
 
     def stop(self) -> None:
-        """No timer fires any more."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def receive(self, request: Request, host: str, reply: Reply) -> Callable[[], None] | None:
-        """Take in a request. What comes back, if anything, stops waiting for records."""
+        """Handle a request. Return a function that stops the wait for records, if there is one."""
         api = request.api
         if api is Api.FETCH:
             return self._fetch(request, reply)
@@ -92,46 +93,48 @@ class Node:
         elif api is Api.FIND_COORDINATOR:
             reply(self._find(request))
         else:
-            self._ask_coordinator(request, host, reply)
+            self._coordinate(request, host, reply)
         return None
 
     # --- groups
 
-    def _ask_coordinator(self, request: Request, host: str, reply: Reply) -> None:
-        said = asked = request_message(request)
+    def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
+        """Pass a request to the coordinator, unless it needs too much or commits unknown partitions only."""
+        received = message = request_message(request)
         now_ms = self.now_ms()
-        refused = self._room.refused(asked)
-        if isinstance(asked, m.OffsetCommitRequest) and refused is None:
-            known = tuple(each for each in asked.offsets if self.data.topics.has(each.topic, each.partition))
-            if asked.offsets and not known:
-                refused = _committed(asked, m.OffsetCommitResponse())
-            asked = msgspec.structs.replace(asked, offsets=known)
-        if refused is not None:
-            reply(response_entity(request, refused))
+        refusal = self._room.refused(message)
+        if isinstance(message, m.OffsetCommitRequest) and refusal is None:
+            has = self.data.topics.has
+            known = tuple(offset for offset in message.offsets if has(offset.topic, offset.partition))
+            if message.offsets and not known:
+                refusal = _committed(message, m.OffsetCommitResponse())
+            message = msgspec.structs.replace(message, offsets=known)
+        if refusal is not None:
+            reply(response_entity(request, refusal))
             return
-        self._recorder.requested(asked, request.client_id, now_ms)
+        self._recorder.requested(message, request.client_id, now_ms)
 
-        def answered(response: m.Response) -> None:
-            self._recorder.answered(asked, response, request.client_id, self.now_ms())
-            if isinstance(said, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
-                response = _committed(said, response)
+        def respond(response: m.Response) -> None:
+            self._recorder.answered(message, response, request.client_id, self.now_ms())
+            if isinstance(received, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
+                response = _committed(received, response)
             reply(response_entity(request, response))
 
         self._requests += 1
-        self._parked[self._requests] = asked, answered
+        self._parked[self._requests] = message, respond
         client_id = request.client_id[:LONGEST_NAME]
         outcome = self.coordinator.receive(
-            self._requests, asked, client_id=client_id, client_host=host, now_ms=now_ms
+            self._requests, message, client_id=client_id, client_host=host, now_ms=now_ms
         )
         self._carry_out(outcome)
 
     def _give(self, request_id: int, response: m.Response) -> None:
-        """Answer a request; where that fails, it is the trouble of one client only."""
+        """Answer a request. An error in that is logged, as it concerns one client only."""
         if request_id not in self._parked:
             return
-        _, answered = self._parked.pop(request_id)
+        _, respond = self._parked.pop(request_id)
         try:
-            answered(response)
+            respond(response)
         except Exception:
             LOG.exception("%s cannot be given", type(response).__name__)
 
@@ -145,26 +148,26 @@ class Node:
     def _found(self, key: str, key_type: int) -> Values:
         nowhere = {"node_id": -1, "host": "", "port": -1}
         if key_type != GROUP_KEY:
-            said = "there are no transactions here"
-            return {**nowhere, "error_code": Wire.coordinator_not_available, "error_message": said}
-        answer = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+            message = "there are no transactions here"
+            return {**nowhere, "error_code": Wire.coordinator_not_available, "error_message": message}
+        response = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
         outcome = self.coordinator.receive(0, m.FindCoordinatorRequest(key=key), now_ms=self.now_ms())
-        for owed in outcome.replies:
-            assert isinstance(owed.response, m.FindCoordinatorResponse)
-            answer = owed.response
-        if answer.error is not ErrorCode.NONE:
-            return {**nowhere, "error_code": Wire(int(answer.error)), "error_message": None}
+        for reply in outcome.replies:
+            assert isinstance(reply.response, m.FindCoordinatorResponse)
+            response = reply.response
+        if response.error is not ErrorCode.NONE:
+            return {**nowhere, "error_code": Wire(int(response.error)), "error_message": None}
         host, port = self.data.address
         return {
             "error_code": Wire.none,
             "error_message": None,
-            "node_id": answer.node,
+            "node_id": response.node,
             "host": host,
             "port": port,
         }
 
     def _carry_out(self, outcome: Outcome) -> None:
-        """What the coordinator wants done: first what it appends, then what waits for that."""
+        """Carry out an outcome of the coordinator: record events, write the log, send responses."""
         waiting = deque([outcome])
         while waiting:
             step = waiting.popleft()
@@ -177,8 +180,8 @@ class Node:
             for request_id in step.superseded:
                 earlier, _ = self._parked[request_id]
                 self._give(request_id, self.coordinator.refusal(earlier, ErrorCode.REBALANCE_IN_PROGRESS))
-            for owed in step.replies:
-                self._give(owed.request_id, owed.response)
+            for reply in step.replies:
+                self._give(reply.request_id, reply.response)
         self._set_timer()
 
     def _set_timer(self) -> None:
@@ -199,7 +202,7 @@ class Node:
     # --- Fetch
 
     def _fetch(self, request: Request, reply: Reply) -> Callable[[], None] | None:
-        """Answer when there is enough, or when the client has waited as long as it wants to."""
+        """Answer when there are enough records, or when the client's waiting time is over."""
         values, enough = self.data.fetch(request)
         waits_ms = min(wait_ms(request), LONGEST_WAIT_MS)
         if enough or not waits_ms:
@@ -210,27 +213,27 @@ class Node:
             stop()
             timer.cancel()
 
-        def look(late: bool) -> None:
+        def try_again(is_over: bool) -> None:
             values, enough = self.data.fetch(request)
-            if enough or late:
+            if enough or is_over:
                 give_up()
                 reply(values)
 
-        stop = self.data.topics.wait(places_of(request), lambda: look(False))
-        timer = self._loop.call_later(waits_ms / 1_000, look, True)
+        stop = self.data.topics.wait(places_of(request), lambda: try_again(False))
+        timer = self._loop.call_later(waits_ms / 1_000, try_again, True)
         return give_up
 
 
 def _committed(request: m.OffsetCommitRequest, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
-    """What is said of every partition that a client commits: those there are not are unknown (KafkaApis)."""
-    errors = {(each.topic, each.partition): each.error for each in response.partitions}
+    """Return an error code for every committed partition: partitions that do not exist are unknown."""
+    errors = {(row.topic, row.partition): row.error for row in response.partitions}
     return m.OffsetCommitResponse(
         partitions=tuple(
             m.PartitionError(
-                each.topic,
-                each.partition,
-                errors.get((each.topic, each.partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                offset.topic,
+                offset.partition,
+                errors.get((offset.topic, offset.partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             )
-            for each in request.offsets
+            for offset in request.offsets
         )
     )

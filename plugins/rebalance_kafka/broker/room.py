@@ -1,4 +1,4 @@
-"""How much memory groups take, so that no flood of them takes all of it."""
+"""Limits on the memory that groups take."""
 
 from collections.abc import Iterable
 from time import monotonic
@@ -9,23 +9,23 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
 LONGEST_NAME = 249
-"""Of static members, in characters, as clients have it; and what is used of a client id."""
+"""Characters of a static member's name, as clients limit it, and characters that are kept of a client id."""
 
 MOST_PROTOCOLS = 100
-"""Assignors that a member may list."""
+"""The number of assignors that a member may list."""
 
 OFFSET_BYTES = 500
-"""About what a committed offset takes beside its metadata."""
+"""An estimate of the memory of a committed offset, without its metadata."""
 
 COUNTING = 0.1
-"""The share of the time that may be spent on it."""
+"""The share of the time that may be spent on counting."""
 
 
 class Room:
-    """Whether there is room for what a request would have the coordinator keep.
+    """Refuses requests for which the coordinator has no memory.
 
-    What each may add is added up; only when that comes to ``most_bytes`` is everything counted, and not all
-    the time either.
+    The most that each request may add is summed up. Everything is counted only when the sum reaches
+    ``most_bytes``, and not more often than `COUNTING` allows.
     """
 
     def __init__(self, coordinator: Coordinator, most_bytes: int) -> None:
@@ -35,7 +35,7 @@ class Room:
         self._is_counted = False
 
     def refused(self, request: m.Request) -> m.Response | None:
-        """The answer to what is too much, None for what may go on to the coordinator."""
+        """Return the response to a request that needs too much, None for a request that may proceed."""
         full = ErrorCode.GROUP_MAX_SIZE_REACHED
         if isinstance(request, m.JoinGroupRequest):
             error = self._refused_join(request)
@@ -45,12 +45,14 @@ class Room:
             if not self._admits(sum(map(_assignment_bytes, request.assignments))):
                 return m.SyncGroupResponse(error=full)
         elif isinstance(request, m.OffsetCommitRequest):
-            there = self._coordinator.offsets(request.group_id)
-            new = sum(1 for each in request.offsets if (each.topic, each.partition) not in there)
-            added = GROUP_BYTES * (not there) + OFFSET_BYTES * new
-            added += sum(len(each.metadata) for each in request.offsets)
+            present = self._coordinator.offsets(request.group_id)
+            new = sum(1 for offset in request.offsets if (offset.topic, offset.partition) not in present)
+            added = GROUP_BYTES * (not present) + OFFSET_BYTES * new
+            added += sum(len(offset.metadata) for offset in request.offsets)
             if not self._admits(added):
-                errors = (m.PartitionError(each.topic, each.partition, full) for each in request.offsets)
+                errors = (
+                    m.PartitionError(offset.topic, offset.partition, full) for offset in request.offsets
+                )
                 return m.OffsetCommitResponse(partitions=tuple(errors))
         return None
 
@@ -87,8 +89,8 @@ def _kept_bytes(coordinator: Coordinator) -> int:
 
 
 def _protocol_bytes(protocols: Iterable[m.JoinGroupProtocol]) -> int:
-    """Twice: a member's subscription is kept in the log's table as well."""
-    return 2 * sum(len(each.name) + len(each.metadata) for each in protocols)
+    """Return the size of subscriptions, twice: the table of the log keeps them as well."""
+    return 2 * sum(len(protocol.name) + len(protocol.metadata) for protocol in protocols)
 
 
 def _assignment_bytes(assignment: m.SyncGroupAssignment) -> int:

@@ -1,7 +1,7 @@
-"""What the broker keeps: topics, record batches and the coordinator's log, in SQLite.
+"""The durable state of the broker, in SQLite: topics, record batches and the coordinator's log.
 
-In memory without a folder; with one, a write is on the disk before anybody hears of it: every call that
-writes is one transaction, and a process that dies at any moment leaves whole ones only.
+Without a folder it is in memory. With a folder, a write is on the disk before any client receives the
+response. Every call that writes is one transaction: a process that dies leaves whole transactions only.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 
 FILE = "broker.sqlite"
 COMPACT_AFTER = 50_000
-"""Records of the coordinator's log since it was last compacted; more if more are kept than that."""
+"""Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
 _FORMAT = 1
 _TABLES = """
@@ -33,7 +33,7 @@ create table counters (name text primary key, value integer not null) without ro
 
 
 class StoredBatch(NamedTuple):
-    """A batch as it lies in the store."""
+    """A record batch in the store."""
 
     first: int
     last: int
@@ -42,7 +42,7 @@ class StoredBatch(NamedTuple):
 
 
 class NewBatch(NamedTuple):
-    """A batch to write, at its place."""
+    """A record batch to write to a partition."""
 
     topic: str
     partition: int
@@ -56,34 +56,38 @@ class NewBatch(NamedTuple):
 
 
 class Store:
-    """Everything durable. One process at a time has a folder; a second one gets InputError."""
+    """The store of one broker, for one process at a time.
+
+    Raises:
+        InputError: if the folder cannot be written to, or another process uses it.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-            except OSError as problem:
+            except OSError as error:
                 expected = "a folder to write to"
-                raise InputError(str(folder), problem.strerror or "an error", expected) from None
+                raise InputError(str(folder), error.strerror or "an error", expected) from None
         self._sql = _opened(folder)
         self._ids: dict[str, int] = {}
         self._appended = self._kept = 0
         self.topics()
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Close the database, so that another process can use the folder."""
         self._sql.close()
 
     # --- topics
 
     def topics(self) -> dict[str, int]:
-        """Every topic with the number of its partitions, in the order they were made."""
+        """Return the topics, each with the number of its partitions, in the order of their creation."""
         rows = self._sql.execute("select id, name, partitions from topics order by id").fetchall()
         self._ids = {name: number for number, name, _ in rows}
         return {name: partitions for _, name, partitions in rows}
 
     def save_topics(self, topics: Mapping[str, int]) -> None:
-        """Make these topics, or give them this many partitions."""
+        """Create topics, or change the number of their partitions."""
         with self._transaction():
             self._sql.executemany(
                 "insert into topics (name, partitions) values (?, ?)"
@@ -95,13 +99,13 @@ class Store:
     # --- records
 
     def append_batches(self, batches: Iterable[NewBatch]) -> None:
-        """Write all of them, or none."""
+        """Write all batches or, if an error occurs, none."""
         rows = [(self._ids[batch.topic], *batch[1:]) for batch in batches]
         with self._transaction():
             self._sql.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """Topic and partition to the offset after its last record, where there is any."""
+        """Return the offset after the last record of each partition with records."""
         rows = self._sql.execute(
             "select name, partition, max(last) from batches join topics on topics.id = topic"
             " group by topic, partition"
@@ -109,13 +113,13 @@ class Store:
         return {(name, partition): last + 1 for name, partition, last in rows}
 
     def size(self) -> int:
-        """Bytes of all batches."""
+        """Return the bytes of all batches."""
         return int(self._sql.execute("select coalesce(sum(length(data)), 0) from batches").fetchone()[0])
 
     def producers(self, newest: int) -> Iterator[tuple[str, int, int, int, int, int, int]]:
-        """Topic, partition, producer, epoch, sequence, first and last of idempotent producers' batches.
+        """Yield topic, partition, producer, epoch, sequence, first and last of idempotent producers' batches.
 
-        Of each partition and producer the ``newest``, in the order they were written.
+        Yield the ``newest`` batches of each partition and producer, in the order in which they were written.
         """
         yield from self._sql.execute(
             "select name, partition, producer, epoch, sequence, first, last from ("
@@ -127,7 +131,7 @@ class Store:
         )
 
     def batches_from(self, topic: str, partition: int, offset: int) -> Iterator[StoredBatch]:
-        """The batches of a partition from the one that has an offset on."""
+        """Yield the batches of a partition, from the batch that contains the offset."""
         rows = self._sql.execute(
             "select first, last, max_timestamp_ms, data from batches"
             " where topic = ? and partition = ? and first >= coalesce("
@@ -138,7 +142,7 @@ class Store:
         yield from map(StoredBatch._make, rows)
 
     def batch_since(self, topic: str, partition: int, timestamp_ms: int) -> StoredBatch | None:
-        """The first batch that has a record of this time or later."""
+        """Return the first batch with a record of this time or later."""
         row = self._sql.execute(
             "select first, last, max_timestamp_ms, data from batches"
             " where topic = ? and partition = ? and max_timestamp_ms >= ? order by first limit 1",
@@ -147,7 +151,7 @@ class Store:
         return None if row is None else StoredBatch._make(row)
 
     def next_producer_id(self) -> int:
-        """A number nobody had before."""
+        """Return a producer id that has not been used before."""
         with self._transaction():
             self._sql.execute(
                 "insert into counters values ('producer', 0)"
@@ -158,7 +162,7 @@ class Store:
     # --- the coordinator's log
 
     def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
-        """Write all of the coordinator's records, or none; clients are told to try again."""
+        """Write all of the coordinator's records. If that fails, write none and return a retriable error."""
         rows = [(partition, encode_record(record)) for record in records]
         try:
             with self._transaction():
@@ -167,12 +171,12 @@ class Store:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         self._appended += len(rows)
         if self._appended > max(COMPACT_AFTER, self._kept):
-            with suppress(sqlite3.Error):  # what is there stays there, and is tried again
+            with suppress(sqlite3.Error):  # the log stays as it is, and the next append tries again
                 self.compact()
         return ErrorCode.NONE
 
     def read(self, partition: int) -> Sequence[Record]:
-        """Everything written to a partition of the coordinator's log, in order."""
+        """Return the records of a partition of the coordinator's log, in order."""
         rows = self._sql.execute("select record from log where partition = ? order by number", (partition,))
         return decode_records(b"".join(record for (record,) in rows))
 
@@ -190,7 +194,7 @@ class Store:
                     [(partition, encode_record(record)) for record in kept],
                 )
 
-    # --- inside
+    # --- internals
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -199,7 +203,7 @@ class Store:
             yield
             self._sql.execute("commit")
         except BaseException:
-            if self._sql.in_transaction:  # where the disk is full, SQLite has rolled it back already
+            if self._sql.in_transaction:  # SQLite has rolled back already if the disk is full
                 self._sql.execute("rollback")
             raise
 
@@ -213,13 +217,13 @@ def _opened(folder: Path | None) -> sqlite3.Connection:
         except BaseException:
             sql.close()
             raise
-    except sqlite3.DatabaseError as problem:
-        raise InputError(path, str(problem), "a broker's data that no other process uses") from None
+    except sqlite3.DatabaseError as error:
+        raise InputError(path, str(error), "a broker's data that no other process uses") from None
     return sql
 
 
 def _prepare(sql: sqlite3.Connection, path: str) -> None:
-    """Take the file for this process alone, and make the tables in one that is new."""
+    """Lock the file for this process. Create the tables if the file is new."""
     sql.execute("pragma locking_mode = exclusive")
     (version,) = sql.execute("pragma user_version").fetchone()
     (tables,) = sql.execute("select count(*) from sqlite_master").fetchone()
@@ -229,5 +233,5 @@ def _prepare(sql: sqlite3.Connection, path: str) -> None:
         raise InputError(path, f"format {version}", f"format {_FORMAT}, which this version writes")
     sql.execute("pragma journal_mode = wal")
     sql.execute("pragma synchronous = full")
-    made = f"{_TABLES} pragma user_version = {_FORMAT};" if version == 0 else ""
-    sql.executescript(f"begin immediate; {made} commit;")
+    new = f"{_TABLES} pragma user_version = {_FORMAT};" if version == 0 else ""
+    sql.executescript(f"begin immediate; {new} commit;")

@@ -1,4 +1,4 @@
-"""The topics and their partitions: where records are appended, read, and waited for."""
+"""Topics and their partitions: appending, reading and waiting for records."""
 
 import re
 from collections import deque
@@ -12,7 +12,7 @@ from rebalance_kafka.broker.store import NewBatch, Store
 from rebalance_kafka.wire.batches import Batch, at_offset, batches_of, record_since
 
 REMEMBERED = 5
-"""Batches of an idempotent producer that are known when they come again: as many as may be in flight."""
+"""Batches of an idempotent producer that are recognised when repeated: as many as may be in flight."""
 
 LONGEST_NAME = 249
 _NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{LONGEST_NAME}}}")
@@ -20,18 +20,19 @@ LONGEST_SHOWN = 100
 MOST_PARTITIONS = 100_000
 MOST_PARTITIONS_IN_ALL = 200_000
 MOST_PRODUCERS = 100_000
-"""Idempotent producers that are remembered, per partition; then the one that has been silent the longest is
-forgotten, and nothing is known of what it writes next."""
+"""Pairs of a partition and an idempotent producer whose sequences are remembered.
+
+With more, the pair with the oldest write is forgotten: its next batch is accepted with any sequence."""
 
 MOST_LOOKED_AT = 1_000
-"""Records of a batch in which a time is looked for: about 5 ms, in which nobody else is served."""
+"""Records of a batch that is searched for a time: about 5 ms, in which no other client is served."""
 
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
 
 
 class Appended(NamedTuple):
-    """How a write to one partition went; ``base_offset`` is -1 where it did not."""
+    """The result of a write to one partition. ``base_offset`` is -1 after an error."""
 
     error: Wire
     base_offset: int = -1
@@ -46,9 +47,10 @@ class _Sequence(NamedTuple):
 
 
 class Topics:
-    """All topics of the broker. ``most_bytes`` of records are taken, then writes are refused.
+    """All topics of the broker.
 
-    ``most_partitions``: of all topics together.
+    ``most_bytes`` of records are kept, and further writes are refused. ``most_partitions`` limits the sum
+    over all topics.
     """
 
     def __init__(
@@ -65,20 +67,20 @@ class Topics:
         self._waiting: dict[Place, dict[int, Callable[[], None]]] = {}
         self._waits = 0
         self.grown: Callable[[Mapping[str, int]], None] | None = None
-        """Hears of every topic that is made or has more partitions than before."""
+        """Called with every topic that is created or gets more partitions."""
 
-    # --- what there is
+    # --- topics
 
     def has(self, topic: str, partition: int) -> bool:
-        """Whether there is such a partition."""
+        """Return whether the partition exists."""
         return 0 <= partition < self.partitions.get(topic, 0)
 
     def end(self, topic: str, partition: int) -> int:
-        """The offset after the last record."""
+        """Return the offset after the last record."""
         return self._ends.get((topic, partition), 0)
 
     def create(self, topics: Mapping[str, int]) -> None:
-        """Make topics, or let them grow. What `cannot_create` and `cannot_grow` forbid must not come here."""
+        """Create topics, or add partitions to them, where `cannot_create` and `cannot_grow` return None."""
         self._store.save_topics(topics)
         self.partitions = self._store.topics()
         self._count = sum(self.partitions.values())
@@ -86,7 +88,10 @@ class Topics:
             self.grown(topics)
 
     def cannot_create(self, topic: str, partitions: int, beside: int = 0) -> Appended | None:
-        """Why a topic cannot be made, beside so many partitions that are about to be, or None."""
+        """Return why a topic cannot be created, None if it can.
+
+        ``beside``: partitions that the same request creates.
+        """
         if not _NAME.fullmatch(topic) or topic in (".", ".."):
             expected = f"1 to {LONGEST_NAME} of a-z, A-Z, 0-9, '.', '_' and '-'"
             return Appended(Wire.invalid_topic_exception, message=f"{_shown(topic)}, expected {expected}")
@@ -98,7 +103,10 @@ class Topics:
         return self._too_many(beside + partitions)
 
     def cannot_grow(self, topic: str, partitions: int, beside: int = 0) -> Appended | None:
-        """Why a topic cannot have this many partitions, beside so many that are about to be, or None."""
+        """Return why a topic cannot get this many partitions, None if it can.
+
+        ``beside``: partitions that the same request creates.
+        """
         now = self.partitions.get(topic)
         if now is None:
             return Appended(Wire.unknown_topic_or_partition, message=f"there is no topic {_shown(topic)}")
@@ -116,7 +124,7 @@ class Topics:
     # --- writing
 
     def append(self, written: Sequence[tuple[str, int, bytes | None]]) -> list[Appended]:
-        """Append to partitions in one transaction; one whose records are refused leaves the others."""
+        """Append to partitions in one transaction. Refused records do not affect the other partitions."""
         results: list[Appended] = []
         batches: list[NewBatch] = []
         ends = dict[Place, int]()
@@ -140,7 +148,7 @@ class Topics:
         for place in ends:
             waiting = self._waiting.get(place, {})
             for number in list(waiting):
-                if number in waiting:  # whoever was woken before may have ended its wait
+                if number in waiting:  # an earlier callback may have ended this wait
                     waiting[number]()
         return results
 
@@ -151,8 +159,8 @@ class Topics:
             return Appended(Wire.unknown_topic_or_partition)
         try:
             batches = list(batches_of(records or b""))
-        except ProtocolError as wrong:
-            return Appended(Wire.corrupt_message, message=str(wrong))
+        except ProtocolError as error:
+            return Appended(Wire.corrupt_message, message=str(error))
         if not batches:
             return Appended(Wire.invalid_record, message="no records")
         first = batches[0]
@@ -185,7 +193,7 @@ class Topics:
         return placed
 
     def _known(self, topic: str, partition: int, batch: Batch) -> Appended | None:
-        """The answer to a batch that came before, or that comes too early; None for the next in order."""
+        """Return the result for a repeated or premature batch, None for the next batch in order."""
         seen = self._sequences.get((topic, partition, batch.producer_id))
         if not seen:
             return None
@@ -210,14 +218,17 @@ class Topics:
         key = (topic, partition, producer)
         batches = self._sequences.pop(key, None) or deque(maxlen=REMEMBERED)
         batches.append(seen)
-        self._sequences[key] = batches  # the newest last
+        self._sequences[key] = batches  # the most recent last
         if len(self._sequences) > MOST_PRODUCERS:
             del self._sequences[next(iter(self._sequences))]
 
     # --- reading
 
     def read(self, topic: str, partition: int, offset: int, most_bytes: int, *, at_least_one: bool) -> bytes:
-        """Whole batches from the one with an offset on; the first even if it is too large, when told so."""
+        """Return whole batches, from the batch that contains the offset.
+
+        ``at_least_one``: return the first batch even if it is larger than ``most_bytes``.
+        """
         if offset >= self.end(topic, partition):
             return b""
         pieces: list[bytes] = []
@@ -234,10 +245,10 @@ class Topics:
     def offset_since(
         self, topic: str, partition: int, timestamp_ms: int, *, exact: bool = True
     ) -> tuple[int, int]:
-        """Offset and time of the first record of this time or later; -1, -1 for none.
+        """Return offset and time of the first record of this time or later, or -1, -1.
 
-        Of a batch that is compressed or large, or where it need not be ``exact``: the offset of its first
-        record and the time of its newest.
+        If the batch is compressed or large, or the result need not be ``exact``, return the offset of the
+        first record of the batch and the largest time in it.
         """
         batch = self._store.batch_since(topic, partition, timestamp_ms)
         if batch is None:
@@ -248,7 +259,7 @@ class Topics:
         return found or (batch.first, batch.max_timestamp_ms)
 
     def wait(self, places: Iterable[Place], wake: Callable[[], None]) -> Callable[[], None]:
-        """Call ``wake`` at every write to one of these; what comes back ends that."""
+        """Call ``wake`` at every write to one of the partitions. Return a function that ends the wait."""
         self._waits += 1
         number, watched = self._waits, list(places)
         for place in watched:
@@ -266,5 +277,5 @@ class Topics:
 
 
 def _shown(name: str) -> str:
-    """A name in a message, which has an end."""
+    """Return a name for a message, shortened if it is long."""
     return repr(name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}...")

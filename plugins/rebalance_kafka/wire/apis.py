@@ -98,7 +98,9 @@ VERSIONS: Mapping[Api, tuple[int, int]] = {
 UNLIMITED: Mapping[Api, int] = {}
 """Highest versions that leave out none of `VERSIONS`."""
 
-_API_OF: Mapping[type, Api] = {row.request: api for api, row in ROWS.items() if row.request}  # type: ignore[misc]
+_API_OF: Mapping[type, Api] = {
+    row.request: api for api, row in ROWS.items() if isinstance(api, Api) and row.request is not None
+}
 
 
 def api_of(request: m.Request) -> Api:

@@ -1,6 +1,7 @@
-"""Record batches of the message format 2, kept as they came: only base offset and leader epoch are rewritten.
+"""Record batches of message format 2 (KIP-98).
 
-Neither is covered by the batch's checksum, so nothing inside has to be read (KIP-98).
+The broker keeps batches as it receives them and rewrites base offset and leader epoch only. The checksum
+covers neither, so that records need not be read.
 """
 
 import struct
@@ -23,9 +24,10 @@ MAGIC = 2
 
 
 class Batch(NamedTuple):
-    """One batch. ``data`` are its bytes, ``last_delta`` the offset of its last record less its first's.
+    """One record batch.
 
-    ``producer_id`` is -1 for a producer that is not idempotent; times in milliseconds.
+    ``last_delta`` is the offset of the last record relative to the first. ``producer_id`` is -1 without an
+    idempotent producer.
     """
 
     data: bytes
@@ -40,14 +42,15 @@ class Batch(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record."""
+        """Return the offset of the last record."""
         return self.base_offset + self.last_delta
 
 
 def batches_of(data: bytes) -> Iterator[Batch]:
-    """The batches of a Produce request's records, each checked.
+    """Yield the batches of a Produce request's records.
 
-    Raises ProtocolError for what is torn, of another format, wrong in its counts, or damaged.
+    Raises:
+        ProtocolError: if a batch is incomplete or damaged, has another format, or has wrong counts.
     """
     at = 0
     while at < len(data):
@@ -57,7 +60,7 @@ def batches_of(data: bytes) -> Iterator[Batch]:
 
 
 def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
-    """``whole``: no record may be missing, as in a batch that a producer sends."""
+    """Return the batch at an offset. ``whole``: no record may be missing, as in batches of producers."""
     if at + _HEADER.size > len(data):
         raise ProtocolError("record batch", f"{len(data) - at} bytes, expected {_HEADER.size} or more")
     (
@@ -91,17 +94,17 @@ def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
 
 
 def _most_records(batch: bytes) -> int:
-    """How many there can be; of compressed ones one cannot tell without reading them."""
+    """Return how many records fit into the bytes. Compressed records have no such limit."""
     compressed = batch[_CHECKED_FROM + 1] & _COMPRESSION
     return _MOST_RECORDS if compressed else (len(batch) - _HEADER.size) // _LEAST_RECORD_BYTES
 
 
 def at_offset(batch: Batch, offset: int) -> bytes:
-    """The batch's bytes, beginning at another offset, in leader epoch 0."""
+    """Return the bytes of the batch, with another base offset and leader epoch 0."""
     return offset.to_bytes(8, "big") + batch.data[8:12] + b"\0\0\0\0" + batch.data[16:]
 
 
-# --- the records inside, for consumers
+# --- records, for consumers
 
 
 _COMPRESSION, _LOG_APPEND_TIME, _CONTROL = 0x07, 0x08, 0x20
@@ -110,11 +113,13 @@ _XERIAL_HEADER = 16
 
 
 def records_of(data: bytes) -> tuple[list[FetchedRecord], int]:
-    """All records, and the offset after the last batch (-1 without one).
+    """Return all records, and the offset after the last batch (-1 without a batch).
 
-    The first batch may begin before what was asked for, as batches are not cut. One that is cut off
-    at the end, as brokers send it, is left out; markers of transactions are no
-    records. Raises ProtocolError for what cannot be read.
+    The first batch may begin before the requested offset, as batches are not split. An incomplete batch at
+    the end, which brokers send, is left out, and so are the markers of transactions.
+
+    Raises:
+        ProtocolError: if a batch or a record cannot be read.
     """
     records: list[FetchedRecord] = []
     at, next_offset = 0, -1
@@ -130,17 +135,17 @@ def records_of(data: bytes) -> tuple[list[FetchedRecord], int]:
 
 
 def record_since(data: bytes, timestamp_ms: int) -> tuple[int, int] | None:
-    """Offset and time of the first record of a batch that has this time or a later one.
+    """Return offset and time of the first record of a batch with this time or a later one.
 
-    None where there is none, and for what is compressed or cannot be read: a few bytes may open into
-    gigabytes.
+    Return None if there is no such record or the batch cannot be read. Return None for a compressed batch
+    too: a few bytes may expand to gigabytes.
     """
     batch = _batch_at(data, 0, whole=False)
     if _attributes(batch) & _COMPRESSION:
         return None
     try:
-        since = (each for each in _records(batch) if each.timestamp_ms >= timestamp_ms)
-        return next(((each.offset, each.timestamp_ms) for each in since), None)
+        since = (record for record in _records(batch) if record.timestamp_ms >= timestamp_ms)
+        return next(((record.offset, record.timestamp_ms) for record in since), None)
     except ProtocolError:
         return None
 
@@ -159,15 +164,15 @@ def _records(batch: Batch) -> Iterator[FetchedRecord]:
         for _ in range(batch.records):
             record, at = _record_at(payload, at, batch)
             yield record
-    except Exception as wrong:  # the codecs and kio raise errors of many kinds
-        raise ProtocolError("record batch", f"{type(wrong).__name__}: {wrong}") from None
+    except Exception as error:  # the codecs and kio raise errors of many kinds
+        raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
 
 
 def _record_at(data: bytes, at: int, batch: Batch) -> tuple[FetchedRecord, int]:
     length, size = read_signed_varint(data, at)
     at += size
     end = at + length
-    at += 1  # attributes, of which there are none
+    at += 1  # the attributes, which are unused
     delta_ms, size = read_signed_varlong(data, at)
     at += size
     delta, size = read_signed_varint(data, at)
@@ -199,7 +204,7 @@ def _bytes_at(data: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Java's framing of blocks, or one block (KAFKA-1456)."""
+    """Decompress blocks in the frame of Java's library, or one block (KAFKA-1456)."""
     if not data.startswith(_XERIAL):
         return bytes(cramjam.snappy.decompress_raw(data))
     pieces, at = [], _XERIAL_HEADER

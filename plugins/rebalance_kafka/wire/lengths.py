@@ -1,7 +1,8 @@
-"""Announced lengths, checked before kio reads: it makes room for an array by the length that is announced.
+"""A check of announced lengths, before kio reads a message.
 
-Twenty bytes can announce four billion elements, and a process that has no memory for them is aborted. Only
-messages with arrays are gone through; that they are whole is for kio to see.
+kio allocates an array by its announced length. Twenty bytes can announce four billion elements, which aborts
+a process without the memory for them. Only messages with arrays are checked. kio finds out whether a message
+is complete.
 """
 
 from collections.abc import Callable
@@ -12,10 +13,11 @@ from typing import Any, TypeAlias
 from rebalance_kafka.wire.schemas import is_array, is_nullable, nested
 
 MOST_ELEMENTS = 250_000
-"""Of all arrays of a request together."""
+"""The sum over all arrays of a request."""
 
 LONGEST_STRING = 32_767
-"""In every version, as brokers have it: what one client says in a new one another may hear in an old one."""
+"""Bytes of a string in every version, as in Kafka's brokers: text from a client of a new version may be sent
+to a client of an old one."""
 
 _FIXED_BYTES = {
     "bool": 1,
@@ -34,7 +36,7 @@ _FIXED_BYTES = {
 
 
 class _Walk:
-    """A message that is being gone through, and how many elements it may still have."""
+    """A message under check, and the number of elements that it may still have."""
 
     __slots__ = ("data", "left")
 
@@ -43,16 +45,17 @@ class _Walk:
 
 
 _Skip: TypeAlias = Callable[[_Walk, int], int]
-"""Goes past something: where it begins to where it ends."""
+"""Returns where a value ends, given where it begins."""
 
 Check: TypeAlias = Callable[[bytes, int], None]
 
 
 @cache
 def length_check(schema: Any, most_elements: int | None = None) -> Check | None:
-    """Checks the arrays and strings of a message that begins at an offset; None if it can have no arrays.
+    """Return the function that checks a message from an offset on, None if the schema has no arrays.
 
-    There are at most ``most_elements`` in all, and never more than there are bytes. Raises ValueError.
+    The function raises ValueError if a string is too long, or if there are more than ``most_elements``
+    elements in all, or more than bytes.
     """
     if not _has_arrays(schema):
         return None
@@ -71,7 +74,7 @@ def _has_arrays(schema: Any) -> bool:
     )
 
 
-# --- going past things
+# --- lengths of values
 
 
 @cache
@@ -125,7 +128,7 @@ def _element(field: Any, compact: bool) -> _Skip:
 
 
 def _optional(skip: _Skip, field: Any) -> _Skip:
-    """An entity that may be left out has a sign before it."""
+    """Skip a nullable entity, which begins with a byte that says whether it is null."""
     if nested(field) is None or not is_nullable(field):
         return skip
     return lambda walk, at: at + 1 if walk.data[at : at + 1] == b"\xff" else skip(walk, at + 1)
@@ -192,7 +195,7 @@ def _tags(known: dict[int, Any]) -> _Skip:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """The length of something compact, 0 for null, and where it begins."""
+    """Return the length of a compact value, 0 for null, and where the value begins."""
     size, at = _unsigned(data, at)
     return max(0, size - 1), at
 
