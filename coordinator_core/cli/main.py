@@ -1,4 +1,4 @@
-"""The ``rebalance-lab`` command: what there is, and how errors leave it."""
+"""The ``rebalance-lab`` command: its subcommands, and the exit status of errors."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -22,9 +22,9 @@ _BUILT_IN: Mapping[str, Callable[..., None]] = {
 
 
 def command_line(registry: Registry) -> typer.Typer:
-    """The command with the subcommands of this package and of the plugins in a registry.
+    """Return the command with the subcommands of this package and of the plugins in a registry.
 
-    A plugin's subcommand of a name that is taken is left out, with a warning.
+    A subcommand of a plugin is left out, with a warning, if this package has one of that name.
     """
     app = typer.Typer(
         no_args_is_help=True,
@@ -44,7 +44,7 @@ def command_line(registry: Registry) -> typer.Typer:
     @app.callback()
     def every_command(context: typer.Context) -> None:
         if context.invoked_subcommand == "plugins":
-            return  # which says it by itself
+            return  # it lists the failures itself
         for failed in registry.failures:
             warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.problem}")
         for name in registry.commands():
@@ -55,9 +55,9 @@ def command_line(registry: Registry) -> typer.Typer:
 
 
 def run() -> None:
-    """The console script: errors of ours are one line."""
+    """Run the console script. Errors of this program are printed as one line."""
     try:
         command_line(default_registry())()
-    except RebalanceLabError as problem:
-        complain(problem)
+    except RebalanceLabError as error:
+        complain(error)
         sys.exit(int(ExitStatus.WRONG_USE))

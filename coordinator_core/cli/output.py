@@ -1,4 +1,4 @@
-"""Where the command writes: results to stdout, everything else to stderr; and its exit statuses."""
+"""Output of commands: results go to stdout, everything else to stderr. Exit statuses."""
 
 import sys
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from rich.markup import escape
 from coordinator_core.errors import InputError
 
 _WIDEST = 10_000
-"""Columns of a pipe: more than any table here has."""
+"""Columns of a pipe: more than any table has."""
 
 
 class ExitStatus(IntEnum):
-    """What the shell hears."""
+    """Exit statuses of the command."""
 
     DONE = 0
     SOME_INPUTS_FAILED = 1
@@ -28,43 +28,47 @@ class ExitStatus(IntEnum):
 
 
 def stdout() -> Console:
-    """For results. In a pipe it is as wide as it needs to be and has no colour."""
+    """Return the console for results. In a pipe it is as wide as necessary and has no colours."""
     if sys.stdout.isatty():
         return Console(highlight=False, emoji=False)
     return Console(highlight=False, emoji=False, soft_wrap=True, width=_WIDEST)
 
 
 def stderr() -> Console:
-    """For errors, warnings and progress."""
+    """Return the console for errors, warnings and progress."""
     return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
-def complain(problem: object, *, label: str = "[bold red]error:[/]") -> None:
-    """One line to stderr."""
-    line = " ".join(str(problem).split())
+def complain(error: object, *, label: str = "[bold red]error:[/]") -> None:
+    """Print an error as one line to stderr."""
+    line = " ".join(str(error).split())
     stderr().print(f"{label} {escape(line)}")
 
 
-def warn(problem: object) -> None:
-    """One line to stderr about what does not stop the command."""
-    complain(problem, label="[yellow]warning:[/]")
+def warn(warning: object) -> None:
+    """Print a warning as one line to stderr."""
+    complain(warning, label="[yellow]warning:[/]")
 
 
-def give_up(problem: object, status: ExitStatus = ExitStatus.WRONG_USE) -> NoReturn:
-    """One line to stderr, and the end."""
-    complain(problem)
+def give_up(error: object, status: ExitStatus = ExitStatus.WRONG_USE) -> NoReturn:
+    """Print an error as one line to stderr, and end the command."""
+    complain(error)
     raise typer.Exit(int(status))
 
 
 def check_path(path: Path | None) -> None:
-    """Raises InputError for a path that cannot be written to, before any long work is done."""
+    """Check that a file can be written, before any long work is done.
+
+    Raises:
+        InputError: if the path cannot be written to.
+    """
     if path is not None:
         with _unfinished(path) as unfinished:
             unfinished.write_bytes(b"")
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """A file, whole or not at all: it appears under its name when it is complete."""
+    """Write a file that appears under its name when it is complete."""
     with _unfinished(path) as unfinished:
         unfinished.write_bytes(data)
         unfinished.replace(path)
@@ -72,14 +76,14 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _unfinished(path: Path) -> Iterator[Path]:
-    """A name beside the file's for what is not complete yet; nothing stays behind under it."""
+    """Provide a temporary name beside a file, and remove what is left under it."""
     unfinished = path.parent / f"{path.name}.part"
     try:
         if path.is_dir():
             raise IsADirectoryError(EISDIR, strerror(EISDIR))
         yield unfinished
-    except OSError as problem:
-        raise InputError(str(path), f"a path that cannot be written ({problem.strerror})", "a file") from None
+    except OSError as error:
+        raise InputError(str(path), f"a path that cannot be written ({error.strerror})", "a file") from None
     finally:
         with suppress(OSError):
             unfinished.unlink()

@@ -1,34 +1,26 @@
-"""``rebalance-lab plugins``: what is installed, from where, and what failed to load."""
+"""``rebalance-lab plugins``: the installed plugins, their contributions, and failures."""
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-import msgspec
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, stdout
 from coordinator_core.registry.registry import Registry, default_registry
-
-
-class Format(StrEnum):
-    """How to print it."""
-
-    table = "table"
-    json = "json"
+from coordinator_core.reports.tables import json_text
 
 
 def plugins(
-    output: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.table,
+    output: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
 ) -> None:
     """List what plugins contribute: assignors, modifiers, providers, metrics, workloads, events, commands.
 
-    A plugin that failed to load is listed with the reason; the exit status is 1 then.
+    A plugin that failed to load is listed with the reason, and the exit status is 1.
     """
     registry = default_registry()
-    if output is Format.json:
-        stdout().out(msgspec.json.format(msgspec.json.encode(listed(registry)), indent=2).decode())
+    if output == "json":
+        stdout().out(json_text(listed(registry)))
     else:
         _print_tables(registry)
     if registry.failures:
@@ -36,7 +28,7 @@ def plugins(
 
 
 def listed(registry: Registry) -> dict[str, Any]:
-    """Plugins, what they contribute, and failures, as plain values."""
+    """Return plugins, their contributions, and failures as plain values."""
     return {
         "plugins": [
             {

@@ -1,4 +1,4 @@
-"""Runs of strategies on a scenario, in parallel processes, with a bar on a terminal."""
+"""Runs of strategies on a scenario, in parallel processes, with progress bars on a terminal."""
 
 import multiprocessing
 import os
@@ -31,12 +31,12 @@ TIMEOUT_HELP = "How long an assignor may take for one assignment; 0 waits for ev
 _LOOK_EVERY_SECONDS = 0.2
 
 _reached: "SynchronizedArray[int] | None" = None
-"""In a worker process: the virtual time that each run has reached, for the parent's bar."""
+"""In a worker process: the virtual time that each run has reached, for the bars of the parent."""
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What became of one strategy: figures and, if asked for, the trace; or an error."""
+class StrategyRun:
+    """The result of one strategy: its figures and, if requested, its trace; or an error."""
 
     strategy: str
     figures: dict[str, float] | None = None
@@ -52,11 +52,11 @@ def run_all(
     keep_traces: bool,
     timeout: float,
     watch: Invariants | None = None,
-) -> list[Ran]:
-    """Every strategy on the scenario, in order; one that fails does not stop the others.
+) -> list[StrategyRun]:
+    """Run every strategy on a scenario, in order. A strategy that fails does not stop the others.
 
-    An assignor that takes longer than `timeout` seconds for an assignment has failed; 0 waits for ever.
-    ``watch`` is for one strategy in this process.
+    An assignor fails if it takes longer than `timeout` seconds for an assignment; 0 means no limit. ``watch``
+    observes the run of a single strategy in this process.
     """
     if min(jobs, len(strategies)) <= 1:
         with _bars(scenario, strategies) as bars:
@@ -74,7 +74,7 @@ def run_all(
         runs = [
             pool.submit(_run_apart, scenario, s, keep_traces, timeout, i) for i, s in enumerate(strategies)
         ]
-        waiting: set[Future[Ran]] = set(runs)
+        waiting: set[Future[StrategyRun]] = set(runs)
         while waiting:
             _, waiting = wait(waiting, timeout=_LOOK_EVERY_SECONDS, return_when=FIRST_COMPLETED)
             for i in range(len(strategies)):
@@ -83,16 +83,16 @@ def run_all(
 
 
 def available_cores() -> int:
-    """The cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _result(strategy: str, run: Future[Ran]) -> Ran:
+def _result(strategy: str, run: Future[StrategyRun]) -> StrategyRun:
     try:
         return run.result()
     except BrokenProcessPool:
-        said = "a process ended under it (killed, or out of memory?); --jobs 1 shows whose it was"
-        return Ran(strategy, error=said)
+        error = "a process ended under it (killed, or out of memory?); --jobs 1 shows whose it was"
+        return StrategyRun(strategy, error=error)
 
 
 def _begin(reached: Any) -> None:
@@ -100,7 +100,9 @@ def _begin(reached: Any) -> None:
     _reached = reached
 
 
-def _run_apart(scenario: Scenario, strategy: str, keep_trace: bool, timeout: float, number: int) -> Ran:
+def _run_apart(
+    scenario: Scenario, strategy: str, keep_trace: bool, timeout: float, number: int
+) -> StrategyRun:
     def progress(at_ms: int) -> None:
         if _reached is not None:
             _reached[number] = at_ms
@@ -115,16 +117,16 @@ def _run(
     timeout: float,
     progress: Any,
     watch: Invariants | None = None,
-) -> Ran:
+) -> StrategyRun:
     registry = default_registry()
     try:
         limited = _with_timeout(registry.strategy(strategy), timeout)
         trace = simulate(scenario, limited, registry, progress=progress, watch=watch)
-        return Ran(strategy, measure(trace, registry), trace if keep_trace else None)
-    except RebalanceLabError as problem:
-        return Ran(strategy, error=str(problem))
-    except SystemExit as wrong:
-        return Ran(strategy, error=f"its code ended the program (SystemExit: {wrong})")
+        return StrategyRun(strategy, measure(trace, registry), trace if keep_trace else None)
+    except RebalanceLabError as error:
+        return StrategyRun(strategy, error=str(error))
+    except SystemExit as error:
+        return StrategyRun(strategy, error=f"its code ended the program (SystemExit: {error})")
 
 
 def _with_timeout(strategy: Strategy, timeout: float) -> Strategy:
@@ -145,7 +147,7 @@ class _Bars:
 
 @contextmanager
 def _bars(scenario: Scenario, strategies: Sequence[str]) -> Iterator[_Bars]:
-    """A bar for each strategy on a terminal; nothing in a pipe."""
+    """Show a bar for each strategy on a terminal, and nothing in a pipe."""
     if not sys.stderr.isatty():
         yield _Bars(None, ())
         return

@@ -11,6 +11,6 @@ SEED_HELP = "Use this seed in place of the scenario's."
 
 
 def opened_scenario(name: str, seed: int | None) -> Scenario:
-    """The scenario of a file or of standard input, with another seed if one is given."""
+    """Return the scenario of a file or of standard input, with another seed if one is given."""
     scenario = load_scenario_stream(sys.stdin) if name == "-" else load_scenario(name)
     return scenario if seed is None else replace(scenario, seed=seed)

@@ -1,11 +1,9 @@
-"""``rebalance-lab simulate``: one run, told round by round."""
+"""``rebalance-lab simulate``: one run, round by round."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -15,20 +13,13 @@ from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.trace_picture import trace_svg
+from coordinator_core.reports.picture import trace_svg
+from coordinator_core.reports.tables import json_text
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.rounds import InitialGroup, Occurrence, Round, entries, rounds
 from coordinator_core.traces.trace import Trace
 
 MOST_LANES = 200
-
-
-class Format(StrEnum):
-    """How to tell it."""
-
-    text = "text"
-    json = "json"
-    jsonl = "jsonl"
 
 
 def simulate(
@@ -37,9 +28,9 @@ def simulate(
         str, typer.Option("--strategy", "-s", help="A strategy: an assignor, with +options and +modifiers.")
     ] = "cooperative-sticky",
     output: Annotated[
-        Format,
+        Literal["text", "json", "jsonl"],
         typer.Option("--format", help="Round by round in words, the rounds as JSON, or the whole trace."),
-    ] = Format.text,
+    ] = "text",
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the trace here, as JSON Lines.")
     ] = None,
@@ -49,47 +40,47 @@ def simulate(
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
 ) -> None:
-    """Run one strategy on a scenario and tell it round by round.
+    """Run one strategy on a scenario and describe it round by round.
 
-    Each round has its generation, its cause, and what every member revoked, lost, was assigned and kept.
-    What must hold in every run is checked on the way.
+    Each round has its generation, its causes, and the partitions that every member revoked, lost, was
+    assigned and kept. The run is checked against the rules that hold in every run.
     """
     default_registry().strategy(strategy)
     check_path(trace)
     check_path(picture)
     opened = opened_scenario(scenario, seed)
     watch = Invariants()
-    (ran,) = run_all(opened, [strategy], jobs=1, keep_traces=True, timeout=timeout, watch=watch)
-    if ran.trace is None:
-        give_up(f"strategy {strategy!r}: {ran.error}", ExitStatus.SOME_INPUTS_FAILED)
+    (run,) = run_all(opened, [strategy], jobs=1, keep_traces=True, timeout=timeout, watch=watch)
+    if run.trace is None:
+        give_up(f"strategy {strategy!r}: {run.error}", ExitStatus.SOME_INPUTS_FAILED)
     if trace is not None:
-        write_whole(trace, ran.trace.encode())
+        write_whole(trace, run.trace.encode())
     if picture is not None:
-        write_whole(picture, trace_svg(ran.trace, most_lanes=MOST_LANES).encode())
-    if output is Format.jsonl:
-        stdout().out(ran.trace.encode().decode().rstrip("\n"))
-    elif output is Format.json:
-        stdout().out(msgspec.json.format(msgspec.json.encode(rounds(ran.trace)), indent=2).decode())
+        write_whole(picture, trace_svg(run.trace, most_lanes=MOST_LANES).encode())
+    if output == "jsonl":
+        stdout().out(run.trace.encode().decode().rstrip("\n"))
+    elif output == "json":
+        stdout().out(json_text(rounds(run.trace)))
     else:
-        print_told(ran.trace, stdout())
+        print_run(run.trace, stdout())
     for violation in watch.violations:
         complain(f"a rule of the protocol was broken {violation}")
     if watch.violations:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def print_told(trace: Trace, console: Console) -> None:
-    """The run in lines of text."""
+def print_run(trace: Trace, console: Console) -> None:
+    """Print a run as lines of text."""
     started, ended = trace.started, trace.ended
     title = f" under {started.strategy}, seed {started.seed}"
     console.print(Text.assemble((started.scenario, "bold"), title), end="\n\n")
-    for each in entries(trace):
-        if isinstance(each, Occurrence):
-            console.print(Text.assemble((_clock(each.at_ms), "dim"), "  ", (each.text, "yellow")))
-        elif isinstance(each, InitialGroup):
-            _print_standing(each, console)
+    for entry in entries(trace):
+        if isinstance(entry, Occurrence):
+            console.print(Text.assemble((_clock(entry.at_ms), "dim"), "  ", (entry.text, "yellow")))
+        elif isinstance(entry, InitialGroup):
+            _print_initial_group(entry, console)
         else:
-            _print_round(each, console)
+            _print_round(entry, console)
     requests = sum(ended.messages.values())
     console.print(
         f"\nended {ended.group_state} in generation {ended.generation}"
@@ -97,14 +88,14 @@ def print_told(trace: Trace, console: Console) -> None:
     )
 
 
-def _print_standing(each: InitialGroup, console: Console) -> None:
-    number = f"generation {each.generation}"
-    rest = f" ({each.protocol}): Stable before the run began"
-    console.print(Text.assemble((_clock(each.at_ms), "dim"), "  ", (number, "bold"), rest))
-    width = max((len(_name(name, each)) for name in each.owned), default=0)
-    for name in sorted(each.owned):
-        partitions = each.owned[name]
-        line = Text(f"{'':>14}{_name(name, each):<{width}}  ")
+def _print_initial_group(group: InitialGroup, console: Console) -> None:
+    number = f"generation {group.generation}"
+    rest = f" ({group.protocol}): Stable before the run began"
+    console.print(Text.assemble((_clock(group.at_ms), "dim"), "  ", (number, "bold"), rest))
+    width = max((len(_name(name, group)) for name in group.owned), default=0)
+    for name in sorted(group.owned):
+        partitions = group.owned[name]
+        line = Text(f"{'':>14}{_name(name, group):<{width}}  ")
         if partitions:
             line.append(f"owns {_listed(partitions)}")
         else:
@@ -112,21 +103,21 @@ def _print_standing(each: InitialGroup, console: Console) -> None:
         console.print(line)
 
 
-def _print_round(each: Round, console: Console) -> None:
-    number = f"generation {each.generation}" if each.generation else "a round"
+def _print_round(entry: Round, console: Console) -> None:
+    number = f"generation {entry.generation}" if entry.generation else "a round"
     took = "never Stable"
-    if each.stable_ms is not None:
-        took = f"Stable after {(each.stable_ms - each.began_ms) / 1_000:g} s"
-    rest = f" ({each.protocol or 'no assignor'}): {took}"
-    console.print(Text.assemble((_clock(each.began_ms), "dim"), "  ", (number, "bold"), rest))
-    for cause in dict.fromkeys(each.causes):
+    if entry.stable_ms is not None:
+        took = f"Stable after {(entry.stable_ms - entry.began_ms) / 1_000:g} s"
+    rest = f" ({entry.protocol or 'no assignor'}): {took}"
+    console.print(Text.assemble((_clock(entry.began_ms), "dim"), "  ", (number, "bold"), rest))
+    for cause in dict.fromkeys(entry.causes):
         console.print(f"{'':>14}because {cause}", markup=False)
-    if said := _reported(each.report):
-        console.print(f"{'':>14}{said}", markup=False)
-    names = sorted(each.members)
-    width = max((len(_name(n, each)) for n in names), default=0)
+    if text := _reported(entry.report):
+        console.print(f"{'':>14}{text}", markup=False)
+    names = sorted(entry.members)
+    width = max((len(_name(n, entry)) for n in names), default=0)
     for name in names:
-        member = each.members[name]
+        member = entry.members[name]
         parts = [
             (f"revoked {_listed(member.revoked)}", "red", member.revoked),
             (f"lost {_listed(member.lost)}", "bold red", member.lost),
@@ -134,24 +125,24 @@ def _print_round(each: Round, console: Console) -> None:
             (f"kept {_listed(member.kept)}", "", member.kept),
         ]
         shown = [(text, style) for text, style, partitions in parts if partitions] or [("nothing", "dim")]
-        line = Text(f"{'':>14}{_name(name, each):<{width}}  ")
+        line = Text(f"{'':>14}{_name(name, entry):<{width}}  ")
         for i, (text, style) in enumerate(shown):
             line.append("; " if i else "").append(text, style=style)
         console.print(line)
 
 
 def _reported(report: Mapping[str, Any]) -> str:
-    """What people want to know of it: ``found by solver, gap 0.03 %, weights: reported-rates``."""
-    said = [f"found by {report['method']}"] if "method" in report else []
+    """Summarize the report of an assignor: ``found by solver, gap 0.03 %, weights: reported-rates``."""
+    parts = [f"found by {report['method']}"] if "method" in report else []
     if isinstance(report.get("optimality_gap"), (int, float)):
-        said.append(f"gap {100 * report['optimality_gap']:.2g} %")
+        parts.append(f"gap {100 * report['optimality_gap']:.2g} %")
     if "weights" in report:
-        said.append(f"weights: {report['weights']}")
-    return ", ".join(said)
+        parts.append(f"weights: {report['weights']}")
+    return ", ".join(parts)
 
 
-def _name(client: str, each: Round | InitialGroup) -> str:
-    return f"{client} (leader)" if client == each.leader else client
+def _name(client: str, entry: Round | InitialGroup) -> str:
+    return f"{client} (leader)" if client == entry.leader else client
 
 
 def _listed(partitions: PartitionMap) -> str:
@@ -159,7 +150,7 @@ def _listed(partitions: PartitionMap) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """0 1 2 5 as ``0-2 5``."""
+    """Write 0 1 2 5 as ``0-2 5``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

@@ -1,1 +1,1 @@
-"""Comparisons and pictures as text, JSON, CSV, HTML and SVG."""
+"""Tables, comparisons and pictures as text, JSON, CSV, HTML and SVG."""

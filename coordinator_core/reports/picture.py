@@ -1,18 +1,19 @@
-"""A static picture of a run: a lane a partition, coloured by owner, hatched while nobody worked on it.
+"""A static picture of a run: a lane for each partition, coloured by its owner, hatched while it has none.
 
-Colours are Okabe and Ito's, told apart by colour-blind readers; each member's letter stands in its cells,
-so that the picture also reads without colour.
+The colours are those of Okabe and Ito, which colour-blind readers can distinguish. The letter of the owner is
+in each cell, so that the picture can be read without colours.
 """
 
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from coordinator_core.model import TopicPartition
-from coordinator_core.traces.history import Mark, Span
+from coordinator_core.traces.history import History, Mark, Span
+from coordinator_core.traces.trace import Trace
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 _DARK = frozenset({"#0072B2"})
-"""On these white is read better; on all others black."""
+"""The colours on which white text is easier to read than black text."""
 
 _LANE_HEIGHT = 18
 _LABEL_WIDTH = 90
@@ -25,6 +26,16 @@ _LEGEND_HEIGHT = 18
 _LONGEST_NAME = 17
 
 
+def trace_svg(trace: Trace, *, most_lanes: int) -> str:
+    """Draw a run as an SVG document. Of more partitions than `most_lanes`, the first ones are drawn."""
+    history = History(trace)
+    lanes = dict(sorted(history.spans.items())[:most_lanes])
+    title = f"{trace.scenario} under {trace.strategy}"
+    if len(history.spans) > most_lanes:
+        title += f" (the first {most_lanes} of {len(history.spans):,} partitions)"
+    return ownership_svg(lanes, title=title, from_ms=0, to_ms=trace.started.duration_ms, marks=history.marks)
+
+
 def ownership_svg(
     lanes: Mapping[TopicPartition, Sequence[Span]],
     *,
@@ -33,9 +44,9 @@ def ownership_svg(
     to_ms: int,
     marks: Sequence[Mark] = (),
 ) -> str:
-    """An SVG document, 860 units wide and 18 high a lane, of who worked on what between two times.
+    """Draw the owners of partitions between two times as an SVG document, 860 units wide, 18 for each lane.
 
-    Spans may reach beyond the window; they are cut to it. Clients are coloured in sorted order.
+    Spans that reach beyond the window are cut to it. Clients are coloured in sorted order.
     """
     clients = sorted({span.client for spans in lanes.values() for span in spans})
     colours = {client: PALETTE[i % len(PALETTE)] for i, client in enumerate(clients)}
@@ -104,7 +115,7 @@ def _mark(at: float, bottom: int, label: str) -> str:
 def _legend(
     clients: Sequence[str], colours: Mapping[str, str], letters: Mapping[str, str], baseline: int
 ) -> str:
-    """Rows of entries, the last of which is for nobody."""
+    """Draw the legend in rows. Its last entry is for partitions without an owner."""
     entries = [(colours[client], f"{letters[client]} {client}") for client in clients]
     parts = []
     for i, (fill, label) in enumerate([*entries, ("url(#gap)", "nobody")]):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_core.model import NO_GENERATION, GroupAssignment, GroupSubscription
 from coordinator_core.reports.comparison import Comparison, as_html
-from coordinator_core.reports.trace_picture import trace_svg
+from coordinator_core.reports.picture import trace_svg
+from coordinator_core.reports.tables import Cell, html_table
 from coordinator_core.traces.rounds import rounds
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.words import sentence
@@ -65,14 +66,7 @@ def group_html(group: GroupSubscription) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    columns = "".join(f"<th scope='col'>{escape(name)}</th>" for name in head)
-    body = "".join(
-        f"<tr><th scope='row' style='text-align:left'>{escape(first)}</th>"
-        + "".join(f"<td style='text-align:left'>{escape(text)}</td>" for text in rest)
-        + "</tr>"
-        for first, *rest in rows
-    )
-    return f"<table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>"
+    return html_table(head, [[Cell(text, left=True) for text in row] for row in rows])
 
 
 def _listed(given: Any, most: int = 40) -> str:

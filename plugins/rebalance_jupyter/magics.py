@@ -2,7 +2,6 @@
 
 from argparse import SUPPRESS
 from collections.abc import Sequence
-from html import escape
 from inspect import isclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from coordinator_core.cli.plugins import listed
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.reports.tables import Cell, html_table
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import alert
 from rebalance_jupyter.views import compare_view, opened, run_each, show
@@ -63,12 +63,12 @@ class RebalanceMagics(Magics):
     def rebalance_plugins(self, line: str) -> None:  # noqa: ARG002
         """List what plugins contribute."""
         rows = [
-            f"<tr><td>{escape(kind)}</td><td><b>{escape(name)}</b></td><td>{escape(doc)}</td></tr>"
+            [Cell(kind), Cell(name, "bold"), Cell(doc)]
             for plugin in listed(default_registry())["plugins"]
             for kind, records in plugin["contributes"].items()
             for name, doc in records.items()
         ]
-        display(HTML(f"<table>{''.join(rows)}</table>"))
+        display(HTML(html_table((), rows)))
 
 
 def strategy_completer(shell: Any, event: Any) -> list[str]:

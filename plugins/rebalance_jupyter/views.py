@@ -14,7 +14,8 @@ from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.comparison import Comparison, as_text
+from coordinator_core.reports.comparison import Comparison
+from coordinator_core.reports.tables import as_text
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.trace import Trace

@@ -1,9 +1,10 @@
-"""What a report shows: the summaries of scores, small enough for the driver."""
+"""The contents of a report: the summaries of scores, small enough for the driver."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coordinator_core.reports.tables import BEST, Cell, as_text
 from rebalance_spark.choices import Status
 from rebalance_spark.summaries import (
     higher_is_better,
@@ -44,11 +45,12 @@ class OnFront:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Everything a report shows. Metrics and strategies are in their orders; pairs are keys of mappings.
+    """The contents of a report. Metrics and strategies are in their orders.
 
-    ``figures``: by (metric, strategy); metrics that no row has are not in ``metrics``. ``wins``: by (metric,
-    strategy, other), how often the first is better, even, worse. ``curves``: by (metric, strategy), values
-    at evenly spaced quantiles. ``balance``: the metric that the front has beside the moves.
+    ``figures`` maps (metric, strategy) to figures; metrics that no row has are not in ``metrics``. ``wins``
+    maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better, even
+    and worse. ``curves`` maps (metric, strategy) to values at evenly spaced quantiles. ``balance`` is the
+    metric of the front beside the moves.
     """
 
     scenarios: int
@@ -70,17 +72,33 @@ class Findings:
         return sum(n for counts in self.statuses.values() for s, n in counts.items() if s != Status.OK)
 
     def best(self, metric: str, statistic: str) -> float | None:
-        """The best of a metric's row; None where all strategies are alike."""
+        """Return the best figure of a metric, or None if all strategies are alike."""
         values: set[float] = {getattr(f, statistic) for (m, _), f in self.figures.items() if m == metric}
         if len(values) < 2:
             return None
         return max(values) if higher_is_better(metric) else min(values)
 
 
-def found_in(scores: "DataFrame", balance: str = "imbalance") -> Findings:
-    """The findings of scores, which are read several times over: a handful of jobs.
+def figures_table(findings: Findings, statistic: str) -> tuple[list[str], list[list[Cell]]]:
+    """Return the head and the rows of a table: a row for each metric, a column for each strategy."""
+    rows = []
+    for metric in findings.metrics:
+        cells = [Cell(metric)]
+        best = findings.best(metric, statistic)
+        for strategy in findings.strategies:
+            figures = findings.figures.get((metric, strategy))
+            value = None if figures is None else getattr(figures, statistic)
+            text = "-" if value is None else as_text(value)
+            cells.append(Cell(text, BEST if value is not None and value == best else ""))
+        rows.append(cells)
+    return [statistic, *findings.strategies], rows
 
-    Raises InputError for a metric that the scores do not have.
+
+def found_in(scores: "DataFrame", balance: str = "imbalance") -> Findings:
+    """Return the findings of scores, which are read by several jobs.
+
+    Raises:
+        InputError: if the scores do not have the metric ``balance``.
     """
     from pyspark.sql import functions as sf
 
@@ -98,7 +116,7 @@ def found_in(scores: "DataFrame", balance: str = "imbalance") -> Findings:
             for r in summary(scores).collect()
         }
         counts: dict[str, dict[str, int]] = {
-            r["strategy"]: {each.value: r[each.value] for each in Status}
+            r["strategy"]: {status.value: r[status.value] for status in Status}
             for r in statuses(scores).orderBy("strategy").collect()
         }
         names = metric_names(scores)

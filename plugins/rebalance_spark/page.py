@@ -1,14 +1,14 @@
-"""The findings as one static page: tables, and plots as SVG in it; nothing is fetched, no script runs."""
+"""The findings as one static page with tables and SVG plots. It fetches nothing and runs no script."""
 
 import io
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from coordinator_core.reports.comparison import as_text
 from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.tables import Cell, html_table
 from rebalance_spark.choices import Statistic, Status
-from rebalance_spark.findings import Findings
+from rebalance_spark.findings import Findings, figures_table
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -16,8 +16,7 @@ _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem }
 th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #8884 }
-th:first-child, td.text { text-align: left }
-td.best { font-weight: 700 }
+th:first-child { text-align: left }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
 figure { margin: 0; background: #fff; border-radius: 6px; padding: .4rem }
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: 1rem }
@@ -27,7 +26,7 @@ svg { width: 100%; height: auto }
 
 
 def as_page(findings: Findings) -> str:
-    """The page. Plots stand on white, also where the reader's theme is dark."""
+    """Return the page. Plots have a white background in a dark theme, too."""
     scenarios = f"{findings.scenarios:,} scenarios, {' and '.join(findings.fidelities)} fidelity"
     parts = [
         f"<h1>{escape(scenarios)}</h1>",
@@ -63,69 +62,53 @@ def as_page(findings: Findings) -> str:
     )
 
 
-def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[tuple[str, str]]]) -> str:
-    """Cells are (text, class); the first of a row is its heading."""
-    heads = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first[0])}</th>'
-        + "".join(f'<td class="{kind}">{escape(text)}</td>' for text, kind in rest)
-        + "</tr>\n"
-        for first, *rest in rows
-    )
-    return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    return f'<div class="wide">{html_table(head, rows, caption)}</div>'
 
 
 def _status_table(findings: Findings) -> str:
     rows = [
-        [(strategy, ""), *((f"{counts[status.value]:,}", "") for status in Status)]
+        [Cell(strategy), *(Cell(f"{counts[status.value]:,}") for status in Status)]
         for strategy, counts in findings.statuses.items()
     ]
     return _table("Rows", ["strategy", *(status.value for status in Status)], rows)
 
 
 def _figures_table(findings: Findings, statistic: str) -> str:
-    rows = []
-    for metric in findings.metrics:
-        cells = [(metric, "")]
-        best = findings.best(metric, statistic)
-        for strategy in findings.strategies:
-            figures = findings.figures.get((metric, strategy))
-            value = None if figures is None else getattr(figures, statistic)
-            cells.append(("-", "") if value is None else (as_text(value), "best" if value == best else ""))
-        rows.append(cells)
-    return _table(statistic, ["metric", *findings.strategies], rows)
+    head, rows = figures_table(findings, statistic)
+    return _table(statistic, ["metric", *head[1:]], rows)
 
 
 def _worst_table(findings: Findings) -> str:
     rows = []
     for metric in findings.metrics:
         found = [findings.figures.get((metric, strategy)) for strategy in findings.strategies]
-        rows.append([(metric, ""), *(("-" if f is None else f.worst_scenario, "text") for f in found)])
+        worst = [Cell("-" if figures is None else figures.worst_scenario, left=True) for figures in found]
+        rows.append([Cell(metric), *worst])
     return _table("the worst scenario", ["metric", *findings.strategies], rows)
 
 
 def _wins_table(findings: Findings, metric: str) -> str:
     rows = []
     for strategy in findings.strategies:
-        cells = [(strategy, "")]
+        cells = [Cell(strategy)]
         for other in findings.strategies:
             counts = findings.wins.get((metric, strategy, other))
             total = sum(counts) if counts else 0
-            cells.append((f"{100 * counts[0] / total:.1f} %" if counts and total else "", ""))
+            cells.append(Cell(f"{100 * counts[0] / total:.1f} %" if counts and total else ""))
         rows.append(cells)
     return _table(metric, ["better than", *findings.strategies], rows)
 
 
 def _front_plot(findings: Findings) -> str:
     figure, axes = _plot(7.2, 3.6)
-    front = [each for each in findings.front if each.on_front]
+    front = [point for point in findings.front if point.on_front]
     axes.plot([f.moves for f in front], [f.balance for f in front], color="#999999", linewidth=1, zorder=1)
-    for each in findings.front:
-        color = _colors(findings)[each.strategy]
-        axes.scatter(each.moves, each.balance, color=color, s=45, zorder=2, edgecolor="black", linewidth=0.6)
+    for point in findings.front:
+        color = _colors(findings)[point.strategy]
+        axes.scatter(
+            point.moves, point.balance, color=color, s=45, zorder=2, edgecolor="black", linewidth=0.6
+        )
     for moves, balance, names in _places(findings):
         name = axes.annotate(names, (moves, balance), textcoords="offset points", xytext=(7, 5), fontsize=9)
         name.set_parse_math(False)
@@ -136,10 +119,10 @@ def _front_plot(findings: Findings) -> str:
 
 
 def _places(findings: Findings) -> list[tuple[float, float, str]]:
-    """Where names stand; strategies with the same means share a place."""
+    """Return the places of names. Strategies with the same means share a place."""
     places: dict[tuple[float, float], list[str]] = {}
-    for each in findings.front:
-        places.setdefault((round(each.moves, 6), round(each.balance, 6)), []).append(each.strategy)
+    for point in findings.front:
+        places.setdefault((round(point.moves, 6), round(point.balance, 6)), []).append(point.strategy)
     return [(moves, balance, ", ".join(names)) for (moves, balance), names in places.items()]
 
 
@@ -179,7 +162,7 @@ def _plot(width: float, height: float) -> tuple[Any, Any]:
 
 
 def _svg(figure: Any, label: str) -> str:
-    """An SVG element; the same bytes for the same plot."""
+    """Return a plot as an SVG element, which has the same bytes for the same plot."""
     import matplotlib as mpl
 
     text = io.StringIO()

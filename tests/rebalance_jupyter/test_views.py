@@ -11,9 +11,10 @@ import pytest
 
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import AssignmentError, InputError
+from coordinator_core.families import classic
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.comparison import as_text
+from coordinator_core.reports.tables import as_text
 from coordinator_core.scoring.measuring import measure
 from rebalance_jupyter import RebalanceView, compare_view, run, show, to_html
 from rebalance_jupyter.display import picture
@@ -38,6 +39,7 @@ class Fixed:
 
 def cells(**metrics):
     registry = Registry()
+    registry.register(classic)
     registry.register(Fixed(**metrics))
     count = len(next(iter(metrics.values()))[0])
     view = compare_view([ran()] * count, registry=registry)

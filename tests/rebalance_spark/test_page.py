@@ -65,7 +65,7 @@ class Page(HTMLParser):
         self.attributes += [(tag, key, value) for key, value in attributes]
         if tag != "meta":
             self._open.append(tag)
-        self._text, self._best = "", ("class", "best") in attributes
+        self._text, self._best = "", tag == "b"
         if tag == "table":
             self._rows = []
         elif tag == "tr":

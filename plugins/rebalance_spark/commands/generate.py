@@ -1,8 +1,7 @@
 """``rebalance-lab generate``: a workload, as many scenarios as asked for."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,13 +19,6 @@ from rebalance_spark.commands.options import (
 )
 
 
-class Format(StrEnum):
-    """How to write it."""
-
-    parquet = "parquet"
-    jsonl = "jsonl"
-
-
 def generate(
     profile: Annotated[
         str,
@@ -39,7 +31,9 @@ def generate(
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write.")],
     seed: Annotated[int, typer.Option(min=0, help="Another seed, other scenarios.")] = 0,
     option: Annotated[list[str] | None, typer.Option("--with", metavar="NAME=VALUE", help=WITH_HELP)] = None,
-    output: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.parquet,
+    output: Annotated[
+        Literal["parquet", "jsonl"], typer.Option("--format", help="How to write it.")
+    ] = "parquet",
     plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
@@ -60,7 +54,7 @@ def generate(
     with stderr().status(f"{rows:,} scenarios ..."):
         made = spark.read.format(FORMAT).options(**options).load()
         writer = made.write.mode("overwrite")
-        writer.parquet(out) if output is Format.parquet else writer.json(out)
+        writer.parquet(out) if output == "parquet" else writer.json(out)
     stdout().print(f"{rows:,} scenarios of {profile}, seed {seed}, in {out}")
 
 

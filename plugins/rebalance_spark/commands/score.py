@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout, warn
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.tables import Cell, text_table
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, PLUGIN_HELP, is_local, pairs
 
@@ -124,14 +123,9 @@ def _print_outcome(scores: "DataFrame") -> bool:
 
     from rebalance_spark.summaries import statuses
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("strategy", no_wrap=True)
-    for status in Status:
-        table.add_column(status.value, justify="right")
     rows: list[Any] = statuses(scores).orderBy("strategy").collect()
-    for row in rows:
-        table.add_row(Text(row["strategy"]), *(f"{row[status.value]:,}" for status in Status))
-    stdout().print(table)
+    cells = [[Cell(row["strategy"]), *(Cell(f"{row[status.value]:,}") for status in Status)] for row in rows]
+    stdout().print(text_table(["strategy", *(status.value for status in Status)], cells))
     failed = any(row[status.value] for row in rows for status in Status if status is not Status.OK)
     if failed:
         errors = scores.where(sf.col("error").isNotNull()).groupBy("status", "error")

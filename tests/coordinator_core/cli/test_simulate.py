@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from coordinator_core.cli import simulate as simulate_module
-from coordinator_core.cli.simulate import print_told
+from coordinator_core.cli.simulate import print_run
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.trace import read_trace
 from tests.coordinator_core.cli.commands import the_error
@@ -75,7 +75,7 @@ def test_a_group_that_runs_already_is_told_before_the_rounds(lab, tmp_path):
 
 def test_the_words_of_a_round(capfd):
     """By hand: given up in good order, lost, assigned and kept, runs of numbers, and a round without end."""
-    print_told(
+    print_run(
         trace_of(
             (1_000, state("PreparingRebalance", cause="x[0] joined")),
             (1_500, generation(7, "a", "b", leader="b", protocol="sticky")),
@@ -220,9 +220,9 @@ def test_an_empty_standard_input_is_one_error(lab):
 
 
 def test_a_run_that_fails_is_one_error_and_status_1(lab, small, monkeypatch, tmp_path):
-    from coordinator_core.cli.running import Ran
+    from coordinator_core.cli.running import StrategyRun
 
-    monkeypatch.setattr(simulate_module, "run_all", lambda *_, **__: [Ran("range", error="it broke")])
+    monkeypatch.setattr(simulate_module, "run_all", lambda *_, **__: [StrategyRun("range", error="it broke")])
     answer = lab("simulate", small, "-s", "range", "--trace", tmp_path / "t")
     assert answer == (1, "", "error: strategy 'range': it broke\n")
     assert not (tmp_path / "t").exists()
@@ -251,7 +251,7 @@ def test_a_round_says_what_its_assignor_said_in_a_line(capfd, report, said):
     computed = ev.AssignmentComputed(
         client="a", generation=1, assignor="mine", members={}, payload_bytes=1, report=report
     )
-    print_told(
+    print_run(
         trace_of(
             (1_000, state("PreparingRebalance", cause="a joined")),
             (1_000, generation(1, "a")),

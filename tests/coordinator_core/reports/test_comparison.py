@@ -9,7 +9,8 @@ from math import inf, nan
 import pytest
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from coordinator_core.reports.comparison import Comparison, as_csv, as_html, as_json, as_text
+from coordinator_core.reports.comparison import Comparison, as_csv, as_html, as_json
+from coordinator_core.reports.tables import as_text
 
 
 def metric(name, better="lower", doc=""):

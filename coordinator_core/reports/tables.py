@@ -1,0 +1,108 @@
+"""Tables as text, HTML and CSV, documents as JSON, and figures as text."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from math import isinf, isnan
+from typing import Any, NamedTuple
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+BEST = "bold green"
+"""The style of the best figure of a row."""
+
+
+class Cell(NamedTuple):
+    """A cell of a table. ``style`` is one of rich; a bold one is bold in HTML, too.
+
+    In HTML ``hint`` is shown when the pointer is over the cell, and ``left`` aligns the text to the left.
+    """
+
+    text: str
+    style: str = ""
+    hint: str = ""
+    left: bool = False
+
+
+def as_text(value: float) -> str:
+    """Write a figure for people: integers with separators, other figures with three significant digits."""
+    if isnan(value):
+        return "-"
+    if isinf(value):
+        return f"{value}"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:.1f}"
+
+
+def json_text(document: Any) -> str:
+    """Write a document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Write rows as CSV. Floats have twelve significant digits, and NaN is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_csv_value(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _csv_value(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return "" if isnan(value) else f"{value:.12g}"
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "") -> str:
+    """Write a table as HTML. The first cell of a row is its heading, unless the table has no head."""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    columns = "".join(f"<th scope=col>{escape(name)}</th>" if name else "<th></th>" for name in head)
+    top = f"<thead><tr>{columns}</tr></thead>\n" if head else ""
+    heading = "th scope=row" if head else "td"
+    body = "".join(
+        f"<tr>{_html_cell(first, heading)}{''.join(_html_cell(cell, 'td') for cell in rest)}</tr>\n"
+        for first, *rest in rows
+    )
+    return f"<table>{title}{top}<tbody>\n{body}</tbody></table>"
+
+
+def _html_cell(cell: Cell, element: str) -> str:
+    text = f"<b>{escape(cell.text)}</b>" if "bold" in cell.style else escape(cell.text)
+    hint = f' title="{escape(cell.hint)}"' if cell.hint else ""
+    style = ' style="text-align:left"' if cell.left else ""
+    return f"<{element}{hint}{style}>{text}</{element.partition(' ')[0]}>"
+
+
+def text_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+    """Return a table for a terminal: headings of rows on the left, the other columns aligned to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    first, *rest = head
+    table.add_column(first, no_wrap=True)
+    for name in rest:  # a name that is wider than the terminal is folded, and its neighbours are not cut
+        table.add_column(Text(name), justify="right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell.text, style=cell.style) for cell in row))
+    return table
+
+
+def text_tables(head: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[Table]:
+    """Split a table for a terminal of a width: columns that do not fit go into the next table."""
+    texts = [head, *([cell.text for cell in row] for row in rows)]
+    widths = [2 + max(map(len, column)) for column in zip(*texts, strict=True)]
+    room = width + 2 - widths[0]
+    first, count = 1, len(head)
+    while first < count:
+        end, used = first + 1, widths[first]
+        while end < count and used + widths[end] <= room:
+            used += widths[end]
+            end += 1
+        shown = [0, *range(first, end)]
+        yield text_table([head[i] for i in shown], [[row[i] for i in shown] for row in rows])
+        first = end
