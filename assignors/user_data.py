@@ -9,7 +9,8 @@ import struct
 
 import numpy as np
 
-from coordinator_core.model import Int32Array, Partitions, java_order
+from coordinator_core.java import java_order
+from coordinator_core.model import Int32Array, Partitions
 
 _LENGTH = struct.Struct(">h")
 _NUMBER = struct.Struct(">i")

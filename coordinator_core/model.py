@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator_core.errors import InputError
+from coordinator_core.java import java_key, java_order
 
 Int32Array = NDArray[np.int32]
 
@@ -36,28 +37,6 @@ class RebalanceProtocol(Enum):
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
-
-
-def java_order(names: Iterable[str]) -> list[str]:
-    """Sort as Java's `String.compareTo` does: by UTF-16 code units, not by code points."""
-    listed = list(names)
-    if all(map(str.isascii, listed)):
-        return sorted(listed)
-    return sorted(listed, key=java_key)
-
-
-def java_key(name: str) -> bytes:
-    """A key that orders single names as Java does."""
-    return name.encode("utf-16-be", "surrogatepass")
-
-
-def java_hash(text: str) -> int:
-    """Return Java's `String.hashCode`: 32 bits with wrap-around, over UTF-16 code units."""
-    units = java_key(text)
-    hashed = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        hashed = (31 * hashed + (high << 8 | low)) & 0xFFFFFFFF
-    return hashed - 2**32 if hashed >= 2**31 else hashed
 
 
 class TopicIndex:

@@ -12,7 +12,7 @@ from tests.places import ROOT
 
 CORE = ROOT / "coordinator_core"
 
-BASE = {"errors", "model", "reading"}
+BASE = {"errors", "java", "model", "reading"}
 ASSIGNING = BASE | {"assigning"}
 REGISTRY = ASSIGNING | {"registry"}
 PROTOCOL = BASE | {"protocol"}
@@ -23,8 +23,9 @@ SCORING = ASSIGNING | REGISTRY | PROTOCOL | {"traces", "scoring"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
-    "model": {"errors"},
-    "reading": {"errors", "model"},
+    "java": set(),
+    "model": {"errors", "java"},
+    "reading": {"errors", "java", "model"},
     "assigning": BASE,
     "registry": ASSIGNING,
     "assignors": REGISTRY,

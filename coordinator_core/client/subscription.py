@@ -7,7 +7,8 @@ from enum import Enum
 
 from coordinator_core.client.states import FETCH_MOVES, FetchState, check_move
 from coordinator_core.errors import InputError
-from coordinator_core.model import NO_PARTITIONS, Partitions, TopicPartition, java_order
+from coordinator_core.java import java_order
+from coordinator_core.model import NO_PARTITIONS, Partitions, TopicPartition
 from coordinator_core.protocol.events import PartitionMap
 
 

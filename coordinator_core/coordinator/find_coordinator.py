@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.model import java_hash
+from coordinator_core.java import java_hash
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 

@@ -25,6 +25,7 @@ from coordinator_core.coordinator.records import (
 )
 from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import AssignmentError
+from coordinator_core.java import java_order
 from coordinator_core.model import (
     NO_PARTITIONS,
     Cluster,
@@ -32,7 +33,6 @@ from coordinator_core.model import (
     RebalanceProtocol,
     Subscription,
     TopicInfo,
-    java_order,
 )
 from coordinator_core.protocol.consumer_protocol import encode_assignment, encode_subscription
 

@@ -11,14 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from coordinator_core.errors import ProtocolError
-from coordinator_core.model import (
-    NO_GENERATION,
-    NO_PARTITIONS,
-    Int32Array,
-    Partitions,
-    Subscription,
-    java_order,
-)
+from coordinator_core.java import java_order
+from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Int32Array, Partitions, Subscription
 
 SUBSCRIPTION_VERSION = 3
 ASSIGNMENT_VERSION = 3

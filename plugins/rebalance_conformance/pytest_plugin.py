@@ -93,6 +93,12 @@ def check_assignor() -> "Callable[..., Report]":
 def _checks(expected: ExpectedFailures) -> list[Any]:
     """The names of the checks, as pytest's parameters. Raises UsageError for a name that is none."""
     from coordinator_core.errors import InputError
+    from rebalance_conformance.requirements import require_hypothesis
+
+    try:
+        require_hypothesis()
+    except InputError as error:
+        raise pytest.UsageError(str(error)) from None
     from rebalance_conformance.checks import CHECKS
     from rebalance_conformance.suite import checks_named
 

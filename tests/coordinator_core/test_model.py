@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.errors import InputError
+from coordinator_core.java import java_hash, java_key, java_order
 from coordinator_core.model import (
     NO_PARTITIONS,
     Cluster,
@@ -16,9 +17,6 @@ from coordinator_core.model import (
     TopicIndex,
     TopicInfo,
     TopicPartition,
-    java_hash,
-    java_key,
-    java_order,
 )
 
 pairs = st.lists(st.tuples(st.sampled_from(["a", "b", "c", "\U0001f600"]), st.integers(0, 5)), max_size=12)

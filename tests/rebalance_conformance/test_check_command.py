@@ -1,6 +1,7 @@
 """`rebalance-lab check`: the table, the failures with their lines, and the exit status."""
 
 import json
+import sys
 
 import pytest
 
@@ -99,6 +100,12 @@ def test_a_check_that_takes_too_long_is_stopped_and_named():
 )
 def test_wrong_use_is_one_line_and_status_2(lab, arguments, said):
     assert said in the_error(lab("check", *arguments))
+
+
+def test_without_hypothesis_it_says_what_to_install(lab, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    expected = "check: found no module hypothesis, expected it installed: "
+    assert the_error(lab("check", "range")) == expected + 'pip install "rebalance-lab[conformance]"'
 
 
 @pytest.mark.parametrize("arguments", [["range", "-n", "0"], ["range", "--timeout", "0"], []])

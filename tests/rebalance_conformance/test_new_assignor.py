@@ -33,6 +33,7 @@ def test_a_project_is_written_into_a_folder_of_its_name(lab, here):
     assert written(here) == [f"fewest-first/{path}" for path in WRITTEN]
     project = tomllib.loads((here / "fewest-first/pyproject.toml").read_text())
     assert project["project"]["entry-points"]["rebalance_lab"] == {"fewest-first": "fewest_first"}
+    assert "rebalance-lab[conformance]" in project["project"]["optional-dependencies"]["test"]
 
 
 def test_what_to_do_next_is_printed(lab, here):
@@ -126,7 +127,7 @@ def author(tmp_path_factory):
     site_packages = sysconfig.get_path("purelib", vars=paths)
     here = sysconfig.get_path("purelib")
     with open(f"{site_packages}/seen.pth", "w") as seen:
-        seen.write(f"import site; site.addsitedir({here!r})\n{ROOT}\n")
+        seen.write(f"import site; site.addsitedir({here!r})\n{ROOT}\n{ROOT / 'plugins'}\n")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST", "COV_"))}
 
     def run(*arguments, cwd=folder, program=python):

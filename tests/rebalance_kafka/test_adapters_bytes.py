@@ -16,7 +16,8 @@ with warnings.catch_warnings():
     )
     from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from coordinator_core.model import Partitions, Subscription, java_order
+from coordinator_core.java import java_order
+from coordinator_core.model import Partitions, Subscription
 from coordinator_core.protocol.consumer_protocol import (
     decode_assignment,
     decode_subscription,

@@ -17,7 +17,8 @@ from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.requests import Completion, Failure, Reply
 from coordinator_core.client.subscription import SubscriptionMode
 from coordinator_core.errors import AssignmentError, ProtocolError, RebalanceLabError
-from coordinator_core.model import Subscription, java_order
+from coordinator_core.java import java_order
+from coordinator_core.model import Subscription
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (

@@ -7,7 +7,8 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.client.core import Core
 from coordinator_core.errors import AssignmentError
-from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo, java_order
+from coordinator_core.java import java_order
+from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo
 from coordinator_core.protocol.consumer_protocol import KnownTopics, decode_subscription, encode_assignment
 from coordinator_core.protocol.events import AssignmentComputed
 from coordinator_core.protocol.messages import JoinGroupMember, JoinGroupResponse, SyncGroupAssignment

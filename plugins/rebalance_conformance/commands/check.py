@@ -14,6 +14,7 @@ from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, stdout
 from coordinator_core.errors import InputError
+from rebalance_conformance.requirements import require_hypothesis
 from rebalance_conformance.results import (
     DEFAULT_EXAMPLES,
     GROUP_FOLLOWS,
@@ -66,7 +67,8 @@ def check(
     For each check that fails the smallest group it fails on is printed as a line for `rebalance-lab assign`.
     Exit status 0: all passed; 1: some failed.
     """
-    # these bring in Hypothesis, which the other commands do without
+    require_hypothesis()
+    # these modules import Hypothesis, which the other commands do not need
     from rebalance_conformance.checks import CHECKS
     from rebalance_conformance.subject import subject_of
     from rebalance_conformance.suite import checks_named

@@ -10,7 +10,8 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from coordinator_core.assigning import envelope
-from coordinator_core.model import NO_GENERATION, Partitions, java_order
+from coordinator_core.java import java_order
+from coordinator_core.model import NO_GENERATION, Partitions
 
 KIND = b"RBCLAIM"
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import AssignmentError
-from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Partitions, Subscription, java_order
+from coordinator_core.java import java_order
+from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Partitions, Subscription
 from rebalance_kafka.adapters.claims import Claim, Grant, as_listed, attach, detach
 
 if TYPE_CHECKING:
