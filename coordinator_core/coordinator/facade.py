@@ -31,7 +31,8 @@ OFFSET_ROWS: Mapping[type[Any], Row] = {
 class Coordinator:
     """The group coordinator of one broker, for the partitions of the offsets topic that it leads.
 
-    ``parts`` are the protocol families that it serves. A group belongs to the family that created it.
+    ``parts`` are the protocol families that it serves, each with request types of its own (InputError if
+    two families have the same). A group belongs to the family that created it.
 
     Every method takes the time and returns an `Outcome`: records to append (report the result of each
     append to `on_appended`), replies with the ids of their requests, and events. `next_deadline_ms` returns
@@ -48,6 +49,9 @@ class Coordinator:
         self._rows = {**OFFSET_ROWS}
         self._owners: dict[type[Any], CoordinatorPart] = {}
         for part in parts:
+            taken = ", ".join(sorted(kind.__name__ for kind in part.requests.keys() & self._rows.keys()))
+            if taken:
+                raise InputError(f"the requests of {part.name!r}", taken, "no request of another family")
             self._rows |= part.requests
             self._owners |= dict.fromkeys(part.requests, part)
         self._shards: dict[int, Shard] = {}

@@ -170,6 +170,11 @@ def test_a_record_without_a_family_is_classic():
     assert decode_records(encode_record(GroupRecord("x", value)))[0].value.family == "classic"
 
 
+def test_a_type_of_request_belongs_to_one_family(make_bench):
+    with pytest.raises(InputError, match="requests of 'toy': found Enter, expected no request of another"):
+        make_bench(parts=(TOY, TOY))
+
+
 def test_a_coordinator_of_no_family_keeps_offsets(make_bench):
     bench = make_bench(parts=())
     assert bench.commit() is ErrorCode.NONE
