@@ -28,6 +28,7 @@ def failing():
     return in_a_process("check", TWICE, "-n", "15", "--expect", "more-members=it is shared")
 
 
+@pytest.mark.slow
 def test_a_table_of_all_checks_and_status_0_where_all_pass(passing):
     assert (passing.returncode, passing.stderr) == (0, b"")
     out = passing.stdout.decode()
@@ -61,6 +62,7 @@ def test_a_fault_that_several_checks_find_is_told_once(failing):
     assert failing.stdout.count(b": orders-0 went to 'c1' and to 'c2'\n") == 1
 
 
+@pytest.mark.slow
 def test_json_has_every_check_with_its_outcome_and_its_group():
     done = in_a_process("check", f"{WRONG}:Talks", "-n", "2", "--format", "json")
     assert done.returncode == 0
@@ -71,6 +73,7 @@ def test_json_has_every_check_with_its_outcome_and_its_group():
     assert {each["outcome"] for each in document["checks"]} == {"passed", "not applicable"}
 
 
+@pytest.mark.slow
 def test_json_has_the_groups_of_failures_as_documents():
     done = in_a_process("check", f"{WRONG}:drops_the_last", "-n", "2", "--format", "json")
     assert done.returncode == 1
@@ -80,6 +83,7 @@ def test_json_has_the_groups_of_failures_as_documents():
     assert failure["group"]["topics"] == {"orders": {"partitions": 1}}
 
 
+@pytest.mark.slow
 def test_a_check_that_takes_too_long_is_stopped_and_named():
     done = in_a_process("check", f"{WRONG}:HangsForThree", "-n", "10", "--timeout", "0.5")
     assert done.returncode == 1

@@ -5,9 +5,10 @@ import pytest
 from rebalance_conformance.checks import CHECKS
 from rebalance_conformance.results import Outcome
 from rebalance_conformance.suite import check_assignor
+from tests.examples import rest_slow
 from tests.rebalance_conformance import wrong
 
-BUILT_IN = ("range", "roundrobin", "sticky", "cooperative-sticky", "range+cooperative")
+BUILT_IN = ("roundrobin", "range", "sticky", "cooperative-sticky", "range+cooperative")
 EXAMPLES = 25
 
 VALIDITY = tuple(check.name for check in CHECKS[:7])
@@ -89,6 +90,7 @@ def test_there_is_a_wrong_assignor_for_each_check():
     assert shown == {check.name for check in CHECKS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("assignor", "checks", "said"), WRONG, ids=lambda each: getattr(each, "__name__", "")
 )
@@ -99,13 +101,14 @@ def test_what_is_wrong_in_an_answer_has_one_name(assignor, checks, said):
     assert set(failures(assignor, VALIDITY, examples=10)) <= set(checks)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", rest_slow(BUILT_IN))
 def test_the_built_in_assignors_pass_all_checks(name):
     report = check_assignor(name, examples=12)
     assert report.failures == ()
     assert not [each for each in report.results if each.outcome is Outcome.NOT_RUN]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assignor", [wrong.dealt, wrong.Cooperative, wrong.throws_dice_from_a_seed])
 def test_what_the_wrong_ones_are_made_of_is_right(assignor):
     assert failures(assignor, examples=10) == {}

@@ -148,6 +148,7 @@ def author(tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_project_pass(author):
     project = author("-c", "import fewest_first; print(fewest_first.__file__)").strip()
     out = author("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project.rsplit("src", 1)[0])
@@ -155,6 +156,7 @@ def test_the_tests_of_the_project_pass(author):
     assert "failed" not in out
 
 
+@pytest.mark.slow
 def test_the_assignor_of_the_project_is_listed_passes_and_compares(author):
     assert "  fewest-first  " in author("-c", RUN, "plugins")
     assert "✗" not in author("-c", RUN, "check", "fewest-first", "-n", "10")
@@ -163,6 +165,7 @@ def test_the_assignor_of_the_project_is_listed_passes_and_compares(author):
     assert table.splitlines()[1].split() == ["fewest-first", "sticky"]
 
 
+@pytest.mark.slow
 def test_what_the_project_names_is_taken_from_then_on(author):
     with pytest.raises(AssertionError, match="'fewest-first', which is an installed assignor"):
         author("-c", RUN, "new-assignor", "fewest-first", "--dir", "again")

@@ -67,6 +67,7 @@ def outcomes(tmp_path_factory):
     return said, out
 
 
+@pytest.mark.slow
 def test_the_class_has_a_test_for_each_check(tmp_path):
     (tmp_path / "test_mine.py").write_text(THREE_WAYS)
     out = run(tmp_path, "--collect-only", "-q").stdout
@@ -120,6 +121,7 @@ def test_a_class_without_an_assignor_says_what_is_missing(outcomes):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["class", "decorator"])
 def test_an_expected_failure_of_no_check_ends_the_run(tmp_path, way):
     ways = {

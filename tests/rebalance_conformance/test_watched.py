@@ -20,12 +20,14 @@ def in_time(assignor, checks, seconds=60.0, expected=(), examples=10):
     return {each.check: each for each in results}
 
 
+@pytest.mark.slow
 def test_results_are_those_of_the_suite_itself():
     checks = ["raises", "assigned-twice", "not-sticky", "impure"]
     here = check_assignor(wrong.gives_to_two, checks=checks, examples=10)
     assert list(in_time(wrong.gives_to_two, checks).values()) == list(here.results)
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_is_stopped_with_the_group_it_hung_on_and_the_others_go_on():
     found = in_time(wrong.HangsForThree, ["raises", "no-members", "partition-left-out"], seconds=1.0)
     assert found["raises"].outcome is found["partition-left-out"].outcome is Outcome.FAILED
@@ -34,6 +36,7 @@ def test_a_check_that_hangs_is_stopped_with_the_group_it_hung_on_and_the_others_
     assert len(json.loads(found["raises"].line)["members"]) == 3
 
 
+@pytest.mark.slow
 def test_what_a_check_started_is_stopped_with_it(tmp_path):
     """As the processes are in which it looks for the influence of the hash seed."""
     beat = tmp_path / "beat"
@@ -52,6 +55,7 @@ def test_what_a_check_started_is_stopped_with_it(tmp_path):
     assert beat.stat().st_size == before
 
 
+@pytest.mark.slow
 def test_after_some_that_hang_the_rest_is_not_run():
     checks = ["raises", "assigned-twice", "partition-left-out", "no-members"]
     assert len(checks) == MOST_STOPPED + 1
@@ -67,11 +71,13 @@ def test_a_check_that_ends_the_process_is_named_and_the_others_go_on():
     assert found["not-sticky"].outcome is Outcome.NOT_APPLICABLE
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_as_expected_is_an_expected_failure():
     found = in_time(wrong.HangsForThree, ["raises"], seconds=0.5, expected={"raises": "known"})
     assert found["raises"].outcome is Outcome.EXPECTED
 
 
+@pytest.mark.slow
 def test_a_fault_that_was_found_is_told_though_there_was_no_time_to_make_it_smaller(tmp_path):
     file = tmp_path / "slow.py"
     file.write_text(
@@ -86,6 +92,7 @@ def test_a_fault_that_was_found_is_told_though_there_was_no_time_to_make_it_smal
     assert found["raises"].reason == "raised ValueError: slow"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", ["raises", "depends-on-hash-seed"])
 def test_what_an_assignor_prints_goes_where_errors_go(check, capfd):
     found = in_time(wrong.Talks, [check])

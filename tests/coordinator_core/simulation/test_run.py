@@ -12,9 +12,12 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import Run, simulate
 from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants, check_trace
+from tests.examples import rest_slow
 from tests.places import SCENARIOS
 
-NAMES = ["scale-out", "leave", "bounce", "mixed-subscriptions", "rolling-deploy", "mentions-day"]
+NAMES = rest_slow(
+    ["scale-out", "leave", "bounce", "mixed-subscriptions", "rolling-deploy", "mentions-day"], fast=4
+)
 STRATEGIES = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
 
@@ -53,6 +56,17 @@ def test_every_scenario_ends_stable_under_every_strategy(name, strategy):
     assert trace.ended.group_state == "Stable"
     assert watch.settled() == []
     assert trace.ended.messages["Heartbeat"] > 0
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_small_deploy_ends_stable_under_every_strategy(strategy):
+    """The deploy of forty members above, with six."""
+    large = load_scenario(SCENARIOS / "rolling-deploy.yaml")
+    scenario = replace(large, members=large.members[:6], duration_ms=8 * 60_000)
+    trace, watch = run(scenario, strategy)
+    assert trace.ended.group_state == "Stable"
+    assert watch.settled() == []
+    assert len(seen(trace, ev.MemberStopped)) == 6
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

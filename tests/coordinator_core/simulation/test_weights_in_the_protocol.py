@@ -13,6 +13,7 @@ from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants
+from tests.examples import rest_slow
 from tests.places import SCENARIOS
 
 SKEWED = [100, 10, 10, 10]
@@ -165,7 +166,7 @@ def test_a_leader_remembers_the_rates_of_a_member_that_crashed():
 # --- nothing is left to chance
 
 
-@pytest.mark.parametrize("strategy", ["optimal", "lag-aware", "lag-aware+cooperative"])
+@pytest.mark.parametrize("strategy", rest_slow(["lag-aware+cooperative", "lag-aware", "optimal"]))
 def test_equal_runs_give_equal_traces_byte_for_byte(strategy):
     """C-84: reports and the solver included."""
     scenario = load_scenario(SCENARIOS / "mixed-subscriptions.yaml")
@@ -179,18 +180,31 @@ SELDOM = {"heartbeat.interval.ms": 15_000, "auto.commit.interval.ms": 60_000}
 """Most of a day is heartbeats and commits; a fifth of them tells the same story in a fifth of the time."""
 
 
-def test_on_a_day_of_real_traffic_weighing_beats_counting():
+def day_of_real_traffic():
+    return replace(load_scenario(SCENARIOS / "mentions-day.yaml"), config=SELDOM)
+
+
+def ten_minutes_of_skewed_load():
+    """Three of ten partitions are heavy; an assignor that counts gives two of them to one member."""
+    events = [joins("e", "60s"), {"at": "3m", "crash": "b"}, {"at": "5m", "restart": "b"}]
+    events[0]["join"]["process_rate"] = 70
+    rates = [60, 50, 2, 2, 2, 50, 2, 2, 2, 2]
+    return scenario_of(rates, *events, members="abcd", process_rates=[70] * 4, duration="10m")
+
+
+@pytest.mark.parametrize("scenario", rest_slow([ten_minutes_of_skewed_load, day_of_real_traffic]))
+def test_weighing_beats_counting(scenario):
     """Less of the load on one member, and less lag, than under all four that count partitions."""
-    scenario = replace(load_scenario(SCENARIOS / "mentions-day.yaml"), config=SELDOM)
     weighing = ["optimal", "lag-aware"]
     counting = ["range", "roundrobin", "sticky", "cooperative-sticky"]
-    figures = {name: measure(run(scenario, name), default_registry()) for name in (*weighing, *counting)}
+    runs = {name: run(scenario(), name) for name in (*weighing, *counting)}
+    figures = {name: measure(trace, default_registry()) for name, trace in runs.items()}
     for name in ("weighted_imbalance", "max_lag", "weighted_optimality_gap"):
         worst = max(figures[strategy][name] for strategy in weighing)
         assert worst < min(figures[strategy][name] for strategy in counting)
 
 
-@pytest.mark.parametrize("provider", ["scenario-lags", "reported-rates"])
+@pytest.mark.parametrize("provider", rest_slow(["reported-rates", "scenario-lags"]))
 def test_a_cooperative_group_comes_to_rest_though_its_loads_never_do(provider):
     scenario = load_scenario(SCENARIOS / "mixed-subscriptions.yaml")
     trace = simulate(scenario, f"optimal+cooperative+weights={provider}", default_registry())
