@@ -86,7 +86,7 @@ def serving(module: str, app: str, home: Path) -> Iterator[str]:
             process.wait()
 
 
-def _wait_for(address, process, log, seconds=60):
+def _wait_for(address, process, log, seconds=240):
     until = time.monotonic() + seconds
     while time.monotonic() < until and process.poll() is None:
         try:

@@ -13,7 +13,7 @@ from rebalance_kafka.wire.apis import VERSIONS, Api
 from tests.rebalance_kafka.frames import read_by_them, their_class, their_frame
 from tests.rebalance_kafka.records import batch
 
-SECONDS = 30.0
+SECONDS = 120.0
 POLL_SECONDS = 0.02
 BROKER = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 100}
 MEMBER = {

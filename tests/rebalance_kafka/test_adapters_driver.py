@@ -147,7 +147,7 @@ class Group:
         self.generation += 1
         self._joined, self._all_joined = {}, asyncio.Event()
         self._synced = asyncio.get_running_loop().create_future()
-        await asyncio.wait_for(asyncio.gather(*(p.rejoin() for p in self.peers.values())), 10)
+        await asyncio.wait_for(asyncio.gather(*(p.rejoin() for p in self.peers.values())), 60)
 
     async def join(self, peer, member_id, instance_id, protocols):
         if not member_id:

@@ -47,7 +47,7 @@ def test_records_that_could_not_be_printed_are_not_committed():
                 line = await asyncio.to_thread(process.stdout.readline)
                 process.stdout.close()
                 assert line.startswith(b"t\t0\t0\t")
-                assert await asyncio.to_thread(process.wait, 20) == 1
+                assert await asyncio.to_thread(process.wait, 60) == 1
             assert (await committed_at(kafka.address)).get(("t", 0), 0) < 400
 
     run(work())
@@ -71,7 +71,7 @@ def test_a_missing_topic_is_reported():
             with started(kafka.address) as process:
                 lines = [await asyncio.to_thread(process.stderr.readline) for _ in range(2)]
                 process.terminate()
-                assert await asyncio.to_thread(process.wait, 20) == 0
+                assert await asyncio.to_thread(process.wait, 60) == 0
         assert b"waiting for topics: t (UNKNOWN_TOPIC_OR_PARTITION)\n" in lines
 
     run(work())
@@ -86,7 +86,7 @@ def test_the_second_signal_does_not_wait_for_the_broker():
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
         assert process.stderr.read() == b"revoked: t-0\n"
 
 

@@ -16,7 +16,7 @@ from tests.rebalance_kafka.frames import PLENTY, Desk, their_class, their_reques
 from tests.rebalance_kafka.records import Sent, batch, numbered
 
 LATEST, EARLIEST = -1, -2
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 def rows(api, outer, inner, wanted):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.peer
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
-ENOUGH_SECONDS = 30.0
+ENOUGH_SECONDS = 120.0
 OLD_FORMS = {
     "JoinGroup": 5,
     "SyncGroup": 3,

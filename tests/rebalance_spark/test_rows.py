@@ -17,6 +17,7 @@ from rebalance_spark import rows as rows_module
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer, plugin_versions, program_version, registry_with
 from rebalance_spark.schema import SCORE_COLUMNS, score_columns
+from tests.examples import rest_slow
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
 OWN = {column.name for column in SCORE_COLUMNS}
@@ -194,10 +195,10 @@ def test_rates_from_a_file_cannot_be_read_in_a_worker():
 # --- rows that take too long
 
 
-@pytest.mark.parametrize("fidelity", list(Fidelity))
+@pytest.mark.parametrize("fidelity", rest_slow(Fidelity))
 def test_an_endless_loop_is_stopped_and_the_next_strategy_scored(fidelity):
-    row, after = rows_of("endless", "range", timeout=0.2, fidelity=fidelity)
-    assert outcome(row) == ("timeout", "no result within 0.2 s")
+    row, after = rows_of("endless", "range", timeout=1.0, fidelity=fidelity)
+    assert outcome(row) == ("timeout", "no result within 1 s")
     assert row["seed"] == 4
     assert after["status"] == "ok"
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

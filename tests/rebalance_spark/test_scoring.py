@@ -103,7 +103,7 @@ def moods(spark, moody):
     """All moods in one task, which Spark has to try again when its process has gone."""
     texts = {name: scenario(name) for name in ("good", "raise", "loop", "exit", "better")}
     texts |= {"wrong": scenario(duration="soon"), "null": None, "cut off": scenario()[:40]}
-    rows = collected(score(frame(spark, texts), [moody, "range"], fidelity="plan", timeout=1.0, tasks=1))
+    rows = collected(score(frame(spark, texts), [moody, "range"], fidelity="plan", timeout=3.0, tasks=1))
     return {(row["scenario_id"], row["strategy"]): row for row in rows}
 
 
@@ -119,7 +119,7 @@ def test_every_row_is_scored_beside_those_that_raise_loop_and_end_their_process(
     ("name", "status", "error"),
     [
         ("raise", Status.ERROR, r"LookupError: not today"),
-        ("loop", Status.TIMEOUT, r"^no result within 1 s$"),
+        ("loop", Status.TIMEOUT, r"^no result within 3 s$"),
         ("exit", Status.ERROR, r"^the process that scored it died \(exit status 3"),
         ("wrong", Status.ERROR, r"^wrong: duration: found 'soon', expected "),
         ("null", Status.ERROR, r"^null: found nothing \(it is empty\)"),

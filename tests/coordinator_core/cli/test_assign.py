@@ -345,13 +345,13 @@ def group_with(third, **more):
     [
         ("raises", "raised KeyError: 'oops'"),
         ("exits", "raised SystemExit: 3"),
-        ("hangs", "no answer within 0.05 s"),
+        ("hangs", "no answer within 1 s"),
         ("makes-it-up", "there is no member 'raises'; there is no member 'nobody'"),
     ],
 )
 def test_a_group_on_which_the_assignor_fails_is_named_and_the_other_lines_go_on(lab, authors, third, error):
     named, unnamed = group_with(third, name="big one"), group_with(third)
-    options = ["-a", f"{authors}:only_small", "--timeout", "0.05"]
+    options = ["-a", f"{authors}:only_small", "--timeout", "1"]
     answer = lab("assign", *options, stdin=lines(group(), named, unnamed, group()))
     assert answer.status == 1
     assert answer.err == 'error: 2 of 4 lines failed; see their "error"\n'

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, TopicParti
 from tests.rebalance_kafka.peers.line_protocol import Notes, Options, Partition, run_member
 
 AT_ONCE = 500
-SECONDS = 10.0
+SECONDS = 60.0
 METADATA_HEAD = b"CGMDv2:"
 """How librdkafka begins the bytes of a consumer's group metadata; the generation follows."""
 

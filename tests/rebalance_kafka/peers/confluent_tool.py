@@ -5,7 +5,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.rebalance_kafka.peers.line_protocol import Answer, run_tool
 
-SECONDS = 20.0
+SECONDS = 60.0
 NO_GROUP: Answer = {"state": "DEAD", "protocol": "", "members": []}
 
 

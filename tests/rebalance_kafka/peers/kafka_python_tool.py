@@ -4,7 +4,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 from tests.rebalance_kafka.peers.line_protocol import Answer, run_tool
 
-SECONDS = 20
+SECONDS = 60
 
 
 class KafkaPythonTool:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 NODE_MODULES = "REBALANCE_LAB_NODE_MODULES"
-SECONDS = 30.0
+SECONDS = 120.0
 LAST_LINES = 30
 READY = 0
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from tests.rebalance_kafka.peers.process import Membership, Partition, Peer, partitions
 
-SECONDS = 40.0
+SECONDS = 120.0
 BETWEEN = 0.05
 A_MOMENT = 0.7
 """Longer than two heartbeats: who has to join again has been told by then."""
