@@ -28,7 +28,6 @@ def failing():
     return in_a_process("check", TWICE, "-n", "15", "--expect", "more-members=it is shared")
 
 
-@pytest.mark.slow
 def test_a_table_of_all_checks_and_status_0_where_all_pass(passing):
     assert (passing.returncode, passing.stderr) == (0, b"")
     out = passing.stdout.decode()
@@ -39,6 +38,7 @@ def test_a_table_of_all_checks_and_status_0_where_all_pass(passing):
     assert rows(out)["unbalanced"][1].startswith("not applicable: it does not declare 'balanced'")
 
 
+@pytest.mark.slow
 def test_failures_have_a_cross_and_what_went_wrong_and_status_1(failing):
     assert failing.returncode == 1
     out = failing.stdout.decode()
@@ -49,6 +49,7 @@ def test_failures_have_a_cross_and_what_went_wrong_and_status_1(failing):
     assert failing.stderr.decode().startswith(f"error: {TWICE} fails ")
 
 
+@pytest.mark.slow
 def test_the_line_of_a_failure_goes_into_assign(failing):
     after = failing.stdout.decode().split("\n\n")[1].splitlines()
     assert after[1] == "the group, for rebalance-lab assign:"
@@ -57,6 +58,7 @@ def test_the_line_of_a_failure_goes_into_assign(failing):
     assert "orders-0 went to both 'c1' and 'c2'" in json.loads(answer.stdout)["error"]
 
 
+@pytest.mark.slow
 def test_a_fault_that_several_checks_find_is_told_once(failing):
     assert failing.stdout.count(b"\nassigned-twice") == 1
     assert failing.stdout.count(b": orders-0 went to 'c1' and to 'c2'\n") == 1

@@ -5,10 +5,9 @@ import pytest
 from rebalance_conformance.checks import CHECKS
 from rebalance_conformance.results import Outcome
 from rebalance_conformance.suite import check_assignor
-from tests.examples import rest_slow
 from tests.rebalance_conformance import wrong
 
-BUILT_IN = ("roundrobin", "range", "sticky", "cooperative-sticky", "range+cooperative")
+BUILT_IN = ("range", "roundrobin", "sticky", "cooperative-sticky", "range+cooperative")
 EXAMPLES = 25
 
 VALIDITY = tuple(check.name for check in CHECKS[:7])
@@ -101,7 +100,8 @@ def test_what_is_wrong_in_an_answer_has_one_name(assignor, checks, said):
     assert set(failures(assignor, VALIDITY, examples=10)) <= set(checks)
 
 
-@pytest.mark.parametrize("name", rest_slow(BUILT_IN))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_the_built_in_assignors_pass_all_checks(name):
     report = check_assignor(name, examples=12)
     assert report.failures == ()

@@ -194,6 +194,7 @@ def test_without_a_kernel_there_are_the_pictures():
     assert bundle["text/plain"] == "scale-out under range\nscale-out under cooperative-sticky\nx: <wrong>"
 
 
+@pytest.mark.slow
 def test_a_notebook_made_into_a_page_without_a_kernel_shows_the_pictures():
     exporters = pytest.importorskip("nbconvert.exporters", reason="nbconvert is not installed")
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")

@@ -65,6 +65,7 @@ def started(address, *options):
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_missing_topic_is_reported():
     async def work():
         async with broker({"u": 1}) as kafka:
@@ -77,6 +78,7 @@ def test_a_missing_topic_is_reported():
     run(work())
 
 
+@pytest.mark.slow
 def test_the_second_signal_does_not_wait_for_the_broker():
     options = ("--topic", "t=1", "--set", "group.initial.rebalance.delay.ms=0")
     with Served(*options) as served, started(served.address()) as process:

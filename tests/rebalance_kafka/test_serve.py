@@ -11,6 +11,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response, from_ms
 from tests.coordinator_core.cli.commands import the_error
+from tests.examples import rest_slow
 from tests.rebalance_kafka.damage import request
 from tests.rebalance_kafka.served import Served
 from tests.rebalance_kafka.stand import Line, within
@@ -36,7 +37,7 @@ async def join(line, group="g"):
     return await line.ask(Api.JOIN_GROUP, 3, group_id=group)
 
 
-@pytest.mark.parametrize("stop", ["terminate", "interrupt"])
+@pytest.mark.parametrize("stop", rest_slow(["terminate", "interrupt"]))
 def test_the_address_is_all_that_is_on_stdout_and_the_status_is_0(stop):
     """Port 0 stands for any free port on the given host."""
     with Served("--topic", "orders=3", listen="127.0.0.1:0") as served:
@@ -73,6 +74,7 @@ def test_requests_in_progress_are_answered_before_the_end():
         assert served.ended()[0] == 0
 
 
+@pytest.mark.slow
 def test_a_client_that_waits_forever_does_not_prevent_shutdown():
     async def parked(line):
         joined = await join(line)
@@ -99,9 +101,11 @@ def test_a_client_that_waits_forever_does_not_prevent_shutdown():
 @pytest.mark.parametrize(
     ("groups", "names"),
     [
-        (("g",), ["trace.json"]),
+        pytest.param(("g",), ["trace.json"], marks=pytest.mark.slow),
         (("a/b", "a_b", ".."), ["trace.json...", "trace.json.a%2Fb", "trace.json.a_b"]),
-        (("x" * 300, "y"), ["trace.json." + "x" * 100 + "-{}", "trace.json.y"]),
+        pytest.param(
+            ("x" * 300, "y"), ["trace.json." + "x" * 100 + "-{}", "trace.json.y"], marks=pytest.mark.slow
+        ),
     ],
 )
 def test_the_trace_is_written_at_the_end(tmp_path, groups, names):
@@ -122,6 +126,7 @@ def test_the_trace_is_written_at_the_end(tmp_path, groups, names):
         assert json.loads(first)
 
 
+@pytest.mark.slow
 def test_clients_that_break_the_protocol_are_reported_on_stderr():
     async def wrong(line):
         line.writer.write(b"GET / HTTP/1.1\r\n\r\n")
@@ -138,6 +143,7 @@ def test_clients_that_break_the_protocol_are_reported_on_stderr():
     ]
 
 
+@pytest.mark.slow
 def test_more_clients_than_open_files_are_reported_once():
     with Served(files=40) as served:
         host, port = served.address().split(":")
@@ -178,6 +184,7 @@ def test_wrong_options_are_one_error(lab, options, message):
     assert message in the_error(lab("serve", *options))
 
 
+@pytest.mark.slow
 def test_a_second_process_on_the_same_folder_is_one_error(lab, tmp_path):
     with Served("--data-dir", tmp_path) as first:
         first.address()

@@ -135,6 +135,7 @@ def test_a_trace_that_cannot_be_written_is_one_error_and_leaves_nothing_half_wri
 # --- processes and terminals
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_figures_of_one(small, tmp_path):
     """And the same traces."""
     done = {}

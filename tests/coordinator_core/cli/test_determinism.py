@@ -22,6 +22,7 @@ def traces(tmp_path_factory):
     return folders
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", DEFAULT_STRATEGIES)
 def test_a_trace_is_the_same_byte_for_byte_under_every_hash_seed(traces, strategy):
     """C-84: two processes that hash differently write the same trace."""
