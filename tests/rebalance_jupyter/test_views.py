@@ -39,7 +39,7 @@ class Fixed:
 
 def cells(**metrics):
     registry = Registry()
-    registry.register(classic)
+    registry.register(classic, name="classic")
     registry.register(Fixed(**metrics))
     count = len(next(iter(metrics.values()))[0])
     view = compare_view([ran()] * count, registry=registry)
