@@ -143,6 +143,7 @@ def parse_scenario(
     Raises one InputError for the first thing that is wrong.
     """
     root = f"{where}: "
+    registry = registry or default_registry()
     fields = doc.mapping(document, root, _FIELDS)
     name = doc.text(doc.required(fields, "name", root, "the scenario's name"), inside(root, "name"))
     expected = 'a duration such as "10m"'
@@ -156,8 +157,8 @@ def parse_scenario(
         duration_ms=duration_ms,
         topics=topics,
         members=members,
-        events=_events(fields, root, roster, registry or default_registry()),
-        config=parse_config(fields.get("config"), inside(root, "config")),
+        events=_events(fields, root, roster, registry),
+        config=parse_config(fields.get("config"), inside(root, "config"), registry),
         network=_network(fields.get("network"), inside(root, "network")),
         seed=doc.whole(fields.get("seed", 0), inside(root, "seed"), low=0, high=2**63 - 1),
         brokers=doc.whole(fields.get("brokers", 3), inside(root, "brokers"), low=1, high=100),

@@ -1,4 +1,4 @@
-"""The ``config`` of a scenario: Kafka's dotted names, held against the settings of coordinator and client."""
+"""The ``config`` of a scenario: settings of consumers, coordinator and protocols by their dotted names."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -12,37 +12,47 @@ from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, wrong
 from coordinator_core.reading.durations import parse_duration
 from coordinator_core.reading.suggestions import one_of
+from coordinator_core.registry.registry import Registry
 
-_Config = TypeVar("_Config", ClientConfig, CoordinatorConfig)
+_Config = TypeVar("_Config", bound=msgspec.Struct)
 
 _NOT_FOR_SCENARIOS = frozenset({"group.id", "client.id", "group.instance.id", "client.rack"})
-"""Who a consumer is comes from its member entry; these would give all consumers one identity."""
+"""The identity of a consumer comes from its entry in ``members``."""
 
 _OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
-"""A simulated group reads its topics from the beginning, as a lag that nobody works off would not show."""
+"""A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
 
 
 def settings_of(kind: type[Any]) -> dict[str, msgspec.structs.FieldInfo]:
-    """The settings of a configuration by their dotted names."""
+    """Return the settings of a configuration by their dotted names."""
     return {f.encode_name: f for f in msgspec.structs.fields(kind) if f.encode_name not in _NOT_FOR_SCENARIOS}
 
 
-_SETTINGS = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
+def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any]:
+    """Return checked values by dotted names. Milliseconds may be written as durations.
 
-
-def parse_config(value: Any, where: str) -> Mapping[str, Any]:
-    """Dotted names with checked values: milliseconds may be written as durations. Raises InputError."""
+    Raises:
+        InputError: if a name is unknown, a value is wrong, or values do not go together.
+    """
     given = {} if value is None else doc.mapping(value, where)
+    of_protocols: list[type[Any]] = [
+        spec.settings for spec in registry.protocols().values() if spec.settings is not None
+    ]
+    known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
+    for kind in of_protocols:
+        known |= settings_of(kind)
     parsed: dict[str, Any] = {}
     for name, setting in given.items():
-        if name not in _SETTINGS:
-            expected = one_of(name, sorted(_SETTINGS))
+        if name not in known:
+            expected = one_of(name, sorted(known))
             raise InputError(inside(where, name), f"the unknown setting {name!r}", expected)
-        parsed[name] = _value(setting, _SETTINGS[name], inside(where, name))
+        parsed[name] = _value(setting, known[name], inside(where, name))
     try:
         configured(ClientConfig, parsed, group_id="checked")
-    except InputError as problem:
-        raise InputError(inside(where, problem.where), problem.found, problem.expected) from None
+        for kind in of_protocols:
+            configured(kind, parsed)
+    except InputError as error:
+        raise InputError(inside(where, error.where), error.found, error.expected) from None
     return parsed
 
 
@@ -59,7 +69,7 @@ def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
 
 
 def configured(kind: type[_Config], config: Mapping[str, Any], **identity: Any) -> _Config:
-    """A configuration of that kind with the scenario's settings that concern it."""
+    """Return a configuration of that kind, with those settings of a scenario that it has."""
     known = settings_of(kind)
     chosen = {**_OTHER_DEFAULTS, **config}
     settings = {known[name].name: value for name, value in chosen.items() if name in known}

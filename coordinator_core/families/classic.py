@@ -5,7 +5,10 @@ An entry point of the plugin group ``rebalance_lab``.
 
 from collections.abc import Iterable
 
+from coordinator_core.client.classic import ClassicMember
+from coordinator_core.coordinator.classic import PART
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
+from coordinator_core.families.running_group import running_group
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
 CLASSIC = ProtocolSpec(
@@ -16,6 +19,10 @@ CLASSIC = ProtocolSpec(
     at_rest=frozenset({GroupState.STABLE.value}),
     round_begins=frozenset({GroupState.PREPARING_REBALANCE.value}),
     vacant=frozenset({GroupState.EMPTY.value, GroupState.DEAD.value}),
+    coordinator=lambda surroundings: PART,  # noqa: ARG005 - the members run the assignors
+    member=lambda settings: ClassicMember,  # noqa: ARG005 - the settings are those of every consumer
+    running_group=running_group,
+    planned=True,
     modifiers=frozenset({"static", "cooperative"}),
     aliases={"eager": "range+classic", "incremental": "cooperative-sticky+classic"},
     doc="The group protocol of Kafka 0.9 and later: JoinGroup, SyncGroup and Heartbeat.",

@@ -13,7 +13,9 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.joining import PROTOCOL_TYPE
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.facade import Client
 from coordinator_core.client.generation import Generation
+from coordinator_core.client.outcome import ClientOutcome
 from coordinator_core.coordinator.records import (
     GenerationRecord,
     GroupRecord,
@@ -91,6 +93,18 @@ class RunningGroup:
         for topic, info in self.based_on.topics.items():
             for number in range(info.partitions):
                 yield OffsetRecord(group_id, topic, number, offset)
+
+    def resume(self, client: Client, name: str, *, last_response_ms: int, now_ms: int) -> ClientOutcome:
+        """Let the client of a member continue its membership."""
+        member = self.members[name]
+        return client.resume_membership(
+            self.generation_of(name),
+            dict.fromkeys(member.owned, FIRST_OFFSET),
+            topics=member.topics,
+            based_on=self.based_on if self.leads(name) else None,
+            last_response_ms=last_response_ms,
+            now_ms=now_ms,
+        )
 
     def _stored(self, each: RunningMember, assignor: Assignor) -> StoredMember:
         try:

@@ -99,8 +99,16 @@ class ProtocolSpec:
     begun; in ``vacant`` the group has no members. A round lasts from a state in ``round_begins`` to the next
     one in ``at_rest``.
 
-    ``modifiers`` are the modifiers of protocols (`ModifierSpec.of_protocol`) that this one supports.
-    ``aliases`` maps further names to the texts of strategies (``{"eager": "range+classic"}``).
+    ``coordinator(surroundings)`` returns the coordinator's part (`coordinator.parts.CoordinatorPart`),
+    ``member(settings)`` the factory of the member's part (`client.member.MakeMember`). ``settings`` is the
+    msgspec Struct of the protocol's own settings, with dotted names as `client.config.ClientConfig` has them;
+    ``member`` gets one, or None if the protocol has no settings of its own. ``running_group`` makes the group
+    that runs already at time 0 (`families.family.RunningGroup`); None if the protocol cannot begin so.
+
+    ``meaningless`` maps the kinds of scenario events that have no meaning under the protocol to the reason.
+    ``planned``: `simulation.plan` can compute the assignments without messages. ``modifiers`` are those of
+    protocols (`ModifierSpec.of_protocol`) that this one supports. ``aliases`` maps further names to texts of
+    strategies (``{"eager": "range+classic"}``).
     """
 
     name: str
@@ -108,6 +116,12 @@ class ProtocolSpec:
     at_rest: frozenset[str]
     round_begins: frozenset[str]
     vacant: frozenset[str] = frozenset()
+    coordinator: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    member: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    settings: type[Any] | None = field(default=None, kw_only=True)
+    running_group: Callable[..., Any] | None = field(default=None, kw_only=True)
+    meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     doc: str = ""
@@ -170,12 +184,14 @@ class ScenarioEventSpec:
     """A kind of scenario event: its key in a document, its arguments and its effect on a simulated group.
 
     ``parse(value, extra, where)`` checks the document and returns the arguments, or raises InputError.
-    ``apply(stage, arguments)`` carries the event out on a `documents.stage.Stage`.
+    ``apply(stage, arguments)`` carries the event out on a `documents.stage.Stage`. ``protocols`` names the
+    protocols under which the event has a meaning; empty means all.
     """
 
     name: str
     parse: Callable[[Any, Mapping[str, Any], str], Any]
     apply: Callable[[Any, Any], None]
+    protocols: tuple[str, ...] = field(default=(), kw_only=True)
     doc: str = ""
 
 

@@ -9,12 +9,12 @@ Data partitions are not simulated: any live broker leads them.
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.records import Record
 from coordinator_core.documents.replicas import Racks, racks_of
 from coordinator_core.model import TopicPartition
@@ -69,6 +69,7 @@ class Brokers:
         group: str,
         count: int,
         config: CoordinatorConfig,
+        part: CoordinatorPart,
         topics: dict[str, int],
         racks: Mapping[str, Racks],
         clock: VirtualClock,
@@ -85,7 +86,7 @@ class Brokers:
         """Called with a broker's number when its connections are reset."""
         self.replicated: list[Callable[[int, Sequence[Record]], None]] = []
         """Called with a partition of the offsets topic and the records its log took in."""
-        self._config, self._random = config, random
+        self._config, self._part, self._random = config, part, random
         self._clock, self._network, self._load, self._emit = clock, network, load, emit
         partitions = config.offsets_topic_partitions
         self._group, self._home = group, home_partition(group, partitions)
@@ -185,7 +186,7 @@ class Brokers:
             self._emit(_elected(node, coordinator, self._group))
 
     def _started(self, node: int) -> _Broker:
-        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), (classic.PART,))
+        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), (self._part,))
         return _Broker(coordinator, Alarm(self._clock, lambda: self._on_deadline(node)))
 
     def _tell_all(self) -> None:

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.assigning.computing import compute_assignment
-from coordinator_core.client.config import ClientConfig
-from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario
-from coordinator_core.documents.settings import configured
-from coordinator_core.errors import AssignmentError
+from coordinator_core.errors import AssignmentError, InputError
+from coordinator_core.families.family import family_for
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,
@@ -37,7 +36,8 @@ from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.stage import Stage
 from coordinator_core.traces.trace import Trace
 
-STABLE, PREPARING, EMPTY = "Stable", "PreparingRebalance", "Empty"
+STABLE, PREPARING = GroupState.STABLE.value, GroupState.PREPARING_REBALANCE.value
+EMPTY = GroupState.EMPTY.value
 NO_BROKER = -1
 
 
@@ -97,8 +97,12 @@ class PlannedRun:
     def __init__(self, scenario: Scenario, strategy: Strategy | str, registry: Registry) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
-        self._client = configured(ClientConfig, scenario.config, group_id=scenario.name)
-        self._broker = configured(CoordinatorConfig, scenario.config)
+        family = family_for(scenario, self.strategy, registry)
+        if not family.spec.planned:
+            found = f"the protocol {family.spec.name!r}, which has no plan without messages"
+            raise InputError(f"strategy {self.strategy.name!r}", found, "a simulation with messages")
+        self._client = family.client_config(group_id=scenario.name)
+        self._broker = family.coordinator_config()
         self._load = Load() if self.strategy.provider else None
         self.stage: Stage[_Consumer] = Stage(self, scenario, self.strategy, registry, self._load)
         self.clock = self.stage.clock

@@ -6,13 +6,13 @@ from random import Random
 from typing import Protocol
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.client.classic import ClassicMember
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
+from coordinator_core.client.member import MakeMember
 from coordinator_core.client.outcome import ClientOutcome
 from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
-from coordinator_core.families.running_group import FIRST_OFFSET, RunningGroup
+from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
@@ -67,6 +67,7 @@ class Process:
         assignors: Sequence[Assignor],
         random: Random,
         *,
+        part: MakeMember,
         bootstrap: Sequence[int],
     ) -> None:
         self.member = member
@@ -75,7 +76,7 @@ class Process:
             config,
             assignors,
             random,
-            member=ClassicMember,
+            member=part,
             bootstrap=tuple(bootstrap),
             positions=self,
             fetching=False,
@@ -109,19 +110,13 @@ class Process:
         if not (self.ended or self.closing or self._subscribed):
             self.subscribe(self.member.topics, self.member.pattern)
 
-    def resume_membership(self, group: RunningGroup, *, heard_ms: int) -> None:
+    def resume_membership(self, group: RunningGroup, *, last_response_ms: int) -> None:
         """The process has been a member of a group for long, and works on what it owns there."""
-        own = group.members[self.member.id]
         self.subscribe(self.member.topics, self.member.pattern)
-        outcome = self.client.resume_membership(
-            group.generation_of(self.member.id),
-            dict.fromkeys(own.owned, FIRST_OFFSET),
-            topics=own.topics,
-            based_on=group.based_on if group.leads(self.member.id) else None,
-            last_response_ms=heard_ms,
-            now_ms=self._world.clock.now_ms,
+        now_ms = self._world.clock.now_ms
+        self._after(
+            group.resume(self.client, self.member.id, last_response_ms=last_response_ms, now_ms=now_ms)
         )
-        self._after(outcome)
         self._next_poll.set(self._world.clock.now_ms)
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:

@@ -14,11 +14,10 @@ from random import Random
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
-from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario
-from coordinator_core.documents.settings import configured
-from coordinator_core.families.running_group import RunningGroup, running_group
+from coordinator_core.families.family import RunningGroup, family_for
+from coordinator_core.model import Cluster
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
@@ -80,6 +79,7 @@ class Run:
     ) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
+        self.family = family_for(scenario, self.strategy, registry)
         self.load = Load()
         self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
         self.clock = self.stage.clock
@@ -112,22 +112,24 @@ class Run:
 
     def _running_group(self) -> RunningGroup | None:
         """Return the group that runs already at time 0, or None."""
-        members = self.scenario.running
-        if not members:
+        members, make = self.scenario.running, self.family.spec.running_group
+        if not members or make is None:
             return None
-        return running_group(
+        group: RunningGroup = make(
             [(m, self.stage.topics_of(m.topics, m.pattern), self._config_of(m)) for m in members],
             protocol=self._assignor_of(members[0]).name,
             infos=topic_infos(self.stage.partitions, self.scenario.racks),
             random=self._stream("running group"),
         )
+        return group
 
     def _make_brokers(self, group: RunningGroup | None) -> Brokers:
         scenario = self.scenario
         brokers = Brokers(
             group=scenario.name,
             count=scenario.brokers,
-            config=configured(CoordinatorConfig, scenario.config),
+            config=self.family.coordinator_config(),
+            part=self.family.coordinator(lambda: self.registry.build(self.strategy), self._cluster),
             topics=self.stage.partitions,
             racks=scenario.racks,
             clock=self.clock,
@@ -141,6 +143,9 @@ class Run:
         if self._watch is not None:
             brokers.replicated.append(self._watch.logged)
         return brokers
+
+    def _cluster(self) -> Cluster:
+        return Cluster(topic_infos(self.stage.partitions, self.scenario.racks))
 
     def _stream(self, concern: str) -> Random:
         """Return the random numbers of one concern. A seed of text does not depend on hash()."""
@@ -210,6 +215,7 @@ class Run:
             self._config_of(member),
             [self._assignor_of(member)],
             self._stream(f"client {self._starts}"),
+            part=self.family.member(),
             bootstrap=range(self.scenario.brokers),
         )
         process.set_cut(member.id in self.network.cut_off)
@@ -222,13 +228,11 @@ class Run:
     def _go_on(self, member: Member, group: RunningGroup) -> None:
         """Start a process in the middle of its membership and of its heartbeat interval."""
         process = self.stage.launch(member)
-        heard_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
-        process.resume_membership(group, heard_ms=heard_ms)
+        last_response_ms = -self._starting.randrange(self._config_of(member).heartbeat_interval_ms)
+        process.resume_membership(group, last_response_ms=last_response_ms)
 
     def _config_of(self, member: Member) -> ClientConfig:
-        return configured(
-            ClientConfig,
-            self.scenario.config,
+        return self.family.client_config(
             group_id=self.scenario.name,
             client_id=member.id,
             group_instance_id=self.stage.instance_of(member),

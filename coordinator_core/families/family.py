@@ -1,0 +1,110 @@
+"""A protocol family, as one strategy uses it on one scenario."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.facade import Client
+from coordinator_core.client.member import MakeMember
+from coordinator_core.client.outcome import ClientOutcome
+from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.parts import CoordinatorPart
+from coordinator_core.coordinator.records import Record
+from coordinator_core.documents.scenario import Member, Scenario
+from coordinator_core.documents.settings import configured, settings_of
+from coordinator_core.errors import InputError, PluginError
+from coordinator_core.model import Cluster
+from coordinator_core.reading.durations import format_duration
+from coordinator_core.reading.suggestions import unknown_name
+from coordinator_core.registry.hookspecs import ProtocolSpec, Strategy
+from coordinator_core.registry.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the coordinator's part of a family may use besides its step.
+
+    ``settings`` are the family's own, None if it has none. ``make_assignor`` returns a fresh assignor, for a
+    family whose coordinator computes the assignments. ``cluster`` returns the topics as they are now.
+    """
+
+    settings: Any
+    make_assignor: Callable[[], Assignor]
+    cluster: Callable[[], Cluster]
+
+
+class RunningGroup(Protocol):
+    """A group that runs already at time 0, as a family makes it."""
+
+    def records(self, make: Callable[[Member], Assignor]) -> Iterator[Record]:
+        """Yield the records of the group in the log. ``make`` returns an assignor for a member."""
+        ...
+
+    def resume(self, client: Client, name: str, *, last_response_ms: int, now_ms: int) -> ClientOutcome:
+        """Let the client of a member continue its membership."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The record of a protocol with the settings of a scenario and a strategy."""
+
+    spec: ProtocolSpec
+    config: Mapping[str, Any]
+
+    def coordinator_config(self) -> CoordinatorConfig:
+        """Return the settings of the coordinator."""
+        return configured(CoordinatorConfig, self.config)
+
+    def client_config(self, **identity: Any) -> ClientConfig:
+        """Return the settings of a consumer."""
+        return configured(ClientConfig, self.config, **identity)
+
+    def settings(self) -> Any:
+        """Return the protocol's own settings, or None."""
+        return None if self.spec.settings is None else configured(self.spec.settings, self.config)
+
+    def coordinator(
+        self, make_assignor: Callable[[], Assignor], cluster: Callable[[], Cluster]
+    ) -> CoordinatorPart:
+        """Return the coordinator's part."""
+        if self.spec.coordinator is None:
+            raise PluginError(self.spec.name, "protocols", "the protocol has no part for the coordinator")
+        part: CoordinatorPart = self.spec.coordinator(Surroundings(self.settings(), make_assignor, cluster))
+        return part
+
+    def member(self) -> MakeMember:
+        """Return the factory of the member's part."""
+        if self.spec.member is None:
+            raise PluginError(self.spec.name, "protocols", "the protocol has no part for members")
+        make: MakeMember = self.spec.member(self.settings())
+        return make
+
+
+def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Family:
+    """Return the family of a strategy, with the settings of the scenario and those of the strategy.
+
+    Raises:
+        InputError: if the protocol is unknown, if it has no meaning for an event or for a running group of
+            the scenario, or if nothing reads a setting of the strategy.
+    """
+    spec = registry.protocol(strategy.protocol)
+    where = f"scenario {scenario.name!r}"
+    for event in scenario.events:
+        protocols = registry.scenario_events()[event.kind].protocols
+        if event.kind in spec.meaningless or (protocols and spec.name not in protocols):
+            at = f"{where}: {event.kind} at {format_duration(event.at_ms)}"
+            reason = spec.meaningless.get(event.kind, f"it is an event of {', '.join(protocols)}")
+            found = f"an event without a meaning under the protocol {spec.name!r} ({reason})"
+            raise InputError(at, found, "another event, or another protocol")
+    if scenario.running and spec.running_group is None:
+        found = f"members with owned under the protocol {spec.name!r}"
+        raise InputError(f"{where}: members", found, "members that join: this protocol has no running groups")
+    known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
+    known |= settings_of(spec.settings) if spec.settings is not None else {}
+    for name in strategy.settings:
+        if name not in known:
+            raise unknown_name(f"setting of strategy {strategy.name!r}", name, known)
+    return Family(spec, {**scenario.config, **strategy.settings})
