@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": PROTOCOL | {"assigning"},
     "documents": DOCUMENTS,
     "traces": TRACES,
-    "families": SIMULATION,
+    "families": DOCUMENTS | {"families"},
     "simulation": SIMULATION,
     "scoring": SCORING,
     "reports": SIMULATION | SCORING,
@@ -147,7 +147,7 @@ FAMILY_WORDS = re.compile(
 )
 
 
-@pytest.mark.parametrize("room", ["client", "coordinator", "scoring", "traces"])
+@pytest.mark.parametrize("room", ["client", "coordinator", "documents", "scoring", "traces"])
 def test_a_room_around_the_families_names_none_of_their_requests_and_states(room):
     """Modules outside the rooms of the families name no JoinGroup, no SyncGroup and no state of a group, and
     import no family's room."""

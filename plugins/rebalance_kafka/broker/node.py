@@ -11,12 +11,15 @@ from typing import Any, TypeAlias
 import msgspec
 from kio.schema.errors import ErrorCode as Wire
 
-from coordinator_core.coordinator import classic
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.families.classic import CLASSIC
+from coordinator_core.families.family import Family
+from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.registry.registry import default_registry
 from rebalance_kafka.broker.data import Data, places_of, wait_ms
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
@@ -29,6 +32,8 @@ from rebalance_kafka.wire.responses import response_entity
 NODE = 1
 GROUP_KEY = 0
 MOST_GROUP_BYTES = 256 * 1024 * 1024
+SERVER_ASSIGNOR = "range"
+"""The assignor of families whose coordinator computes the assignments."""
 LONGEST_WAIT_MS = 300_000
 """The longest time that a Fetch waits for records, whatever the client asks for."""
 
@@ -64,7 +69,10 @@ class Node:
         self._timer: TimerHandle | None = None
         self._timer_ms: int | None = None
         data.topics.grown = lambda topics: recorder.grown(topics, self.now_ms())
-        self.coordinator = Coordinator(NODE, config, random, (classic.PART,))
+        part = Family(CLASSIC, {}).coordinator(
+            lambda: default_registry().assignor(SERVER_ASSIGNOR), lambda: Cluster(data.topics.partitions)
+        )
+        self.coordinator = Coordinator(NODE, config, random, (part,))
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
         self._carry_out(self.coordinator.on_cluster_change(dict.fromkeys(partitions, NODE), 1))

@@ -11,11 +11,12 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from coordinator_core.client.classic import ClassicMember
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.outcome import ClientOutcome, ConsumedRecord, Listener
 from coordinator_core.errors import InputError
+from coordinator_core.families.classic import CLASSIC
+from coordinator_core.families.family import Family
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
@@ -82,7 +83,7 @@ class Consumer:
             config,
             self._assignors,
             self._random,
-            member=ClassicMember,
+            member=Family(CLASSIC, {}).member(),
             bootstrap=[-1 - i for i in range(len(self._places))],
             listener=listener,
         )
