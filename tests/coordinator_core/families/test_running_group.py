@@ -13,7 +13,7 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
 from coordinator_core.protocol.events import TraceEvent
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.registry.registry import default_registry, installed_registry
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import Run, simulate
 from coordinator_core.traces.history import History
@@ -458,7 +458,7 @@ def test_an_assignor_that_cannot_remember_is_named():
         def assignors(self):
             return [AssignorSpec("forgetful", Forgetful)]
 
-    registry = Registry()
+    registry = installed_registry()
     registry.register(Plugin())
     with pytest.raises(
         AssignmentError, match=r"'forgetful'.*of what 'a' owns at the start it raised KeyError"

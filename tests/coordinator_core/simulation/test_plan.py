@@ -11,7 +11,7 @@ from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.registry.registry import default_registry, installed_registry
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
@@ -185,7 +185,7 @@ def test_an_assignor_that_fails_is_named_with_its_group():
         def assignors(self):
             return [AssignorSpec("wrong", Wrong)]
 
-    registry = Registry()
+    registry = installed_registry()
     registry.register(Plugin())
     with pytest.raises(AssignmentError, match="assignor 'wrong' on group 'leave'"):
         plan(load_scenario(SCENARIOS / "leave.yaml"), "wrong", registry)
