@@ -1,4 +1,4 @@
-"""A consumer on a test bench: virtual time, and a broker whose answers the test gives."""
+"""A consumer on a test bench: virtual time, and a broker whose responses the test determines."""
 
 from random import Random
 
@@ -26,14 +26,14 @@ MOST_STEPS = 50
 
 
 def refusal(request, error):
-    """The answer to a request that says nothing but an error."""
+    """Return the response to a request that contains only an error."""
     match request:
         case m.JoinGroupRequest():
             needed = error is ErrorCode.MEMBER_ID_REQUIRED
             return m.JoinGroupResponse(error=error, member_id="given" if needed else request.member_id)
         case m.OffsetCommitRequest():
-            each = tuple(m.PartitionError(o.topic, o.partition, error) for o in request.offsets)
-            return m.OffsetCommitResponse(partitions=each)
+            errors = tuple(m.PartitionError(o.topic, o.partition, error) for o in request.offsets)
+            return m.OffsetCommitResponse(partitions=errors)
         case m.ListOffsetsRequest():
             listed = tuple(m.ListedOffset(t, p, -1, error=error) for t, p in request.partitions)
             return m.ListOffsetsResponse(offsets=listed)
@@ -49,7 +49,7 @@ def refusal(request, error):
 
 
 class Bench:
-    """``served``: the kinds of requests that are answered at once, and by what."""
+    """A consumer, its requests and its outcomes. ``responders``: functions that respond at once, by kind."""
 
     def __init__(
         self,
@@ -80,24 +80,24 @@ class Bench:
             fetching=fetching,
         )
         self.listener.client = self.client
-        self.served = {
+        self.responders = {
             m.FindCoordinatorRequest: self.coordinator,
             m.MetadataRequest: self.metadata,
             m.OffsetFetchRequest: self.offsets,
             m.ListOffsetsRequest: self.listed,
         }
 
-    # --- the broker's answers
+    # --- responses of the broker
 
     def coordinator(self, request):
         return m.FindCoordinatorResponse(error=ErrorCode.NONE, node=COORDINATOR)
 
     def metadata(self, request):
-        asked = sorted(self.topics) if request.topics is None else request.topics
+        topics = sorted(self.topics) if request.topics is None else request.topics
         return m.MetadataResponse(
             topics=tuple(
                 m.TopicMetadata(topic, tuple(self.partition(topic, p) for p in range(self.topics[topic])))
-                for topic in asked
+                for topic in topics
                 if topic in self.topics
             ),
             nodes=(0, 1, 2, 3),
@@ -121,13 +121,13 @@ class Bench:
         )
 
     @staticmethod
-    def well(request):
-        """The plain yes to a heartbeat, a commit or a leave."""
+    def success(request):
+        """Return a response without an error to a heartbeat, a commit or a leave."""
         return refusal(request, ErrorCode.NONE)
 
-    def serve(self, *kinds):
-        """Say yes to these kinds from now on."""
-        self.served |= dict.fromkeys(kinds, self.well)
+    def respond_to(self, *kinds):
+        """Accept requests of these kinds from now on."""
+        self.responders |= dict.fromkeys(kinds, self.success)
 
     # --- driving
 
@@ -142,9 +142,9 @@ class Bench:
             self.open[send.request_id] = send
             self.log.append(send)
         for send in outcome.sends:
-            serve = self.served.get(type(send.request))
+            serve = self.responders.get(type(send.request))
             if serve is not None and send.request_id in self.open:
-                self.answer(send, serve(send.request))
+                self.respond(send, serve(send.request))
         return outcome
 
     def call(self, name, *args, **given):
@@ -160,7 +160,7 @@ class Bench:
         return self.call("close")
 
     def polls(self):
-        """Poll, and go on as long as that gets any further."""
+        """Poll as long as polls make progress."""
         for _ in range(MOST_STEPS):
             self.poll()
             if not self.client.wants_poll:
@@ -168,7 +168,7 @@ class Bench:
         raise AssertionError("polls without end")
 
     def sleep(self, ms, *, polling=False):
-        """Let time pass, deadline by deadline; no deadline may come again and again at one moment."""
+        """Let time pass, deadline by deadline. Fail if deadlines repeat at one time without end."""
         end, steps = self.now_ms + ms, 0
         if polling and self.client.wants_poll:
             self.polls()
@@ -182,36 +182,36 @@ class Bench:
         self.now_ms = end
 
     def live(self, ms):
-        """The same, with an application that polls whenever that helps, and every second."""
+        """Let time pass while the application polls every second and whenever a poll makes progress."""
         for _ in range(0, ms, 1_000):
             self.sleep(1_000, polling=True)
             self.poll()
 
     # --- requests
 
-    def asked(self, kind):
-        """The unanswered requests of a kind, oldest first."""
+    def pending(self, kind):
+        """Return the requests of a kind without a response, the oldest first."""
         return [send for send in self.open.values() if type(send.request) is kind]
 
     def sent(self, kind):
-        """The newest of them."""
-        return self.asked(kind)[-1]
+        """Return the newest request of a kind without a response."""
+        return self.pending(kind)[-1]
 
     def requests(self, kind):
-        """Every request of a kind there ever was."""
+        """Return every request of a kind that was sent."""
         return [send.request for send in self.log if type(send.request) is kind]
 
-    def answer(self, what, response):
-        """Answer a request, or the newest of a kind."""
+    def respond(self, what, response):
+        """Pass a response to a request, or to the newest of a kind."""
         send = self.sent(what) if isinstance(what, type) else what
         self.open.pop(send.request_id, None)
         return self.take(self.client.receive(send.request_id, response, now_ms=self.now_ms))
 
     def refuse(self, what, error):
         send = self.sent(what) if isinstance(what, type) else what
-        return self.answer(send, refusal(send.request, error))
+        return self.respond(send, refusal(send.request, error))
 
-    def agree(self, what):
+    def accept(self, what):
         return self.refuse(what, ErrorCode.NONE)
 
     def disconnect(self, node=COORDINATOR):
@@ -219,14 +219,14 @@ class Bench:
             del self.open[request_id]
         return self.call("on_disconnected", node)
 
-    def beat(self, error=ErrorCode.NONE):
-        """Let a heartbeat come due, and answer it."""
+    def heartbeat(self, error=ErrorCode.NONE):
+        """Let a heartbeat come due, and respond to it."""
         self.sleep(3_000)
         self.refuse(m.HeartbeatRequest, error)
 
     # --- rounds
 
-    def join_answered(
+    def respond_to_join(
         self, *, generation=1, member_id="m1", leader="other", members=(), protocol=None, **given
     ):
         response = m.JoinGroupResponse(
@@ -239,42 +239,42 @@ class Bench:
             members=members,
             **given,
         )
-        return self.answer(m.JoinGroupRequest, response)
+        return self.respond(m.JoinGroupRequest, response)
 
     def join_as_follower(self, **given):
-        """Poll until a join is under way, and have it answered."""
+        """Poll until a join is in flight, and respond to it."""
         self.polls()
-        self.join_answered(**given)
+        self.respond_to_join(**given)
 
     def join_as_leader(self, topics=None, **given):
-        """The same, as the leader of a group. ``topics``: member id -> topics it subscribes to."""
+        """Join as the leader of a group. ``topics``: the subscribed topics of each member id."""
         self.polls()
         members = tuple(
             m.JoinGroupMember(member, None, encode_subscription(Subscription(tuple(listed))))
             for member, listed in (topics or {"m1": ["t"]}).items()
         )
-        self.join_answered(leader=given.get("member_id", "m1"), members=members, **given)
+        self.respond_to_join(leader=given.get("member_id", "m1"), members=members, **given)
 
-    def synced(self, *owned, error=ErrorCode.NONE, polls=True):
-        """Answer the sync with a share, and have it taken over."""
+    def respond_to_sync(self, *owned, error=ErrorCode.NONE, polls=True):
+        """Respond to the sync with an assignment, and poll."""
         share = encode_assignment(Partitions.of(owned) if owned else NO_PARTITIONS)
-        self.answer(m.SyncGroupRequest, m.SyncGroupResponse(error=error, assignment=share))
+        self.respond(m.SyncGroupRequest, m.SyncGroupResponse(error=error, assignment=share))
         if polls:
             self.poll()
 
     def stable(self, *owned, topics=("t",), **given):
-        """A member of a group that owns something."""
+        """Join a group and own partitions."""
         self.subscribe(*topics)
         self.join_as_follower(**given)
-        self.synced(*owned)
+        self.respond_to_sync(*owned)
         assert self.state is MemberState.STABLE
         return self
 
     def round(self, *owned, generation=2, **given):
-        """Another round, that a heartbeat tells of."""
-        self.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+        """Complete another round, which a heartbeat announces."""
+        self.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
         self.join_as_follower(generation=generation, **given)
-        self.synced(*owned)
+        self.respond_to_sync(*owned)
 
     # --- looking
 
@@ -294,19 +294,19 @@ class Bench:
         return [event for event in self.events if type(event) is kind]
 
     def join(self):
-        """The JoinGroup under way."""
+        """Return the JoinGroup in flight."""
         return self.sent(m.JoinGroupRequest).request
 
     def subscription(self, number=0):
-        """What it says in that JoinGroup for an assignor."""
+        """Return the subscription for an assignor in the JoinGroup in flight."""
         return decode_subscription(self.join().protocols[number].metadata)
 
-    def shares(self):
-        """What the SyncGroup under way gives to whom."""
+    def sent_assignments(self):
+        """Return the assignments in the SyncGroup in flight, by member id."""
         assignments = self.sent(m.SyncGroupRequest).request.assignments
-        return {each.member_id: sorted(decode_assignment(each.assignment)[0]) for each in assignments}
+        return {entry.member_id: sorted(decode_assignment(entry.assignment)[0]) for entry in assignments}
 
 
 def cooperative(**given):
-    """A consumer with one assignor that is cooperative."""
+    """Return a consumer with a cooperative assignor."""
     return Bench(assignors=[DealingAssignor("co", (COOPERATIVE, EAGER))], **given)

@@ -1,4 +1,4 @@
-"""Stand-ins for what an application brings along: assignors, a listener, somebody who works on partitions."""
+"""Test doubles for the parts of an application: assignors, a listener, a position source."""
 
 from coordinator_core.model import RebalanceProtocol
 
@@ -30,7 +30,7 @@ class DealingAssignor:
 
 
 class RecordingListener:
-    """Notes every call, and what the consumer owned then; raises where it is told to."""
+    """Logs every call, with the partitions owned then. ``raises`` has the exceptions to raise."""
 
     def __init__(self):
         self.calls, self.owned, self.raises, self.client = [], [], {}, None
@@ -52,8 +52,8 @@ class RecordingListener:
         self._note("lost", partitions)
 
 
-class Workshop:
-    """A PositionSource: works on whatever was started, and got as far as the test says."""
+class Source:
+    """A PositionSource whose positions the test sets."""
 
     def __init__(self):
         self.positions, self.calls = {}, []

@@ -1,4 +1,4 @@
-"""Calls into the application's code: what they are told, and that none of them stops anything."""
+"""Calls to the application's code, whose exceptions do not stop the consumer."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, T1, T2
 
 
-def test_without_a_listener_nobody_is_called():
+def test_a_consumer_without_a_listener_calls_none():
     effects = Effects()
     callbacks = Callbacks(None, effects)
     callbacks.revoked([T0])
@@ -19,7 +19,7 @@ def test_without_a_listener_nobody_is_called():
     assert effects.error is None
 
 
-def test_the_first_exception_of_a_step_goes_to_the_application():
+def test_the_first_exception_of_a_call_goes_to_the_application():
     """Given three calls of which two raise, then all are made, and the first exception is kept. C-52."""
     effects, called = Effects(), []
     callbacks = Callbacks(None, effects)
@@ -36,36 +36,36 @@ def test_the_first_exception_of_a_step_goes_to_the_application():
     assert effects.drain().error is None
 
 
-def test_an_exception_in_revoked_is_told_of_and_the_join_goes_out(bench):
+def test_an_exception_of_on_partitions_revoked_does_not_stop_the_join(bench):
     """Given a listener that raises when partitions are revoked, then the poll reports it, the partitions are
-    given up all the same, and it is not called again for this rebalance. PROTOCOL 9.5, C-50."""
+    given up nevertheless, and the listener is not called again in this rebalance. PROTOCOL 9.5, C-50."""
     bench.stable(T0)
-    bench.listener.raises["revoked"] = problem = ValueError("no")
-    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.listener.raises["revoked"] = error = ValueError("no")
+    bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     bench.polls()
-    assert (bench.errors, bench.owned) == ([problem], [])
+    assert (bench.errors, bench.owned) == ([error], [])
     assert bench.state is MemberState.PREPARING_REBALANCE
     bench.refuse(m.JoinGroupRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     bench.sleep(100, polling=True)
-    bench.join_answered(generation=2)
-    bench.synced(T1)
+    bench.respond_to_join(generation=2)
+    bench.respond_to_sync(T1)
     assert [name for name, _ in bench.calls] == ["assigned", "revoked", "assigned"]
 
 
 @pytest.mark.parametrize("name", ["revoked", "assigned"])
-def test_no_listener_that_raises_stops_a_cooperative_take_over(calm, name):
+def test_an_exception_of_the_listener_does_not_stop_a_cooperative_round(calm, name):
     """Given a listener that raises, when an assignment is taken over, then every later step is taken, and the
     exception is reported once. PROTOCOL 9.7, C-52."""
     calm.stable(T0, T1)
-    calm.listener.raises[name] = problem = ValueError("no")
+    calm.listener.raises[name] = error = ValueError("no")
     calm.round(T1, T2)
-    assert calm.errors == [problem]
+    assert calm.errors == [error]
     assert calm.owned == [T1, T2]
     assert calm.calls[1:] == [("revoked", [T0]), ("assigned", [T2])]
     assert "gave up" in calm.join().reason
 
 
-def test_an_assignor_that_raises_on_its_assignment_stops_nothing(calm):
+def test_an_exception_of_on_assignment_stops_nothing(calm):
     """C-52."""
 
     def on_assignment(partitions, generation):
@@ -77,7 +77,7 @@ def test_an_assignor_that_raises_on_its_assignment_stops_nothing(calm):
     assert [str(error) for error in calm.errors] == ["no"]
 
 
-def test_an_assignor_that_raises_when_asked_for_user_data_ends_the_consumer(bench):
+def test_an_exception_of_subscription_user_data_ends_the_consumer(bench):
     """Given an assignor whose user data cannot be had, then poll raises nothing: the consumer has failed, and
     the error names the assignor. PROTOCOL 9.6."""
 
@@ -91,27 +91,27 @@ def test_an_assignor_that_raises_when_asked_for_user_data_ends_the_consumer(benc
     assert "no user data" in str(bench.errors[0])
 
 
-def test_a_listener_that_raises_when_lost_stops_nothing(bench):
+def test_an_exception_of_on_partitions_lost_stops_nothing(bench):
     """PROTOCOL 9.5, C-50."""
     bench.stable(T0)
-    bench.listener.raises["lost"] = problem = ValueError("no")
-    bench.beat(ErrorCode.UNKNOWN_MEMBER_ID)
+    bench.listener.raises["lost"] = error = ValueError("no")
+    bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
     bench.polls()
-    assert (bench.errors, bench.owned) == ([problem], [])
+    assert (bench.errors, bench.owned) == ([error], [])
     assert bench.join().member_id == ""
 
 
-def test_a_commit_callback_that_raises_is_told_of_and_the_next_is_called(bench):
+def test_an_exception_of_a_commit_callback_does_not_stop_the_next(bench):
     """PROTOCOL 9.3."""
-    heard = []
+    results = []
 
     def raising(error):
         raise ValueError("no")
 
     bench.stable(T0)
-    for callback in (raising, heard.append):
+    for callback in (raising, results.append):
         bench.call("commit", {T0: 5}, callback=callback)
-        bench.agree(m.OffsetCommitRequest)
+        bench.accept(m.OffsetCommitRequest)
     bench.poll()
-    assert heard == [""]
+    assert results == [""]
     assert [str(error) for error in bench.errors] == ["no"]

@@ -1,4 +1,4 @@
-"""The end of a consumer: commit, give everything up, leave, thirty seconds at most."""
+"""The close of a consumer: commit, give up partitions, leave, within thirty seconds."""
 
 import pytest
 
@@ -20,18 +20,18 @@ def test_close_commits_then_gives_up_then_leaves(member):
     commit = member.sent(m.OffsetCommitRequest).request
     assert [(o.partition, o.offset) for o in commit.offsets] == [(0, 100), (1, 100)]
     assert (member.owned, member.requests(m.LeaveGroupRequest)) == ([T0, T1], [])
-    member.agree(m.OffsetCommitRequest)
+    member.accept(m.OffsetCommitRequest)
     assert (member.owned, member.calls[-1]) == ([], ("revoked", [T0, T1]))
     assert not member.client.closed
     assert member.sent(m.LeaveGroupRequest).request.members[0].reason == "the consumer is being closed"
-    member.agree(m.LeaveGroupRequest)
+    member.accept(m.LeaveGroupRequest)
     assert (member.client.closed, member.client.next_deadline_ms()) == (True, None)
 
 
 @pytest.mark.parametrize(
     "error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NOT_COORDINATOR, ErrorCode.UNKNOWN_SERVER_ERROR]
 )
-def test_whatever_the_answer_to_the_leave_is_the_consumer_is_closed(bench, error):
+def test_any_response_to_the_leave_closes_the_consumer(bench, error):
     """C-59."""
     bench.stable(T0)
     bench.close()
@@ -39,7 +39,7 @@ def test_whatever_the_answer_to_the_leave_is_the_consumer_is_closed(bench, error
     assert (bench.client.closed, bench.errors) == (True, [])
 
 
-def test_a_lost_connection_ends_the_leave(bench):
+def test_a_lost_connection_completes_the_leave(bench):
     """C-59."""
     bench.stable(T0)
     bench.close()
@@ -47,19 +47,19 @@ def test_a_lost_connection_ends_the_leave(bench):
     assert bench.client.closed
 
 
-def test_a_commit_on_close_is_tried_until_it_is_taken(member):
-    """Given a commit that fails with the coordinator moving away, then it is sent to the next one.
-    PROTOCOL 9.10, 9.11."""
+def test_a_commit_on_close_is_retried_until_it_succeeds(member):
+    """Given a commit that fails because the coordinator moved, then it is sent to the next one. PROTOCOL
+    9.10, 9.11."""
     member.close()
     member.refuse(m.OffsetCommitRequest, ErrorCode.NOT_COORDINATOR)
     member.sleep(100)
-    member.agree(m.OffsetCommitRequest)
-    member.agree(m.LeaveGroupRequest)
+    member.accept(m.OffsetCommitRequest)
+    member.accept(m.LeaveGroupRequest)
     assert member.client.closed
 
 
 @pytest.mark.parametrize("request_timeout_ms", [1_000, 30_000, 60_000])
-def test_a_coordinator_that_never_answers_holds_close_up_for_thirty_seconds(request_timeout_ms):
+def test_a_coordinator_without_responses_delays_close_by_thirty_seconds(request_timeout_ms):
     """PROTOCOL 9.11, C-59."""
     member = Bench(auto_commit_interval_ms=1_000_000, request_timeout_ms=request_timeout_ms).stable(T0)
     member.close()
@@ -70,9 +70,9 @@ def test_a_coordinator_that_never_answers_holds_close_up_for_thirty_seconds(requ
     assert member.owned == []
 
 
-def test_no_coordinator_holds_close_up_for_thirty_seconds(member):
+def test_an_unknown_coordinator_delays_close_by_thirty_seconds(member):
     """PROTOCOL 9.11."""
-    del member.served[m.FindCoordinatorRequest]
+    del member.responders[m.FindCoordinatorRequest]
     member.disconnect()
     member.close()
     member.sleep(29_999)
@@ -86,27 +86,27 @@ def test_without_auto_commit_close_commits_nothing(bench):
     bench.stable(T0)
     bench.close()
     assert bench.requests(m.OffsetCommitRequest) == []
-    assert bench.asked(m.LeaveGroupRequest)
+    assert bench.pending(m.LeaveGroupRequest)
 
 
 @pytest.mark.parametrize("stage", ["preparing", "completing", "lost"])
 def test_in_a_round_or_without_a_generation_partitions_are_lost_on_close(stage):
-    """Given a cooperative member in a round, or without a generation, when it closes, then what it owns is
-    lost, and in the latter case nothing is committed. PROTOCOL 9.5, C-57."""
+    """Given a cooperative member in a round, or without a generation, when it closes, then its partitions are
+    lost, and without a generation nothing is committed. PROTOCOL 9.5, C-57."""
     bench = cooperative(auto_commit_interval_ms=1_000_000).stable(T0)
     if stage == "lost":
-        bench.beat(ErrorCode.UNKNOWN_MEMBER_ID)
+        bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
     else:
-        bench.serve(m.OffsetCommitRequest)
-        bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+        bench.respond_to(m.OffsetCommitRequest)
+        bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
         bench.polls()
         if stage == "completing":
-            bench.join_answered(generation=2)
+            bench.respond_to_join(generation=2)
     commits = len(bench.requests(m.OffsetCommitRequest))
     bench.close()
     assert (bench.calls[-1], bench.owned) == (("lost", [T0]), [])
     assert len(bench.requests(m.OffsetCommitRequest)) - commits == (0 if stage == "lost" else 1)
-    assert bool(bench.asked(m.LeaveGroupRequest)) is (stage != "lost")
+    assert bool(bench.pending(m.LeaveGroupRequest)) is (stage != "lost")
 
 
 def test_a_generation_lost_while_closing_makes_partitions_lost(member):
@@ -122,7 +122,7 @@ def test_a_consumer_that_never_joined_is_closed_at_once(bench):
     assert bench.log == []
 
 
-def test_a_closing_consumer_neither_polls_beats_nor_joins(member):
+def test_a_closing_consumer_neither_polls_nor_joins_nor_sends_heartbeats(member):
     """PROTOCOL 9.3, 9.9."""
     member.close()
     before = len(member.log)
@@ -133,10 +133,10 @@ def test_a_closing_consumer_neither_polls_beats_nor_joins(member):
     assert not member.client.wants_poll
 
 
-def test_a_closed_consumer_asks_for_nothing_more():
-    """Given requests under way at the end, when they expire, then none is sent again. PROTOCOL 9.10."""
+def test_a_closed_consumer_sends_nothing_more():
+    """Given requests in flight at the end, when they expire, then none is sent again. PROTOCOL 9.10."""
     bench = Bench()
-    del bench.served[m.FindCoordinatorRequest]
+    del bench.responders[m.FindCoordinatorRequest]
     bench.subscribe("t")
     bench.poll()
     bench.disconnect(3)
@@ -146,18 +146,18 @@ def test_a_closed_consumer_asks_for_nothing_more():
     assert bench.client.next_deadline_ms() is None
 
 
-def test_a_join_answered_after_close_makes_no_member(bench):
+def test_a_response_to_a_join_after_close_is_dropped(bench):
     """PROTOCOL 9.9."""
     bench.subscribe("t")
     bench.polls()
     bench.close()
-    bench.join_answered()
+    bench.respond_to_join()
     assert (bench.client.closed, bench.state) == (True, MemberState.UNJOINED)
     assert bench.requests(m.SyncGroupRequest) == []
 
 
 def test_a_failed_consumer_commits_nothing_on_close(member):
     """PROTOCOL 9.9, C-46."""
-    member.beat(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    member.heartbeat(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     member.close()
     assert (member.requests(m.OffsetCommitRequest), member.owned) == ([], [])

@@ -56,7 +56,7 @@ def test_times_and_counts_are_one_or_more(name):
         ClientConfig(group_id="g", **{name: 0})
 
 
-def test_heartbeats_come_more_often_than_sessions_end():
+def test_the_heartbeat_interval_is_less_than_the_session_timeout():
     """PROTOCOL 9.9."""
     with pytest.raises(InputError, match=r"heartbeat\.interval\.ms: found 10, expected less than"):
         ClientConfig(group_id="g", heartbeat_interval_ms=10, session_timeout_ms=10)

@@ -1,4 +1,4 @@
-"""Finding the coordinator, and what becomes of things when it is gone."""
+"""Discovery and loss of the coordinator."""
 
 import pytest
 
@@ -12,21 +12,21 @@ from tests.coordinator_core.client.bench import COORDINATOR, T0, Bench
 def seeking():
     """A consumer that is looking for its coordinator."""
     bench = Bench(enable_auto_commit=False)
-    del bench.served[m.FindCoordinatorRequest]
+    del bench.responders[m.FindCoordinatorRequest]
     bench.subscribe("t")
     bench.poll()
     return bench
 
 
 def found(bench, node=COORDINATOR):
-    bench.answer(m.FindCoordinatorRequest, m.FindCoordinatorResponse(error=ErrorCode.NONE, node=node))
+    bench.respond(m.FindCoordinatorRequest, m.FindCoordinatorResponse(error=ErrorCode.NONE, node=node))
 
 
-def test_the_coordinator_is_asked_for_once_by_group_and_then_joined(seeking):
-    """Given a consumer without a coordinator, then it asks some broker, and joins at the node it is told.
-    PROTOCOL 9.3."""
+def test_the_coordinator_is_requested_once_and_then_joined(seeking):
+    """Given a consumer without a coordinator, then it sends a request to any broker, and joins at the node of
+    the response. PROTOCOL 9.3."""
     seeking.poll()
-    (ask,) = seeking.asked(m.FindCoordinatorRequest)
+    (ask,) = seeking.pending(m.FindCoordinatorRequest)
     assert (ask.request.key, ask.node) == ("g", 0)
     assert not seeking.client.wants_poll
     found(seeking, 3)
@@ -43,55 +43,57 @@ PASSING = {
 
 
 @pytest.mark.parametrize("error", sorted(PASSING))
-def test_an_error_that_passes_is_waited_out(seeking, error):
+def test_a_transient_error_is_retried_after_the_backoff(seeking, error):
     """Given an error that passes, then the next request follows after the backoff, without a poll.
     PROTOCOL 9.10."""
     seeking.refuse(m.FindCoordinatorRequest, error)
     seeking.sleep(99, polling=True)
-    assert seeking.asked(m.FindCoordinatorRequest) == []
+    assert seeking.pending(m.FindCoordinatorRequest) == []
     seeking.sleep(1)
-    assert len(seeking.asked(m.FindCoordinatorRequest)) == 1
+    assert len(seeking.pending(m.FindCoordinatorRequest)) == 1
 
 
 @pytest.mark.parametrize("error", sorted(set(ErrorCode) - PASSING - {ErrorCode.NONE}))
-def test_an_error_that_does_not_pass_ends_the_consumer(seeking, error):
+def test_any_other_error_ends_the_consumer(seeking, error):
     """C-46."""
     seeking.refuse(m.FindCoordinatorRequest, error)
     assert seeking.client.failure == f"FindCoordinator: {error.name}"
     assert not seeking.client.wants_poll
 
 
-def test_no_answer_is_tried_again(seeking):
+def test_a_request_without_a_response_is_retried(seeking):
     """PROTOCOL 9.10."""
     seeking.disconnect(0)
     seeking.sleep(100)
-    assert len(seeking.asked(m.FindCoordinatorRequest)) == 1
+    assert len(seeking.pending(m.FindCoordinatorRequest)) == 1
     seeking.sleep(30_100)
     assert len(seeking.requests(m.FindCoordinatorRequest)) == 3
 
 
-def test_losing_the_coordinator_fails_what_was_asked_of_it(bench):
-    """Given a commit under way, when the coordinator's connection is gone, then the commit has failed, and
-    another coordinator is looked for at once. PROTOCOL 9.9, 9.10."""
-    heard = []
+def test_the_loss_of_the_coordinator_fails_its_requests(bench):
+    """Given a commit in flight, when the connection to the coordinator is closed, then the commit has failed,
+    and the coordinator is looked up again at once. PROTOCOL 9.9, 9.10."""
+    results = []
     bench.stable(T0)
-    del bench.served[m.FindCoordinatorRequest]
-    bench.call("commit", {T0: 5}, callback=heard.append)
+    del bench.responders[m.FindCoordinatorRequest]
+    bench.call("commit", {T0: 5}, callback=results.append)
     bench.disconnect()
     bench.poll()
-    assert heard == ["disconnected"]
+    assert results == ["disconnected"]
     assert bench.state is MemberState.STABLE
     found(bench, 3)
     bench.sleep(3_000)
     assert bench.sent(m.HeartbeatRequest).node == 3
 
 
-def test_a_round_goes_on_at_the_new_coordinator(bench):
-    """Given a join under way, when the coordinator is gone, then the consumer joins at the next one.
+def test_a_round_continues_at_the_new_coordinator(bench):
+    """Given a join in flight, when the coordinator disconnects, then the consumer joins at the next one.
     PROTOCOL 9.9."""
     bench.subscribe("t")
     bench.polls()
-    bench.served[m.FindCoordinatorRequest] = lambda _: m.FindCoordinatorResponse(error=ErrorCode.NONE, node=3)
+    bench.responders[m.FindCoordinatorRequest] = lambda _: m.FindCoordinatorResponse(
+        error=ErrorCode.NONE, node=3
+    )
     bench.disconnect()
     bench.sleep(100, polling=True)
     assert bench.sent(m.JoinGroupRequest).node == 3

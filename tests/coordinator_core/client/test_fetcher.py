@@ -14,7 +14,7 @@ BACKOFF_MS = 100
 def fetching(*owned, **config):
     """A member whose partitions start at 100: t-0 and t-2 are led by node 2, t-1 and t-3 by node 3."""
     bench = Bench(fetching=True, enable_auto_commit=False, **config)
-    bench.serve(m.HeartbeatRequest)
+    bench.respond_to(m.HeartbeatRequest)
     bench.stable(*(owned or (T0,)))
     bench.poll()
     return bench
@@ -26,11 +26,11 @@ def part(tp, *records, offset=100, **given):
 
 
 def deliver(bench, *parts, what=m.FetchRequest, session=5, error=ErrorCode.NONE):
-    bench.answer(what, m.FetchResponse(error=error, session_id=session, partitions=parts))
+    bench.respond(what, m.FetchResponse(error=error, session_id=session, partitions=parts))
 
 
-def asked(bench):
-    """The partitions of the fetch under way, with their offsets."""
+def requested(bench):
+    """Return the partitions of the fetch in flight, with their offsets."""
     return {(p.topic, p.partition): p.offset for p in bench.sent(m.FetchRequest).request.partitions}
 
 
@@ -38,21 +38,21 @@ def values(bench):
     return [(r.topic, r.partition, r.offset, r.value) for r in bench.records]
 
 
-def test_records_are_handed_out_by_poll_and_move_the_position():
+def test_a_poll_returns_records_and_advances_the_position():
     """PROTOCOL 9.3, 9.12."""
     bench = fetching()
-    assert asked(bench) == {T0: 100}
+    assert requested(bench) == {T0: 100}
     deliver(bench, part(T0, b"a", b"b"))
     assert (bench.records, bench.client.wants_poll) == ([], True)
     bench.poll()
     assert values(bench) == [("t", 0, 100, b"a"), ("t", 0, 101, b"b")]
     assert bench.client.partitions[T0].position == 102
-    assert asked(bench) == {T0: 102}
+    assert requested(bench) == {T0: 102}
 
 
-def test_records_keep_their_offsets_where_some_are_missing():
-    """Given offsets 100, 103 and 104 of a compacted partition, then polls hand them out as they are, and
-    what is fetched next is what the answer says comes after them."""
+def test_records_keep_their_offsets_if_some_are_missing():
+    """Given offsets 100, 103 and 104 of a compacted partition, then polls return them as they are, and the
+    next fetch starts at the next offset of the response."""
     bench = fetching(max_poll_records=2)
     kept = tuple(m.FetchedRecord(n, b"v", b"k", 5, (("h", None),)) for n in (100, 103, 104))
     deliver(bench, m.FetchedPartition(*T0, 100, records=kept, next_offset=110))
@@ -61,19 +61,19 @@ def test_records_keep_their_offsets_where_some_are_missing():
     assert bench.client.partitions[T0].position == 104
     bench.poll()
     assert bench.records[-1] == ConsumedRecord(*T0, 104, b"v", b"k", 5, (("h", None),))
-    assert asked(bench) == {T0: 110}
+    assert requested(bench) == {T0: 110}
 
 
-def test_a_fetch_of_no_records_for_consumers_goes_on_after_them():
-    """Given an answer with nothing but markers of transactions, then the position moves over them."""
+def test_a_fetch_of_control_records_only_advances_the_position():
+    """Given a response with nothing but markers of transactions, then the position moves over them."""
     bench = fetching()
     deliver(bench, m.FetchedPartition(*T0, 100, next_offset=103))
     bench.poll()
-    assert (bench.records, asked(bench)) == ([], {T0: 103})
+    assert (bench.records, requested(bench)) == ([], {T0: 103})
 
 
-def test_a_fetch_tells_high_watermark_last_stable_offset_and_log_start():
-    """Given an answer, then four different numbers are known of the partition. PROTOCOL 9.2, 9.11."""
+def test_a_fetch_updates_high_watermark_last_stable_offset_and_log_start():
+    """Given a response, then the partition has its four offsets. PROTOCOL 9.2, 9.11."""
     bench = fetching()
     deliver(bench, part(T0, b"a", high_watermark=120, last_stable_offset=110, log_start_offset=3))
     bench.poll()
@@ -81,30 +81,30 @@ def test_a_fetch_tells_high_watermark_last_stable_offset_and_log_start():
     assert (state.position, state.high_watermark, state.last_stable, state.log_start) == (101, 120, 110, 3)
 
 
-def test_a_node_gets_one_request_at_a_time_for_all_it_leads():
+def test_a_node_gets_one_request_at_a_time_for_all_its_partitions():
     """PROTOCOL 9.12."""
     bench = fetching(T0, T1, T2)
     for _ in range(3):
         bench.poll()
-    sends = {s.node: {p.partition for p in s.request.partitions} for s in bench.asked(m.FetchRequest)}
+    sends = {s.node: {p.partition for p in s.request.partitions} for s in bench.pending(m.FetchRequest)}
     assert sends == {2: {0, 2}, 3: {1}}
     assert len(bench.requests(m.FetchRequest)) == 2
 
 
-def test_a_poll_hands_out_so_many_records_and_keeps_the_rest():
-    """Given more records than max.poll.records, then the rest comes with the next polls and nothing more is
-    fetched of the partition before. PROTOCOL 9.12."""
+def test_a_poll_returns_at_most_max_poll_records_and_keeps_the_rest():
+    """Given more records than max.poll.records, then the next polls return the rest, and nothing more of the
+    partition is fetched before. PROTOCOL 9.12."""
     bench = fetching(max_poll_records=2)
     deliver(bench, part(T0, b"a", b"b", b"c", b"d", b"e"))
     counts = []
     while bench.client.wants_poll:
         counts.append(len(bench.poll().records))
         assert bench.client.partitions[T0].position == 100 + sum(counts)
-        assert bool(bench.asked(m.FetchRequest)) is (sum(counts) == 5)
+        assert bool(bench.pending(m.FetchRequest)) is (sum(counts) == 5)
     assert counts == [2, 2, 1]
 
 
-def test_a_session_says_only_what_changed():
+def test_a_request_of_a_session_contains_only_changes():
     """Given an established session, then a request has its id, the next epoch, the partitions that moved or
     came, and those to forget. PROTOCOL 9.12."""
     bench = fetching(T0, T2)
@@ -113,7 +113,7 @@ def test_a_session_says_only_what_changed():
     deliver(bench, part(T0, b"a"))
     bench.poll()
     second = bench.sent(m.FetchRequest).request
-    assert (second.session_id, second.session_epoch, asked(bench)) == (5, 1, {T0: 101})
+    assert (second.session_id, second.session_epoch, requested(bench)) == (5, 1, {T0: 101})
     bench.call("pause", "t", 2)
     deliver(bench)
     bench.poll()
@@ -129,7 +129,7 @@ def test_a_session_says_only_what_changed():
         ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
 )
-def test_a_session_that_is_gone_begins_anew(error):
+def test_a_session_that_the_broker_does_not_know_is_replaced(error):
     """PROTOCOL 9.12."""
     bench = fetching(T0, T2)
     deliver(bench)
@@ -138,27 +138,27 @@ def test_a_session_that_is_gone_begins_anew(error):
     bench.sleep(BACKOFF_MS, polling=True)
     bench.poll()
     request = bench.sent(m.FetchRequest).request
-    assert (request.session_id, request.session_epoch, asked(bench)) == (0, 0, {T0: 100, T2: 100})
+    assert (request.session_id, request.session_epoch, requested(bench)) == (0, 0, {T0: 100, T2: 100})
 
 
-def test_a_lost_connection_begins_a_session_anew():
+def test_a_lost_connection_starts_a_new_session():
     """PROTOCOL 9.10, 9.12."""
     bench = fetching()
     deliver(bench)
     bench.poll()
     bench.disconnect(2)
     bench.poll()
-    assert bench.asked(m.FetchRequest) == []
+    assert bench.pending(m.FetchRequest) == []
     bench.sleep(BACKOFF_MS, polling=True)
     assert bench.sent(m.FetchRequest).request.session_epoch == 0
 
 
-def test_an_answer_without_a_session_keeps_none():
+def test_a_response_without_a_session_keeps_none():
     """PROTOCOL 9.12."""
     bench = fetching()
     deliver(bench, session=0)
     bench.poll()
-    assert (bench.sent(m.FetchRequest).request.session_epoch, asked(bench)) == (0, {T0: 100})
+    assert (bench.sent(m.FetchRequest).request.session_epoch, requested(bench)) == (0, {T0: 100})
 
 
 def seek(bench):
@@ -170,7 +170,7 @@ def pause(bench):
 
 
 def revoke(bench):
-    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     bench.poll()
 
 
@@ -180,11 +180,11 @@ def reset(bench):
 
 @pytest.mark.parametrize("change", [seek, pause, revoke, reset])
 @pytest.mark.parametrize("arrived", [False, True])
-def test_records_of_a_partition_that_was_moved_paused_or_revoked_are_not_handed_out(change, arrived):
-    """Given a fetch under way, or its records waiting for a poll, when the partition is moved, paused or
-    revoked, then no record of it is handed out. PROTOCOL 9.2, C-51."""
+def test_records_of_a_partition_moved_paused_or_revoked_meanwhile_are_not_returned(change, arrived):
+    """Given a fetch in flight, or buffered records, when the partition is moved, paused or revoked, then no
+    record of it is returned. PROTOCOL 9.2, C-51."""
     bench = fetching()
-    del bench.served[m.HeartbeatRequest]
+    del bench.responders[m.HeartbeatRequest]
     ask = bench.sent(m.FetchRequest)
     if arrived:
         deliver(bench, part(T0, b"a"))
@@ -196,7 +196,7 @@ def test_records_of_a_partition_that_was_moved_paused_or_revoked_are_not_handed_
     assert bench.records == []
 
 
-def test_records_of_a_paused_partition_are_kept_for_its_resumption():
+def test_records_of_a_paused_partition_are_kept_until_it_resumes():
     """PROTOCOL 9.2, 9.12."""
     bench = fetching()
     deliver(bench, part(T0, b"a"))
@@ -208,16 +208,16 @@ def test_records_of_a_paused_partition_are_kept_for_its_resumption():
     assert values(bench) == [("t", 0, 100, b"a")]
 
 
-def test_no_record_slips_in_while_partitions_wait_for_their_revocation():
-    """Given an eager member that commits before a rejoin, when a fetch is answered, then its records are
+def test_no_record_of_a_partition_about_to_be_revoked_is_returned():
+    """Given an eager member that commits before a rejoin, when a fetch has its response, then the records are
     dropped and none is fetched. C-51."""
     bench = Bench(fetching=True, auto_commit_interval_ms=1_000_000).stable(T0)
     bench.poll()
-    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     bench.poll()
     deliver(bench, part(T0, b"a"))
     bench.polls()
-    assert (bench.records, bench.asked(m.FetchRequest)) == ([], [])
+    assert (bench.records, bench.pending(m.FetchRequest)) == ([], [])
     assert bench.sent(m.OffsetCommitRequest).request.offsets[0].offset == 100
 
 
@@ -234,7 +234,7 @@ def test_an_offset_out_of_range_is_reset(policy, position):
     assert bench.client.partitions[T0].position == position
 
 
-def test_an_offset_out_of_range_is_told_to_the_application_without_a_policy():
+def test_an_offset_out_of_range_without_a_policy_is_an_error():
     """PROTOCOL 9.12."""
     bench = Bench(fetching=True, enable_auto_commit=False, auto_offset_reset="none")
     bench.committed[T0] = (7_000, -1)
@@ -253,7 +253,7 @@ def test_an_offset_out_of_range_is_told_to_the_application_without_a_policy():
         ErrorCode.UNKNOWN_LEADER_EPOCH,
     ],
 )
-def test_a_partition_that_is_not_where_it_was_refreshes_metadata(error):
+def test_a_partition_with_another_leader_refreshes_the_metadata(error):
     """PROTOCOL 9.12."""
     bench = fetching()
     asked_for = len(bench.requests(m.MetadataRequest))
@@ -272,7 +272,8 @@ def test_a_partition_in_error_moves_to_the_end(error):
 
 
 def test_partitions_take_turns():
-    """Given records of every partition, then who delivered goes to the end. PROTOCOL 9.12."""
+    """Given records of every partition, then the partition of the last records moves to the end. PROTOCOL
+    9.12."""
     bench = fetching(T0, T2)
     deliver(bench, part(T0, b"a"))
     assert list(bench.client.partitions) == [T2, T0]
@@ -286,31 +287,31 @@ def test_a_partition_without_a_leader_refreshes_metadata_every_second():
     bench.poll()
     before = len(bench.requests(m.MetadataRequest))
     bench.sleep(3_000, polling=True)
-    assert bench.asked(m.FetchRequest) == []
+    assert bench.pending(m.FetchRequest) == []
     assert len(bench.requests(m.MetadataRequest)) == before + 3
     bench.leaderless.clear()
     bench.sleep(1_000, polling=True)
-    assert asked(bench) == {T1: 100}
+    assert requested(bench) == {T1: 100}
 
 
-def test_a_fetch_names_the_leaders_epoch_and_not_that_of_a_record():
-    """Given a position that was committed in epoch 0 and a leader in epoch 5, then the fetch says 5: for
-    less a broker answers FENCED_LEADER_EPOCH (KIP-320)."""
+def test_a_fetch_contains_the_epoch_of_the_leader():
+    """Given a position that was committed in epoch 0 and a leader in epoch 5, then the fetch contains 5: a
+    broker refuses less with FENCED_LEADER_EPOCH (KIP-320)."""
     bench = Bench(fetching=True, enable_auto_commit=False)
-    bench.serve(m.HeartbeatRequest)
+    bench.respond_to(m.HeartbeatRequest)
     bench.committed[T0], bench.epochs[T0] = (30, 0), 5
-    bench.serve(m.OffsetForLeaderEpochRequest)
+    bench.respond_to(m.OffsetForLeaderEpochRequest)
     bench.stable(T0)
     for _ in range(3):
         bench.poll()
-        if bench.asked(m.OffsetForLeaderEpochRequest):
+        if bench.pending(m.OffsetForLeaderEpochRequest):
             ends = m.EpochEnd(*T0, end_offset=100, leader_epoch=0)
-            bench.answer(m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse(ends=(ends,)))
-    (said,) = bench.sent(m.FetchRequest).request.partitions
-    assert (said.offset, said.leader_epoch) == (30, 5)
+            bench.respond(m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse(ends=(ends,)))
+    (partition,) = bench.sent(m.FetchRequest).request.partitions
+    assert (partition.offset, partition.leader_epoch) == (30, 5)
 
 
-def test_a_poll_that_raises_hands_out_nothing():
+def test_a_poll_that_raises_returns_no_records():
     """Nobody would see the records: their offsets would be committed all the same."""
 
     def raising(error):
@@ -318,27 +319,27 @@ def test_a_poll_that_raises_hands_out_nothing():
 
     bench = fetching()
     bench.call("commit", {T0: 100}, callback=raising)
-    bench.agree(m.OffsetCommitRequest)
+    bench.accept(m.OffsetCommitRequest)
     deliver(bench, part(T0, b"a"))
     bench.poll()
-    assert [str(each) for each in bench.errors] == ["the callback does not like it"]
+    assert [str(e) for e in bench.errors] == ["the callback does not like it"]
     assert (bench.records, bench.client.partitions[T0].position) == ([], 100)
     bench.poll()
     assert values(bench) == [("t", 0, 100, b"a")]
 
 
 @pytest.mark.parametrize("error", [ErrorCode.CORRUPT_MESSAGE, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
-def test_what_the_application_has_to_hear_is_said_and_the_other_partitions_go_on(error):
+def test_an_error_of_one_partition_goes_to_the_application_and_the_others_continue(error):
     bench = fetching(T0, T2)
     deliver(bench, part(T0, error=error), part(T2, b"a"))
-    assert [str(each) for each in bench.errors] == [f"t-0: {said_of(error)} ({error.name}), at offset 100"]
+    assert [str(e) for e in bench.errors] == [f"t-0: {said_of(error)} ({error.name}), at offset 100"]
     bench.poll()
     assert values(bench) == [("t", 2, 100, b"a")]
-    assert asked(bench) == {T2: 101}
+    assert requested(bench) == {T2: 101}
     bench.sleep(BACKOFF_MS, polling=True)
     deliver(bench, what=m.FetchRequest)
     bench.poll()
-    assert asked(bench)[T0] == 100
+    assert requested(bench)[T0] == 100
 
 
 def said_of(error):
@@ -347,14 +348,16 @@ def said_of(error):
     return "this client may not read the topic"
 
 
-def test_a_poll_fetches_after_it_has_handed_out():
-    """Given a poll that rejoins, then it fetches nothing of what it gave up. PROTOCOL 9.3."""
+def test_a_poll_fetches_after_it_has_returned_records():
+    """Given a poll that rejoins, then it fetches nothing of the revoked partitions. PROTOCOL 9.3."""
     bench = fetching(T0, T1, T3)
-    for ask in bench.asked(m.FetchRequest):
+    for ask in bench.pending(m.FetchRequest):
         deliver(bench, what=ask)
     before = len(bench.requests(m.FetchRequest))
-    bench.served[m.HeartbeatRequest] = lambda _: m.HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.responders[m.HeartbeatRequest] = lambda _: m.HeartbeatResponse(
+        error=ErrorCode.REBALANCE_IN_PROGRESS
+    )
     bench.sleep(3_000)
     bench.poll()
-    assert bench.asked(m.JoinGroupRequest)
+    assert bench.pending(m.JoinGroupRequest)
     assert len(bench.requests(m.FetchRequest)) == before

@@ -1,4 +1,4 @@
-"""What holds whatever brokers answer, however late, and whatever the application does."""
+"""Laws that hold for every sequence of responses and calls."""
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ CLOSE_MS = 30_000
 
 
 class Walk:
-    """A consumer, brokers without manners, and what is known to be true of what has happened so far."""
+    """A consumer, arbitrary brokers, and the facts that must hold for the events so far."""
 
     def __init__(self, setup):
         protocols, instance = SETUPS[setup]
@@ -47,17 +47,17 @@ class Walk:
             auto_commit_interval_ms=2_000,
             metadata_max_age_ms=15_000,
         )
-        self.bench.served.clear()
+        self.bench.responders.clear()
         self.generation, self.owned, self.events_seen, self.requests_seen = 0, set(), 0, 0
-        self.answered, self.given, self.closed_at = [], {("", -1)}, None
+        self.responses, self.given, self.closed_at = [], {("", -1)}, None
 
     # --- steps
 
     def good(self, kind, share, leads):
         """Answer a request as a broker should."""
-        asked = self.bench.asked(KINDS[kind])
-        if asked:
-            self.answer(asked[0], self.proper(asked[0].request, SHARES[share], leads))
+        pending = self.bench.pending(KINDS[kind])
+        if pending:
+            self.respond(pending[0], self.proper(pending[0].request, SHARES[share], leads))
 
     def proper(self, request, share, leads):
         match request:
@@ -109,23 +109,23 @@ class Walk:
         )
 
     def bad(self, kind, error):
-        asked = self.bench.asked(KINDS[kind])
-        if asked:
-            self.answer(asked[-1], refusal(asked[-1].request, error))
+        pending = self.bench.pending(KINDS[kind])
+        if pending:
+            self.respond(pending[-1], refusal(pending[-1].request, error))
 
-    def answer(self, send, response):
-        self.answered.append((send, response))
-        self.bench.answer(send, response)
+    def respond(self, send, response):
+        self.responses.append((send, response))
+        self.bench.respond(send, response)
 
     def again(self, number):
-        """An answer comes a second time."""
-        if self.answered:
-            self.bench.answer(*self.answered[number % len(self.answered)])
+        """Repeat a response."""
+        if self.responses:
+            self.bench.respond(*self.responses[number % len(self.responses)])
 
     def disconnect(self, node, drops):
         if drops:
             self.bench.disconnect(node)
-        else:  # what is still under way is answered later
+        else:  # what is still under way is responses later
             self.bench.call("on_disconnected", node)
 
     def poll(self):
@@ -161,7 +161,7 @@ class Walk:
 
     def check(self):
         bench = self.bench
-        rounds = bench.asked(m.JoinGroupRequest) + bench.asked(m.SyncGroupRequest)
+        rounds = bench.pending(m.JoinGroupRequest) + bench.pending(m.SyncGroupRequest)
         live = [s for s in rounds if s.request_id in bench.client._requests._pending]
         assert len(live) <= 1, "one join or sync at a time"
         for event in bench.events[self.events_seen :]:
@@ -170,8 +170,8 @@ class Walk:
         assert self.owned == {tuple(tp) for tp in bench.client.owned}, "what is owned changes by events only"
         for send in bench.log[self.requests_seen :]:
             if isinstance(send.request, m.OffsetCommitRequest):
-                said = send.request.member_id, send.request.generation_id
-                assert said in self.given, "a commit is of a generation that was given"
+                named = send.request.member_id, send.request.generation_id
+                assert named in self.given, "a commit is of a generation that was given"
         self.requests_seen = len(bench.log)
         if self.closed_at is not None and bench.now_ms >= self.closed_at + CLOSE_MS:
             assert bench.client.closed
@@ -243,17 +243,17 @@ def walked(setup, actions):
 
 @laws
 @given(setups, walks)
-def test_nothing_brokers_answer_breaks_the_consumer(setup, actions):
-    """Given any sequence of answers, errors, late and double answers, lost connections, calls and pauses,
-    then nothing raises, no two joins or syncs are under way, every commit is of a generation that was given,
-    what is owned changes by events only and is given up before anything else is owned, and no deadline or
-    wish to poll goes on without end. PROTOCOL 9.3, 9.5, 9.7, 9.9, C-46, C-49, C-50."""
+def test_no_sequence_of_responses_breaks_the_consumer(setup, actions):
+    """Given any sequence of responses, errors, late and repeated responses, lost connections, calls and
+    pauses, then nothing raises, no two joins or syncs are in flight, every commit names a known generation,
+    ownership changes by events only, partitions are given up before others are owned, and no deadline or wish
+    to poll repeats without end. PROTOCOL 9.3, 9.5, 9.7, 9.9, C-46, C-49, C-50."""
     walked(setup, actions)
 
 
 @laws
 @given(setups, walks)
-def test_the_generations_of_a_member_only_grow(setup, actions):
+def test_the_generations_of_a_member_only_increase(setup, actions):
     """Given any sequence, then a member id joins in ever newer generations. PROTOCOL 9.4, 9.9."""
     newest = {}
     for event in walked(setup, actions).bench.events_of(Joined):
@@ -264,9 +264,9 @@ def test_the_generations_of_a_member_only_grow(setup, actions):
 @laws
 @given(setups, walks, st.lists(steps, max_size=10))
 def test_close_ends_within_thirty_seconds(setup, actions, meanwhile):
-    """Given any sequence, when the consumer closes, whatever happens then, it is closed within 30 s, owns
-    nothing of the group's, has no deadline left once nothing is under way, and sends nothing more.
-    PROTOCOL 9.11, C-57, C-59."""
+    """Given any sequence, when the consumer closes, then it is closed within 30 s whatever happens, owns no
+    partition of the group, has no deadline without requests in flight, and sends nothing more. PROTOCOL 9.11,
+    C-57, C-59."""
     walk = walked(setup, actions)
     walk.play(("close",))
     for action in meanwhile:
@@ -284,16 +284,17 @@ def test_close_ends_within_thirty_seconds(setup, actions, meanwhile):
 @laws
 @given(setups, walks, shares)
 @example(0, [("ask", "subscribe", ("t",))], 1)
-def test_a_consumer_left_in_peace_gets_to_be_stable(setup, actions, share):
-    """Given any sequence after which it lives and subscribes, when every request is answered properly, then
-    it becomes a stable member with a position for everything it owns. PROTOCOL 9.3, 9.4, 9.10, 9.11."""
+def test_a_consumer_with_proper_responses_becomes_stable(setup, actions, share):
+    """Given any sequence after which it is open and subscribes, when every request has a proper response,
+    then it becomes a stable member with a position for each of its partitions. PROTOCOL 9.3, 9.4, 9.10,
+    9.11."""
     walk = walked(setup, [a for a in actions if a[:2] != ("ask", "assign")])
     bench = walk.bench
     bench.call("unsubscribe")
     bench.subscribe("t", "u")
     for _ in range(2 * MOST_STEPS):
         for kind in range(len(KINDS) - 1):
-            while bench.asked(KINDS[kind]):
+            while bench.pending(KINDS[kind]):
                 walk.good(kind, share, False)
         walk.play(("sleep", 1_000, True))
     if bench.client.failure is None:

@@ -1,4 +1,4 @@
-"""The interface of a member: when a client calls it, and what the client takes from it."""
+"""The interface of a member: when a client calls it, and what the client reads from it."""
 
 from enum import Enum
 
@@ -118,7 +118,7 @@ def test_a_poll_is_wanted_when_the_member_wants_it(bench, member):
     assert bench.client.next_deadline_ms() > 500
 
 
-def test_the_time_of_a_poll_that_is_not_wanted_then_is_no_deadline_any_more(bench, member):
+def test_a_time_without_progress_for_a_poll_is_no_longer_a_deadline(bench, member):
     member.poll_ms = 500
     bench.sleep(500)
     assert not bench.client.wants_poll

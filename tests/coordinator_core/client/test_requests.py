@@ -12,7 +12,7 @@ ANSWER = m.HeartbeatResponse(error=ErrorCode.NONE)
 
 
 class Desk:
-    """A queue, and what it completed."""
+    """A queue with the completions of its requests."""
 
     def __init__(self):
         self.effects, self.done = Effects(), []
@@ -25,15 +25,15 @@ class Desk:
             REQUEST,
             now_ms=now_ms,
             timeout_ms=timeout_ms,
-            completion=lambda answer, at_ms: self.done.append((answer, at_ms, number)),
+            completion=lambda reply, at_ms: self.done.append((reply, at_ms, number)),
         )
 
     def sent(self):
         return [send.request_id for send in self.effects.drain().sends]
 
     @property
-    def answers(self):
-        return [answer for answer, _, _ in self.done]
+    def replies(self):
+        return [reply for reply, _, _ in self.done]
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def desk():
     return Desk()
 
 
-def test_only_so_many_requests_a_node_are_under_way(desk):
-    """Given more requests than a connection takes, then the others wait, each node for itself, and go out in
-    order as answers come in. PROTOCOL 9.10."""
+def test_at_most_five_requests_to_a_node_are_in_flight(desk):
+    """Given more requests than the limit of a node, then the others wait for that node and are sent in order
+    as responses arrive. PROTOCOL 9.10."""
     ids = [desk.submit() for _ in range(MOST_IN_FLIGHT + 2)]
     other = desk.submit(node=2)
     assert desk.sent() == [*ids[:MOST_IN_FLIGHT], other]
@@ -52,15 +52,15 @@ def test_only_so_many_requests_a_node_are_under_way(desk):
     assert desk.sent() == ids[MOST_IN_FLIGHT:]
 
 
-def test_an_answer_completes_its_request_once_with_the_time(desk):
-    """Given an answer that comes twice, then the second is nobody's. PROTOCOL 9.10."""
+def test_a_response_completes_its_request_once_with_the_time(desk):
+    """Given a response that arrives twice, then the second completes nothing. PROTOCOL 9.10."""
     request = desk.submit()
     assert desk.queue.received(request, ANSWER, now_ms=7)
     assert not desk.queue.received(request, ANSWER, now_ms=8)
     assert desk.done == [(ANSWER, 7, 0)]
 
 
-def test_an_answer_after_the_deadline_is_nobodys(desk):
+def test_a_response_after_the_deadline_is_dropped(desk):
     """PROTOCOL 9.10."""
     request = desk.submit(timeout_ms=100)
     desk.queue.expire(now_ms=99)
@@ -68,39 +68,39 @@ def test_an_answer_after_the_deadline_is_nobodys(desk):
     assert desk.queue.next_deadline_ms() == 100
     desk.queue.expire(now_ms=100)
     assert not desk.queue.received(request, ANSWER, now_ms=101)
-    assert desk.answers == [Failure.TIMED_OUT]
+    assert desk.replies == [Failure.TIMED_OUT]
     assert desk.queue.next_deadline_ms() is None
 
 
-def test_a_node_that_let_one_request_expire_answers_no_other(desk):
+def test_one_expired_request_fails_all_requests_to_its_node(desk):
     """Given a request past its time, then all of that node's fail with it, and no other node's.
     PROTOCOL 9.10."""
     for timeout_ms in (100, 900):
         desk.submit(timeout_ms=timeout_ms)
     desk.submit(node=2, timeout_ms=900)
     desk.queue.expire(now_ms=100)
-    assert desk.answers == [Failure.TIMED_OUT] * 2
+    assert desk.replies == [Failure.TIMED_OUT] * 2
     assert desk.queue.next_deadline_ms() == 900
 
 
-def test_a_lost_connection_fails_what_is_under_way_and_what_waits(desk):
+def test_a_lost_connection_fails_all_requests_to_its_node(desk):
     """PROTOCOL 9.10."""
     for _ in range(MOST_IN_FLIGHT + 2):
         desk.submit()
     desk.sent()
     desk.queue.fail_node(1, Failure.DISCONNECTED, now_ms=5)
-    assert desk.answers == [Failure.DISCONNECTED] * (MOST_IN_FLIGHT + 2)
+    assert desk.replies == [Failure.DISCONNECTED] * (MOST_IN_FLIGHT + 2)
     assert desk.sent() == []
     again = desk.submit()
     assert desk.sent() == [again]
 
 
-def test_a_completion_may_ask_the_same_node_again(desk):
-    """Given completions that ask anew, when their node fails, then what they asked goes out, and lives on.
-    PROTOCOL 9.10."""
+def test_a_completion_can_send_to_the_same_node(desk):
+    """Given completions that send another request, when their node fails, then the new requests are sent and
+    do not fail. PROTOCOL 9.10."""
     renewed = []
 
-    def again(answer, at_ms):
+    def again(reply, at_ms):
         renewed.append(desk.submit(now_ms=at_ms))
 
     for _ in range(MOST_IN_FLIGHT):
@@ -112,7 +112,7 @@ def test_a_completion_may_ask_the_same_node_again(desk):
     assert desk.queue.next_deadline_ms() == 200
 
 
-def test_a_request_that_waits_expires_too(desk):
+def test_a_waiting_request_expires_too(desk):
     """PROTOCOL 9.10."""
     for _ in range(MOST_IN_FLIGHT):
         desk.submit(timeout_ms=900)

@@ -1,4 +1,4 @@
-"""The matrix of errors: for each kind of request and each error, what the consumer then does (C-46)."""
+"""The matrix of errors: the action of a consumer for each request and each error (C-46)."""
 
 import pytest
 
@@ -49,29 +49,29 @@ KINDS = {
 }
 
 
-def asking(kind):
-    """A member of generation 1 that owns t-0 and has asked for something."""
+def member_with_request(kind):
+    """Return a member of generation 1 that owns t-0 and has a request in flight."""
     bench = cooperative(enable_auto_commit=False).stable(T0)
     if kind == "heartbeat":
         bench.sleep(3_000)
     elif kind == "commit":
         bench.call("commit", {T0: 5})
     else:
-        bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+        bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
         bench.polls()
         if kind == "sync":
-            bench.join_answered(generation=1)
+            bench.respond_to_join(generation=1)
     return bench
 
 
 @pytest.mark.parametrize("error", [error for error in ErrorCode if error is not ErrorCode.NONE])
 @pytest.mark.parametrize("kind", MATRIX)
 def test_each_error_of_each_request_has_its_consequence(kind, error):
-    """Given a member that owns a partition, when a request is refused, then it ends, goes on, waits, looks
-    for its coordinator, rejoins as it is, or without generation or id, as the matrix says. What is owned is
-    lost with the generation, and never otherwise. PROTOCOL 9.9, 9.5, C-46, C-35, C-48."""
+    """Given a member that owns a partition, when a request is refused, then the matrix says what the consumer
+    does: end, continue, wait, find its coordinator, or rejoin, with or without generation and id. The
+    partition is lost exactly if the generation is. PROTOCOL 9.9, 9.5, C-46, C-35, C-48."""
     consequence = MATRIX[kind].get(error.name, ENDS)
-    bench = asking(kind)
+    bench = member_with_request(kind)
     finds = len(bench.requests(m.FindCoordinatorRequest))
     before = bench.state
     bench.refuse(KINDS[kind], error)
@@ -95,11 +95,11 @@ def test_each_error_of_each_request_has_its_consequence(kind, error):
     waits = consequence in (KEPT_WAITS, REDISCOVERS)
     assert bench.now_ms - now == 200
     assert (len(bench.requests(m.FindCoordinatorRequest)) == finds + 1) is (consequence is REDISCOVERS)
-    said = bench.subscription()
+    joined = bench.subscription()
     id_kept = {NOBODY: "", NO_GENERATION: "given" if error.name == "MEMBER_ID_REQUIRED" else "m1"}
     assert join.member_id == id_kept.get(consequence, "m1")
     lost = consequence in (NOBODY, NO_GENERATION)
-    assert said.generation == (-1 if lost else 1)
+    assert joined.generation == (-1 if lost else 1)
     if error is not ErrorCode.MEMBER_ID_REQUIRED:
         assert bench.owned == ([] if lost else [T0])
     assert not waits or bench.state is PREPARING
@@ -114,21 +114,21 @@ def test_each_error_of_each_request_has_its_consequence(kind, error):
         (ErrorCode.ILLEGAL_GENERATION, False),
     ],
 )
-def test_only_an_error_that_passes_is_waited_out(kind, error, waits):
-    """Given a refused join or sync, then the next join goes out at once, or after the backoff if that is what
-    the error wants. PROTOCOL 9.10, C-46."""
-    bench = asking(kind)
+def test_only_a_transient_error_delays_the_next_join(kind, error, waits):
+    """Given a refused join or sync, then the next join is sent at once, or after the backoff if the error is
+    transient. PROTOCOL 9.10, C-46."""
+    bench = member_with_request(kind)
     bench.refuse(KINDS[kind], error)
     bench.sleep(99, polling=True)
-    assert bool(bench.asked(m.JoinGroupRequest)) is not waits
+    assert bool(bench.pending(m.JoinGroupRequest)) is not waits
     bench.sleep(1, polling=True)
-    assert bench.asked(m.JoinGroupRequest)
+    assert bench.pending(m.JoinGroupRequest)
 
 
-def test_a_sync_told_to_rebalance_keeps_generation_and_partitions():
-    """Given REBALANCE_IN_PROGRESS for a sync, then nothing is revoked or lost, and the join says both.
+def test_a_sync_refused_for_a_rebalance_keeps_generation_and_partitions():
+    """Given REBALANCE_IN_PROGRESS for a sync, then nothing is revoked or lost, and the join contains both.
     PROTOCOL 9.9, C-48."""
-    bench = asking("sync")
+    bench = member_with_request("sync")
     bench.refuse(m.SyncGroupRequest, ErrorCode.REBALANCE_IN_PROGRESS)
     assert bench.state is COMPLETING
     bench.polls()
@@ -136,9 +136,9 @@ def test_a_sync_told_to_rebalance_keeps_generation_and_partitions():
     assert bench.calls == [("assigned", [T0])]
 
 
-def test_a_join_refused_after_the_consumer_became_somebody_else_changes_nothing():
-    """Given a join under way, when a late heartbeat already reset the member, then the join's
-    UNKNOWN_MEMBER_ID resets nothing more. C-46."""
+def test_the_refusal_of_a_join_of_an_earlier_generation_changes_nothing():
+    """Given a join in flight, when a late heartbeat has reset the member, then UNKNOWN_MEMBER_ID for the join
+    resets nothing more. C-46."""
     bench = cooperative(enable_auto_commit=False).stable(T0)
     bench.sleep(3_000)
     late = bench.sent(m.HeartbeatRequest)
@@ -172,7 +172,7 @@ def test_a_first_join_that_can_never_succeed_ends_the_consumer(bench, error):
     assert len(bench.requests(m.JoinGroupRequest)) == 1
 
 
-def test_an_error_that_no_table_has_ends_the_consumer():
+def test_an_error_in_no_table_ends_the_consumer():
     """C-46."""
     for table in (JOIN, SYNC, HEARTBEAT, COMMIT):
         assert action(table, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) is Action.FATAL

@@ -16,7 +16,7 @@ BOTH = {"m1": ["t"], "m2": ["t", "u"]}
 # --- JoinGroup
 
 
-def test_a_join_says_who_what_and_how_long():
+def test_a_join_contains_the_identity_subscription_and_timeouts():
     """Given a first join, then it has the group's name, the timeouts, no member id, and the reason.
     PROTOCOL 9.4, 9.6."""
     bench = Bench(session_timeout_ms=40_000, max_poll_interval_ms=200_000)
@@ -29,31 +29,31 @@ def test_a_join_says_who_what_and_how_long():
 
 
 def test_a_join_lists_for_each_assignor_topics_user_data_owned_generation_and_rack():
-    """Given two assignors, then each is listed in order, with its own user data. PROTOCOL 9.6."""
+    """Given two assignors, then both are listed in order, with their own user data. PROTOCOL 9.6."""
     assignors = [DealingAssignor("a", user_data=b"A"), DealingAssignor("b")]
     bench = Bench(assignors=assignors, client_rack="r1", enable_auto_commit=False)
     bench.subscribe("u", "t")
     bench.polls()
-    assert [each.name for each in bench.join().protocols] == ["a", "b"]
+    assert [entry.name for entry in bench.join().protocols] == ["a", "b"]
     first, second = bench.subscription(0), bench.subscription(1)
     assert (first.topics, first.user_data, second.user_data) == (("t", "u"), b"A", None)
     assert (len(first.owned), first.generation, first.rack) == (0, -1, "r1")
 
 
-def test_a_cooperative_member_says_what_it_owns_and_since_which_generation(calm):
+def test_a_cooperative_member_sends_its_partitions_and_their_generation(calm):
     """PROTOCOL 9.6."""
     calm.stable(T1, T0, generation=4)
-    calm.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     calm.polls()
-    said = calm.subscription()
-    assert (said.owned, said.generation, calm.join().member_id) == ({T0, T1}, 4, "m1")
+    joined = calm.subscription()
+    assert (joined.owned, joined.generation, calm.join().member_id) == ({T0, T1}, 4, "m1")
 
 
-def test_joining_again_with_nothing_changed_says_the_same_bytes(calm):
-    """Given a join whose answer is lost, when it is sent again, then its metadata is equal. PROTOCOL 9.6,
+def test_an_unchanged_member_sends_equal_bytes(calm):
+    """Given a join whose response is lost, when it is sent again, then its metadata is equal. PROTOCOL 9.6,
     C-21."""
     calm.stable(T3, T0)
-    calm.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     calm.polls()
     first = calm.join().protocols
     calm.disconnect()
@@ -61,7 +61,7 @@ def test_joining_again_with_nothing_changed_says_the_same_bytes(calm):
     assert calm.join().protocols == first
 
 
-def test_a_member_id_that_is_given_is_kept_and_used_at_once(bench):
+def test_a_member_id_of_a_response_is_used_at_once(bench):
     """Given MEMBER_ID_REQUIRED, then the next poll joins with that id, without waiting, once prepared.
     PROTOCOL 9.6, C-46."""
     bench.subscribe("t")
@@ -74,32 +74,32 @@ def test_a_member_id_that_is_given_is_kept_and_used_at_once(bench):
 
 
 def test_a_join_may_take_the_rebalance_timeout_and_five_seconds():
-    """Given a join without an answer, then it expires that late, the coordinator is looked for anew, and the
-    consumer joins again. PROTOCOL 9.10, C-55."""
+    """Given a join without a response, then it expires after that time, the coordinator is looked up again,
+    and the consumer joins again. PROTOCOL 9.10, C-55."""
     bench = Bench(max_poll_interval_ms=60_000, request_timeout_ms=1_000)
     bench.subscribe("t")
     bench.polls()
     bench.sleep(64_999)
     assert len(bench.requests(m.FindCoordinatorRequest)) == 1
     bench.sleep(1)
-    assert bench.asked(m.JoinGroupRequest)
+    assert bench.pending(m.JoinGroupRequest)
     assert len(bench.requests(m.FindCoordinatorRequest)) == 2
     bench.sleep(100, polling=True)
     assert len(bench.requests(m.JoinGroupRequest)) == 2
 
 
-def test_a_join_that_fails_costs_neither_generation_nor_partitions(calm):
-    """Given a member that owns something, when its join or its sync goes unanswered, then it joins again
-    after the backoff as who it was, still owning it. PROTOCOL 9.9, C-48."""
+def test_a_failed_join_keeps_generation_and_partitions(calm):
+    """Given a member that owns a partition, when its join or sync has no response, then it joins again after
+    the backoff with the same id, generation and partition. PROTOCOL 9.9, C-48."""
     calm.stable(T0, T1)
-    calm.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     calm.polls()
     calm.disconnect()
     calm.sleep(99, polling=True)
-    assert calm.asked(m.JoinGroupRequest) == []
+    assert calm.pending(m.JoinGroupRequest) == []
     calm.sleep(1, polling=True)
     assert (calm.join().member_id, calm.subscription().generation) == ("m1", 1)
-    calm.join_answered(generation=2)
+    calm.respond_to_join(generation=2)
     calm.disconnect()
     calm.sleep(100, polling=True)
     assert (calm.join().member_id, calm.subscription().generation) == ("m1", 2)
@@ -107,21 +107,21 @@ def test_a_join_that_fails_costs_neither_generation_nor_partitions(calm):
 
 
 @pytest.mark.parametrize(("kind", "name"), [("connect", "dealing"), ("consumer", "other")])
-def test_a_choice_that_the_consumer_did_not_offer_ends_it(bench, kind, name):
+def test_an_assignor_that_the_consumer_did_not_offer_ends_it(bench, kind, name):
     """PROTOCOL 9.6."""
     bench.subscribe("t")
     bench.polls()
-    answer = m.JoinGroupResponse(
+    response = m.JoinGroupResponse(
         error=ErrorCode.NONE, generation_id=1, protocol_type=kind, protocol_name=name, member_id="m1"
     )
-    bench.answer(m.JoinGroupRequest, answer)
+    bench.respond(m.JoinGroupRequest, response)
     assert bench.client.failure == f"JoinGroup: the group chose {kind}/{name}"
 
 
 # --- the leader's work
 
 
-def test_a_follower_syncs_with_nothing(bench):
+def test_a_follower_syncs_without_assignments(bench):
     """PROTOCOL 9.6."""
     bench.subscribe("t")
     bench.join_as_follower(generation=3)
@@ -133,80 +133,81 @@ def test_a_follower_syncs_with_nothing(bench):
 
 
 def test_the_leader_runs_the_assignor_over_all_members_and_syncs_with_the_result(bench):
-    """Given a leader that does not know every topic of the group, then it asks for them first, and then syncs
-    with a share for each member. PROTOCOL 9.6."""
+    """Given a leader that does not know every topic of the group, then it requests their metadata first, and
+    then syncs with an assignment for each member. PROTOCOL 9.6."""
     bench.subscribe("t")
     bench.join_as_leader(BOTH | {"m3": ["u"]})
     assert bench.requests(m.MetadataRequest)[-1].topics == ("t", "u")
-    assert bench.shares() == {"m1": [T0, T2], "m2": [T1, T3, U0], "m3": [U1]}
+    assert bench.sent_assignments() == {"m1": [T0, T2], "m2": [T1, T3, U0], "m3": [U1]}
     assert bench.client.is_leader
 
 
-def test_the_leader_assigns_at_once_what_it_knows(bench):
+def test_a_leader_that_knows_all_topics_assigns_at_once(bench):
     """PROTOCOL 9.6."""
     bench.subscribe("t")
     bench.join_as_leader({"m1": ["t"], "m2": ["t"]})
-    assert bench.shares() == {"m1": [T0, T2], "m2": [T1, T3]}
+    assert bench.sent_assignments() == {"m1": [T0, T2], "m2": [T1, T3]}
     (computed,) = bench.events_of(AssignmentComputed)
     assert (computed.generation, computed.assignor) == (1, "dealing")
     assert computed.members == {"m1": ["t"], "m2": ["t"]}
     sync = bench.sent(m.SyncGroupRequest).request
-    assert computed.payload_bytes == sum(len(each.assignment) for each in sync.assignments)
+    assert computed.payload_bytes == sum(len(entry.assignment) for entry in sync.assignments)
 
 
-def test_the_leader_waits_for_metadata_and_beats_meanwhile(bench):
+def test_the_leader_waits_for_metadata_and_sends_heartbeats(bench):
     """Given a leader whose metadata is late and fails once, then it syncs when it has it. PROTOCOL 9.6,
     9.9."""
     bench.subscribe("t")
     bench.polls()
-    del bench.served[m.MetadataRequest]
-    bench.serve(m.HeartbeatRequest)
+    del bench.responders[m.MetadataRequest]
+    bench.respond_to(m.HeartbeatRequest)
     bench.join_as_leader({"m1": ["t"], "m2": ["u"]})
     bench.disconnect(bench.sent(m.MetadataRequest).node)
     bench.sleep(9_000)
     assert bench.requests(m.SyncGroupRequest) == []
     assert bench.requests(m.HeartbeatRequest)
-    bench.answer(m.MetadataRequest, bench.metadata(bench.sent(m.MetadataRequest).request))
-    assert bench.shares() == {"m1": [T0, T1, T2, T3], "m2": [U0, U1]}
+    bench.respond(m.MetadataRequest, bench.metadata(bench.sent(m.MetadataRequest).request))
+    assert bench.sent_assignments() == {"m1": [T0, T1, T2, T3], "m2": [U0, U1]}
 
 
 def test_a_leader_that_lost_its_generation_does_not_assign(bench):
-    """Given a leader that waits for metadata, when a heartbeat says it is unknown, then the metadata leads to
-    no sync but to another join. PROTOCOL 9.9, C-49."""
+    """Given a leader that waits for metadata, when a heartbeat reports that its member is unknown, then the
+    metadata cause no sync but another join. PROTOCOL 9.9, C-49."""
     bench.subscribe("t")
     bench.polls()
-    del bench.served[m.MetadataRequest]
+    del bench.responders[m.MetadataRequest]
     bench.join_as_leader({"m1": ["t"], "m2": ["u"]})
-    bench.beat(ErrorCode.UNKNOWN_MEMBER_ID)
-    bench.answer(m.MetadataRequest, bench.metadata(bench.sent(m.MetadataRequest).request))
+    bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
+    bench.respond(m.MetadataRequest, bench.metadata(bench.sent(m.MetadataRequest).request))
     assert bench.requests(m.SyncGroupRequest) == []
     bench.polls()
     assert bench.join().member_id == ""
 
 
-def test_members_that_come_twice_count_once(bench):
+def test_a_member_listed_twice_counts_once(bench):
     """PROTOCOL 9.6, C-68."""
     bench.subscribe("t")
     bench.polls()
     data = encode_subscription(bench.subscription())
     twice = (m.JoinGroupMember("m1", None, data),) * 2
-    bench.join_answered(leader="m1", members=twice)
-    assert bench.shares() == {"m1": [T0, T1, T2, T3]}
+    bench.respond_to_join(leader="m1", members=twice)
+    assert bench.sent_assignments() == {"m1": [T0, T1, T2, T3]}
 
 
-def test_a_member_whose_subscription_cannot_be_read_ends_the_leader(bench):
+def test_an_invalid_subscription_of_a_member_ends_the_leader(bench):
     bench.subscribe("t")
     bench.polls()
-    bench.join_answered(leader="m1", members=(m.JoinGroupMember("m2", None, b"\x00"),))
+    bench.respond_to_join(leader="m1", members=(m.JoinGroupMember("m2", None, b"\x00"),))
     assert bench.client.failure.startswith("subscription: 1 bytes")
 
 
-@pytest.mark.parametrize("problem", ["raises", "lies"])
-def test_an_assignor_that_fails_ends_the_leader(bench, problem):
-    """Given an assignor that raises, or gives what is not there, then the error names it. PROTOCOL 9.6."""
+@pytest.mark.parametrize("failure", ["raises", "lies"])
+def test_an_assignor_that_fails_ends_the_leader(bench, failure):
+    """Given an assignor that raises, or assigns an unknown partition, then the error names it. PROTOCOL
+    9.6."""
 
     def assign(cluster, group):
-        if problem == "raises":
+        if failure == "raises":
             raise ValueError("broken")
         return {"m1": [("t", 9)]}
 
@@ -221,7 +222,7 @@ def test_an_assignor_that_fails_ends_the_leader(bench, problem):
 
 
 def refreshed(bench):
-    """Let metadata be asked for anew and answered."""
+    """Let the metadata be refreshed."""
     bench.disconnect(3)
     bench.sleep(0, polling=True)
 
@@ -230,7 +231,7 @@ def led(**given):
     bench = cooperative(enable_auto_commit=False, **given)
     bench.subscribe("t")
     bench.join_as_leader(BOTH)
-    bench.synced(T0)
+    bench.respond_to_sync(T0)
     return bench
 
 
@@ -239,8 +240,8 @@ def led(**given):
     [{"topics": {"t": 5, "u": 2}}, {"topics": {"t": 4}}, {"topics": {"t": 4, "u": 3}}, {"racks": ("q", "r")}],
 )
 def test_the_leader_joins_again_when_partitions_or_racks_of_the_group_change(change):
-    """Given a leader, when a topic of any member gets partitions, comes, goes, or moves, then it joins again.
-    PROTOCOL 9.4, C-54."""
+    """Given a leader, when a topic of any member gets partitions, is created, is deleted or moves, then it
+    joins again. PROTOCOL 9.4, C-54."""
     bench = led(client_rack="r")
     refreshed(bench)
     assert bench.state is MemberState.STABLE
@@ -251,7 +252,7 @@ def test_the_leader_joins_again_when_partitions_or_racks_of_the_group_change(cha
     assert not bench.client.is_leader
 
 
-def test_a_leader_without_a_rack_does_not_mind_where_replicas_are():
+def test_a_leader_without_a_rack_ignores_the_racks_of_replicas():
     """Given a broker that is away for a while, then no round begins for it. C-54."""
     bench = led()
     refreshed(bench)
@@ -260,13 +261,13 @@ def test_a_leader_without_a_rack_does_not_mind_where_replicas_are():
     assert bench.state is MemberState.STABLE
 
 
-def test_the_order_of_replicas_is_no_reason_for_a_round():
+def test_another_order_of_replicas_causes_no_round():
     bench = led(client_rack="r")
     bench.racks = ("q", "r")
     refreshed(bench)
     bench.polls()
     bench.join_as_leader(BOTH)
-    bench.synced(T0)
+    bench.respond_to_sync(T0)
     bench.racks = ("r", "q", "r")
     refreshed(bench)
     assert bench.state is MemberState.STABLE
@@ -278,10 +279,10 @@ def test_a_follower_does_not_watch_the_cluster(bench):
     bench.topics["t"] = 9
     refreshed(bench)
     assert bench.client._metadata.topics["t"].partitions[8:]
-    assert bench.asked(m.JoinGroupRequest) == []
+    assert bench.pending(m.JoinGroupRequest) == []
 
 
-def test_who_led_once_watches_no_longer(calm):
+def test_a_former_leader_does_not_watch_the_cluster(calm):
     """Given a leader, when another leads the next round, then it does not watch any more. PROTOCOL 9.4,
     C-54."""
     bench = led()
@@ -291,15 +292,16 @@ def test_who_led_once_watches_no_longer(calm):
     assert (bench.state, bench.client.is_leader) == (MemberState.STABLE, False)
 
 
-def test_a_leader_told_to_skip_the_assignment_syncs_with_nothing_but_watches():
-    """Given a static leader that came back, when it is told to skip, then it gets every topic's metadata,
-    syncs with nothing, and only a later change makes it join again. PROTOCOL 9.4, 6.5, C-54."""
+def test_a_leader_that_skips_the_assignment_still_watches_the_cluster():
+    """Given a static leader that has returned, when the response says to skip the assignment, then it gets
+    the metadata of every topic, syncs without assignments, and joins again only after a later change.
+    PROTOCOL 9.4, 6.5, C-54."""
     bench = cooperative(enable_auto_commit=False, group_instance_id="i1")
     bench.subscribe("t")
     bench.join_as_leader(BOTH, skip_assignment=True)
     assert bench.sent(m.SyncGroupRequest).request.assignments == ()
     assert bench.assignors[0].seen == []
-    bench.synced(T0)
+    bench.respond_to_sync(T0)
     refreshed(bench)
     assert (bench.client.is_leader, bench.state) == (True, MemberState.STABLE)
     bench.topics["u"] = 9
@@ -321,7 +323,7 @@ def test_a_changed_subscription_makes_the_consumer_join_again(bench):
 # --- taking over
 
 
-def test_an_eager_consumer_gets_its_whole_assignment_as_new(bench):
+def test_an_eager_consumer_adds_its_whole_assignment(bench):
     """PROTOCOL 9.5, 9.7."""
     bench.stable(T0, T1)
     bench.round(T1, T2)
@@ -329,16 +331,17 @@ def test_an_eager_consumer_gets_its_whole_assignment_as_new(bench):
     assert bench.events_of(Assigned)[-1].added == {"t": [1, 2]}
 
 
-def test_a_cooperative_take_over_goes_step_by_step(calm):
-    """Given an assignment that takes and gives, then in order: revoked is called while all is owned, a rejoin
-    is asked for, the assignor hears, the assignment is set, assigned is called with what is new; the consumer
-    joins again at once. PROTOCOL 9.7, C-52."""
+def test_a_cooperative_consumer_revokes_then_assigns_then_rejoins(calm):
+    """Given an assignment that removes and adds partitions, then in this order: on_partitions_revoked is
+    called while all are owned, a rejoin is requested, the assignor is called, the assignment is set,
+    on_partitions_assigned is called with the added ones. The consumer joins again at once. PROTOCOL 9.7,
+    C-52."""
     order = calm.assignors[0].calls = calm.listener.calls
     calm.stable(T0, T1)
     del order[:], calm.listener.owned[:]
-    calm.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     calm.join_as_follower(generation=2)
-    calm.synced(T1, T2)
+    calm.respond_to_sync(T1, T2)
     assert order == [
         ("revoked", [T0]),
         ("on_assignment", [T1, T2], 2),
@@ -352,9 +355,9 @@ def test_a_cooperative_take_over_goes_step_by_step(calm):
     assert (last.added, last.owned) == ({"t": [2]}, {"t": [1, 2]})
 
 
-def test_who_gave_nothing_up_does_not_join_again(calm):
-    """Given an assignment that only gives, or changes nothing, then revoked is not called, assigned is, with
-    nothing if need be. PROTOCOL 9.7, C-52."""
+def test_a_cooperative_consumer_that_revokes_nothing_does_not_rejoin(calm):
+    """Given an assignment that only adds partitions, or changes nothing, then on_partitions_revoked is not
+    called, and on_partitions_assigned is, even with nothing. PROTOCOL 9.7, C-52."""
     calm.stable(T0)
     calm.round(T0, T1)
     calm.round(T0, T1, generation=3)
@@ -362,9 +365,9 @@ def test_who_gave_nothing_up_does_not_join_again(calm):
     assert (calm.state, calm.client.wants_poll) == (MemberState.STABLE, False)
 
 
-def test_partitions_in_both_assignments_never_stop(calm):
-    """Given a partition with a position, when a round leaves it where it is, then its state is the very
-    same. PROTOCOL 9.7."""
+def test_partitions_in_both_assignments_are_consumed_throughout(calm):
+    """Given a partition with a position, when a round keeps it, then its state is the same object. PROTOCOL
+    9.7."""
     calm.stable(T0, T1)
     calm.call("seek", "t", 1, 42)
     before = calm.client.partitions[T1]
@@ -374,51 +377,53 @@ def test_partitions_in_both_assignments_never_stop(calm):
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00", b"\x00\x03\x00\x00\x00\x01"])
-def test_an_assignment_that_cannot_be_read_names_the_leaders_assignor(bench, data):
+def test_the_error_of_an_invalid_assignment_names_the_leaders_assignor(bench, data):
     """C-53."""
     bench.subscribe("t")
     bench.join_as_follower()
-    bench.answer(m.SyncGroupRequest, m.SyncGroupResponse(error=ErrorCode.NONE, assignment=data))
+    bench.respond(m.SyncGroupRequest, m.SyncGroupResponse(error=ErrorCode.NONE, assignment=data))
     bench.poll()
     assert "is the leader's assignor 'dealing' at fault?" in bench.client.failure
     assert "assignment" in str(bench.errors[0])
 
 
 def test_an_assignment_outside_the_subscription_is_not_applied(calm):
-    """Given a subscription that changed in the round, when the assignment does not match it, then the
-    consumer keeps what it has and joins again. PROTOCOL 9.7, C-53."""
+    """Given a subscription that changed during the round, when the assignment does not match it, then the
+    consumer keeps its partitions and joins again. PROTOCOL 9.7, C-53."""
     calm.stable(T0)
-    calm.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     calm.join_as_follower(generation=2)
-    calm.synced(T0, U0)
+    calm.respond_to_sync(T0, U0)
     assert (calm.owned, len(calm.calls)) == ([T0], 1)
     assert calm.join().reason == "the assignment does not match the subscription"
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
-def test_an_assignment_whose_generation_is_gone_before_poll_is_not_taken_over(calm, error):
-    """Given an answered sync, when a heartbeat resets the generation before the next poll, then no assigned
-    is called: what was owned is lost and the consumer joins. PROTOCOL 9.9, C-49."""
+def test_an_assignment_of_a_generation_lost_before_the_poll_is_dropped(calm, error):
+    """Given a response to a sync, when a heartbeat resets the generation before the next poll, then
+    on_partitions_assigned is not called. The partitions are lost and the consumer joins. PROTOCOL 9.9,
+    C-49."""
     calm.stable(T0)
-    calm.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     calm.join_as_follower(generation=2)
     calm.sleep(3_000)
-    calm.synced(T0, T1, polls=False)
+    calm.respond_to_sync(T0, T1, polls=False)
     calm.refuse(m.HeartbeatRequest, error)
     calm.polls()
     assert (calm.owned, calm.calls[1:]) == ([], [("lost", [T0])])
     assert calm.subscription().generation == -1
 
 
-def test_a_sync_answered_after_its_generation_is_gone_is_ignored(bench):
-    """Given a sync under way, when a heartbeat says the member is unknown, then the sync's answer is dropped,
-    and only then the consumer joins: no two rounds at once. PROTOCOL 9.9, C-49."""
+def test_a_response_to_the_sync_of_a_lost_generation_is_dropped(bench):
+    """Given a sync in flight, when a heartbeat reports that the member is unknown, then the response to the
+    sync is dropped, and only then the consumer joins: there are never two rounds at once. PROTOCOL 9.9,
+    C-49."""
     bench.subscribe("t")
     bench.join_as_follower()
-    bench.beat(ErrorCode.UNKNOWN_MEMBER_ID)
+    bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
     bench.polls()
-    assert bench.asked(m.JoinGroupRequest) == []
-    bench.synced(T0)
+    assert bench.pending(m.JoinGroupRequest) == []
+    bench.respond_to_sync(T0)
     assert (bench.owned, bench.state) == ([], MemberState.PREPARING_REBALANCE)
     assert bench.join().member_id == ""
 
@@ -426,23 +431,23 @@ def test_a_sync_answered_after_its_generation_is_gone_is_ignored(bench):
 def test_a_sync_for_another_assignor_ends_the_consumer(bench):
     bench.subscribe("t")
     bench.join_as_follower()
-    answer = m.SyncGroupResponse(error=ErrorCode.NONE, protocol_name="other")
-    bench.answer(m.SyncGroupRequest, answer)
+    response = m.SyncGroupResponse(error=ErrorCode.NONE, protocol_name="other")
+    bench.respond(m.SyncGroupRequest, response)
     assert bench.client.failure == "SyncGroup: an assignment of other"
 
 
-def test_user_data_of_another_assignor_is_no_concern(bench):
-    """Given members with user data that nobody here wrote, then the leader assigns. C-68."""
+def test_user_data_of_another_assignor_does_not_stop_the_leader(bench):
+    """Given members with user data of another assignor, then the leader assigns. C-68."""
     bench.subscribe("t")
     bench.polls()
-    said = encode_subscription(bench.subscription())
+    joined = encode_subscription(bench.subscription())
     odd = encode_subscription(type(bench.subscription())(("t",), user_data=b"\xff\x00odd"))
-    members = (m.JoinGroupMember("m1", None, said), m.JoinGroupMember("m2", None, odd))
-    bench.join_answered(leader="m1", members=members)
-    assert sorted(bench.shares()) == ["m1", "m2"]
+    members = (m.JoinGroupMember("m1", None, joined), m.JoinGroupMember("m2", None, odd))
+    bench.respond_to_join(leader="m1", members=members)
+    assert sorted(bench.sent_assignments()) == ["m1", "m2"]
 
 
-def test_the_chosen_assignor_is_the_one_that_hears(bench):
+def test_only_the_chosen_assignor_is_called(bench):
     """PROTOCOL 9.6."""
     bench = Bench(assignors=[DealingAssignor("a", (EAGER,)), DealingAssignor("b", (EAGER,))])
     bench.stable(T0, protocol="b")

@@ -1,4 +1,4 @@
-"""A membership that is resumed: a consumer goes on where a round that is over has left it."""
+"""Resumed memberships: a consumer continues where a completed round has left it."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import COORDINATOR, T0, T1, U0, Bench, cooperative
-from tests.coordinator_core.client.doubles import Workshop
+from tests.coordinator_core.client.doubles import Source
 
 MEMBER = Generation(7, "m1", "dealing")
 
@@ -26,14 +26,14 @@ def resumed(positions=None, *, subscribed=("t",), topics=("t",), bench=None, gen
     return bench
 
 
-def test_it_is_stable_in_its_generation_and_owns_what_it_owned():
+def test_a_resumed_member_is_stable_and_owns_its_partitions():
     bench = resumed()
     assert bench.state is MemberState.STABLE
     assert bench.client.generation == MEMBER
     assert bench.owned == [T0, T1]
 
 
-def test_it_says_so_and_adds_nothing():
+def test_a_resumed_member_reports_no_added_partitions():
     assert resumed().events == [
         ev.ClientStateChanged(client="c", before="unjoined", after="stable"),
         ev.Joined(client="c", member_id="m1", generation=7, protocol="dealing", leader=False),
@@ -41,16 +41,16 @@ def test_it_says_so_and_adds_nothing():
     ]
 
 
-def test_it_sends_no_join_and_asks_for_no_offsets():
+def test_a_resumed_member_sends_no_join_and_requests_no_offsets():
     bench = resumed()
-    bench.serve(m.HeartbeatRequest)
+    bench.respond_to(m.HeartbeatRequest)
     bench.live(60_000)
-    asked = {type(send.request) for send in bench.log}
-    assert asked == {m.FindCoordinatorRequest, m.MetadataRequest, m.HeartbeatRequest}
+    requests = {type(send.request) for send in bench.log}
+    assert requests == {m.FindCoordinatorRequest, m.MetadataRequest, m.HeartbeatRequest}
     assert bench.state is MemberState.STABLE
 
 
-def test_its_positions_are_those_it_was_given():
+def test_a_resumed_member_has_the_given_positions():
     bench = resumed({T0: 5, T1: 9})
     states = bench.client.partitions
     assert {tp: (s.fetch_state, s.position) for tp, s in states.items()} == {
@@ -59,27 +59,27 @@ def test_its_positions_are_those_it_was_given():
     }
 
 
-def test_who_works_on_its_partitions_can_begin_at_once():
-    source = Workshop()
+def test_the_position_source_of_a_resumed_member_starts_at_once():
+    source = Source()
     resumed({T0: 5}, bench=Bench(source=source, enable_auto_commit=False))
     assert source.calls == [("started", {T0: 5})]
 
 
-def test_a_member_that_owns_nothing_is_one_too():
+def test_a_member_without_partitions_can_be_resumed():
     bench = resumed({})
     assert (bench.state, bench.owned) == (MemberState.STABLE, [])
     bench.polls()
     assert bench.requests(m.JoinGroupRequest) == []
 
 
-def test_its_assignor_is_told_and_its_listener_is_not():
+def test_resuming_calls_the_assignor_and_not_the_listener():
     """PROTOCOL 9.7: the assignor remembers; nothing is new to the application."""
     bench = resumed()
     assert bench.assignors[0].calls == [("on_assignment", [T0, T1], 7)]
     assert bench.calls == []
 
 
-def test_its_heartbeats_count_from_when_the_coordinator_was_heard():
+def test_heartbeats_of_a_resumed_member_follow_the_last_response():
     """PROTOCOL 9.9."""
     bench = resumed(last_response_ms=-2_000)
     bench.polls()
@@ -95,64 +95,64 @@ def test_its_heartbeats_count_from_when_the_coordinator_was_heard():
     [(Bench(enable_auto_commit=False), [], []), (cooperative(enable_auto_commit=False), [T0, T1], [T0, T1])],
     ids=["eager", "cooperative"],
 )
-def test_a_round_that_follows_is_a_round_like_any(bench, owned, claimed):
+def test_a_resumed_member_takes_part_in_the_next_round(bench, owned, claimed):
     """PROTOCOL 9.5, 9.6."""
     resumed(bench=bench, generation=MEMBER._replace(protocol=bench.assignors[0].name))
     bench.polls()
-    bench.beat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
     bench.polls()
     assert bench.owned == owned
     assert bench.join().member_id == "m1"
     assert (sorted(bench.subscription().owned), bench.subscription().generation) == (claimed, 7)
-    bench.join_answered(generation=8)
-    bench.synced(T1)
+    bench.respond_to_join(generation=8)
+    bench.respond_to_sync(T1)
     assert (bench.owned, bench.client.generation.number) == ([T1], 8)
 
 
-def test_the_leader_watches_the_topics_of_its_group():
-    """Given topics as they were assigned, when metadata say the same, then nothing happens; when they say
-    otherwise, the leader joins again. PROTOCOL 9.4, C-54."""
+def test_a_resumed_leader_watches_the_topics_of_its_group():
+    """Given the topics of the assignment, when the metadata are equal, then nothing happens; when they
+    differ, the leader joins again. PROTOCOL 9.4, C-54."""
     bench = resumed(based_on=Cluster({"t": 4, "u": 2}), bench=Bench(metadata_max_age_ms=20_000))
     assert bench.client.is_leader
     assert bench.events_of(ev.Joined)[0].leader
-    bench.serve(m.HeartbeatRequest, m.OffsetCommitRequest)
+    bench.respond_to(m.HeartbeatRequest, m.OffsetCommitRequest)
     bench.live(30_000)
-    assert {topic for asked in bench.requests(m.MetadataRequest) for topic in asked.topics} == {"t", "u"}
+    assert {topic for request in bench.requests(m.MetadataRequest) for topic in request.topics} == {"t", "u"}
     assert bench.requests(m.JoinGroupRequest) == []
     bench.topics["u"] = 3
     bench.live(30_000)
     assert bench.join().reason == "partitions of a subscribed topic changed"
 
 
-def test_a_topic_that_has_grown_while_nobody_watched_is_noticed_by_the_first_metadata():
+def test_a_resumed_leader_notices_new_partitions_in_the_first_metadata():
     bench = resumed(based_on=Cluster({"t": 3}))
     bench.polls()
     assert bench.join().reason == "partitions of a subscribed topic changed"
 
 
-def test_who_follows_does_not_watch():
+def test_a_resumed_follower_does_not_watch_the_topics():
     """C-54."""
     bench = resumed(bench=Bench(metadata_max_age_ms=20_000))
-    bench.serve(m.HeartbeatRequest, m.OffsetCommitRequest)
+    bench.respond_to(m.HeartbeatRequest, m.OffsetCommitRequest)
     bench.topics["t"] = 9
     bench.live(60_000)
     assert bench.requests(m.JoinGroupRequest) == []
 
 
-def test_who_has_subscribed_to_something_else_since_joins_again():
+def test_a_resumed_member_with_another_subscription_joins_again():
     """PROTOCOL 9.4."""
     bench = resumed(subscribed=("t", "u"), topics=("t",))
     bench.polls()
     assert bench.join().reason == "the subscription changed"
 
 
-def test_the_order_of_topics_is_no_other_subscription():
+def test_another_order_of_topics_is_the_same_subscription():
     bench = resumed({U0: 0}, subscribed=("u", "t"), topics=("u", "t"))
     bench.polls()
     assert bench.requests(m.JoinGroupRequest) == []
 
 
-def test_a_pattern_stands_for_the_topics_it_matched_until_metadata_say_more():
+def test_a_resumed_pattern_matches_the_topics_of_the_join_until_metadata_arrive():
     bench = Bench(enable_auto_commit=False)
     bench.topics = {"t": 4, "u": 2}
     bench.call("subscribe_pattern", "[tu]")
@@ -162,7 +162,7 @@ def test_a_pattern_stands_for_the_topics_it_matched_until_metadata_say_more():
     assert bench.owned == [T0]
 
 
-def test_what_the_assignor_raises_goes_to_the_application():
+def test_an_exception_of_the_assignor_of_a_resumed_member_goes_to_the_application():
     """C-52."""
 
     class Failing:
@@ -179,11 +179,11 @@ def test_what_the_assignor_raises_goes_to_the_application():
     assert bench.owned == [T0, T1]
 
 
-def test_a_coordinator_that_knows_nothing_of_it_makes_it_join_anew():
+def test_a_resumed_member_that_the_coordinator_does_not_know_joins_again():
     """PROTOCOL 9.9, C-46."""
     bench = resumed()
     bench.polls()
-    bench.beat(ErrorCode.UNKNOWN_MEMBER_ID)
+    bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
     assert bench.state is MemberState.UNJOINED
     bench.polls()
     assert (bench.join().member_id, bench.calls) == ("", [("lost", [T0, T1])])
@@ -202,7 +202,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_resumed_is_refused(case):
+def test_an_invalid_membership_is_refused(case):
     bench, generation, found = REFUSED[case]
     if case == "partitions of its own":
         bench.call("assign", [T0])
