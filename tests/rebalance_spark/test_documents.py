@@ -14,7 +14,7 @@ SHOWN = [
     if "$ rebalance-lab generate" in block.text
 ]
 
-pytestmark = pytest.mark.usefixtures("spark", "few_tasks", "search_path")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("spark", "few_tasks", "search_path")]
 
 
 def arguments(line, folder):
@@ -33,7 +33,6 @@ def test_there_are_two_sequences():
     assert [text.count("$ rebalance-lab") for text in SHOWN] == [3, 3]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shown", SHOWN, ids=["replay", "microservices"])
 def test_a_workload_is_generated_scored_and_reported_as_the_document_shows(shown, lab, tmp_path):
     lines = [line for line in shown.splitlines() if line.startswith("$ rebalance-lab")]
