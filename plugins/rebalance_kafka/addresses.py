@@ -1,4 +1,4 @@
-"""Where brokers listen."""
+"""Addresses of brokers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from coordinator_core.errors import InputError
 
 
 class Place(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     host: str
     port: int
@@ -17,7 +17,11 @@ class Place(NamedTuple):
 
 
 def place_of(text: str, where: str) -> Place:
-    """HOST:PORT; an IPv6 address stands in brackets. Raises InputError."""
+    """Return an address from a text HOST:PORT. An IPv6 address has brackets.
+
+    Raises:
+        InputError: if the text has another form.
+    """
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65_535
@@ -27,7 +31,7 @@ def place_of(text: str, where: str) -> Place:
 
 
 def _can_be_a_name(host: str) -> bool:
-    """No part of it is empty or longer than 63."""
+    """Return whether no label of the name is empty or longer than 63 characters."""
     try:
         return bool(host.encode("idna"))
     except UnicodeError:
@@ -35,8 +39,12 @@ def _can_be_a_name(host: str) -> bool:
 
 
 def places_of(servers: str | Sequence[str], where: str) -> list[Place]:
-    """The addresses of several, with commas between them or as a list. Raises InputError."""
+    """Return several addresses from a list, or from a text with commas.
+
+    Raises:
+        InputError: if there is none, or one has another form.
+    """
     listed = servers.split(",") if isinstance(servers, str) else list(servers)
     if not listed:
         raise InputError(where, "none", "HOST:PORT, such as 127.0.0.1:9092")
-    return [place_of(each.strip(), where) for each in listed]
+    return [place_of(text.strip(), where) for text in listed]

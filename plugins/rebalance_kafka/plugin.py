@@ -10,7 +10,7 @@ from rebalance_kafka.commands.snapshot import snapshot
 
 @hookimpl
 def commands() -> Iterable[CommandSpec]:
-    """Subcommands of this package."""
+    """Return the subcommands of this package."""
     return [
         CommandSpec("serve", serve, "An embedded broker for real clients."),
         CommandSpec("consume", consume, "A member of a group on any broker, with any strategy."),

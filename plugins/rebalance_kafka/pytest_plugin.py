@@ -1,4 +1,4 @@
-"""The fixture ``kafka_broker``: real clients in a unit test.
+"""The fixture ``kafka_broker``, for unit tests with real clients.
 
     def test_two_consumers_share_the_partitions(kafka_broker):
         broker = kafka_broker(topics={"orders": 4})
@@ -6,7 +6,7 @@
         ...
         assert measure(broker.trace("g"), default_registry())["moved_partitions"] == 2
 
-Needs the extra ``kafka`` when it is used, not before.
+The fixture needs the extra ``kafka``. Loading this module does not.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def kafka_broker() -> Iterator[Callable[..., "BackgroundBroker"]]:
-    """Starts brokers with `EmbeddedBroker`'s arguments; they stop when the test ends.
+    """Return a function that starts a broker, with the arguments of `EmbeddedBroker`.
 
-    Groups form without the initial delay of three seconds, unless ``settings`` say otherwise.
+    Brokers stop at the end of the test. Groups form without the initial delay of three seconds, unless
+    ``settings`` has one.
     """
     from rebalance_kafka.broker.background import BackgroundBroker
 

@@ -1,4 +1,4 @@
-"""Settings by Kafka's names, as a coordinator or a client has them."""
+"""Settings of coordinators and clients by Kafka's names."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -9,14 +9,18 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import close_to
 
 MOST = 2**31 - 1
-"""Kafka's numbers have 32 bits."""
+"""The largest number of a setting: Kafka's have 32 bits."""
 
 _WHAT = {int: f"a whole number from 0 to {MOST:,}", bool: "true or false"}
 _Config = TypeVar("_Config", bound=msgspec.Struct)
 
 
 def configured(kind: type[_Config], given: Mapping[str, Any]) -> _Config:
-    """A configuration of that kind. Raises InputError for names it has not and values it cannot have."""
+    """Return a configuration with the given settings.
+
+    Raises:
+        InputError: if a name is unknown or a value is not allowed.
+    """
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     known = list(fields)
     for name, value in given.items():
@@ -29,7 +33,7 @@ def configured(kind: type[_Config], given: Mapping[str, Any]) -> _Config:
 
 
 def _has(kind: Any, value: Any) -> bool:
-    """Whether a setting of a type can have a value, as it is or as text."""
+    """Return whether a setting of the type can have the value, which may be text."""
     try:
         converted = msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError:

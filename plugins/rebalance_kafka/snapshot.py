@@ -1,8 +1,8 @@
 """A live group as a scenario: members, subscriptions, ownership, topics, rates and lag.
 
-What a broker does not tell is left at the scenario's defaults: timeouts, what members do with records. A
-member's ``process_rate`` is known where more records waited for it when the window began than it handled in
-it: what it then committed is all it could.
+Brokers do not know timeouts and processing times, so the scenario has its defaults for them. The
+``process_rate`` of a member is known if more records waited for it at the start of the window than it handled
+in the window: what it committed is then its limit.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ LEAVES_AT, JOINS_AT, DURATION = "1m", "3m", "5m"
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A group as it was, and the scenario that begins there.
+    """A group at one moment, and a scenario that begins with it.
 
-    ``strategy``: the assignor the group had chosen; ``scenario``: the document.
+    ``strategy``: the assignor of the group. ``scenario``: the document.
     """
 
     group_id: str
@@ -49,14 +49,14 @@ class _Member:
 
 @dataclass(frozen=True)
 class _Offsets:
-    """Where logs begin and end, and commits, at one moment."""
+    """Starts and ends of logs, and committed offsets, at one moment."""
 
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
     committed: Mapping[TopicPartition, int]
 
     def waiting(self, partition: TopicPartition) -> int:
-        """Records that are there and not yet committed; 0 where nobody can tell, as nothing was committed."""
+        """Return the number of records that are not committed yet, 0 without a committed offset."""
         if partition not in self.committed:
             return 0
         begin = max(self.committed[partition], self.starts.get(partition, 0))
@@ -64,12 +64,14 @@ class _Offsets:
 
 
 async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float = 0.0) -> Snapshot:
-    """A live group of the classic protocol, once it is Stable.
+    """Return a snapshot of a live group of the classic protocol as soon as it is Stable.
 
-    ``window_seconds``: how long to watch end offsets for rates; 0 leaves rates out. In the scenario a member
-    leaves after one minute and another joins after three: edit them to ask something else.
+    ``window_seconds``: how long to measure rates; 0 leaves rates out. In the scenario a member leaves after
+    one minute and another joins after three minutes. Edit these events as needed.
 
-    Raises InputError for a group that is none, or does not come to rest; ProtocolError for what brokers say.
+    Raises:
+        InputError: if the group has no members, has another type, or does not become Stable.
+        ProtocolError: if a broker sends an error.
     """
     members, strategy = await _settled(admin, group_id)
     wanted = sorted({topic for member in members for topic in member.subscription.topics})
@@ -77,8 +79,8 @@ async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float =
     topics = [topic for topic in metadata.topics if topic.error is ErrorCode.NONE and topic.partitions]
     if not topics:
         raise InputError(f"group {group_id}", f"subscriptions to {wanted}", "a topic that exists")
-    there = {topic.name for topic in topics}
-    members = [member for member in members if not there.isdisjoint(member.subscription.topics)]
+    existing = {topic.name for topic in topics}
+    members = [member for member in members if not existing.isdisjoint(member.subscription.topics)]
     before = await _offsets(admin, group_id, topics)
     after = before
     if window_seconds > 0:
@@ -89,7 +91,7 @@ async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float =
 
 
 async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], str]:
-    """The members of a group that is Stable; one in a rebalance is waited for."""
+    """Return the members and the assignor of a group. Wait for the end of a rebalance."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLE_SECONDS
     while True:
@@ -108,25 +110,25 @@ async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], st
 
 def _members(group: m.DescribedGroup) -> list[_Member]:
     members = []
-    for name, each in zip(_names(group), group.members, strict=True):
+    for name, member in zip(_names(group), group.members, strict=True):
         try:
-            subscription = decode_subscription(each.metadata, instance_id=each.group_instance_id)
-            owned, _ = decode_assignment(each.assignment)
-        except ProtocolError as wrong:
-            raise ProtocolError(f"member {each.member_id}", str(wrong)) from None
-        members.append(_Member(name, each.group_instance_id, subscription, owned))
+            subscription = decode_subscription(member.metadata, instance_id=member.group_instance_id)
+            owned, _ = decode_assignment(member.assignment)
+        except ProtocolError as error:
+            raise ProtocolError(f"member {member.member_id}", str(error)) from None
+        members.append(_Member(name, member.group_instance_id, subscription, owned))
     return members
 
 
 def _names(group: m.DescribedGroup) -> list[str]:
-    """Instance ids and client ids; those that several members have are numbered."""
-    wanted = [each.group_instance_id or each.client_id or each.member_id for each in group.members]
+    """Return the instance ids and client ids of members. Equal ids get numbers."""
+    wanted = [member.group_instance_id or member.client_id or member.member_id for member in group.members]
     shared = Counter(wanted)
     numbers = {name: count() for name in shared}
     names = []
     for name in wanted:
         numbered = (f"{name}-{number}" for number in numbers[name])
-        names.append(name if shared[name] == 1 else next(each for each in numbered if each not in shared))
+        names.append(name if shared[name] == 1 else next(free for free in numbered if free not in shared))
     return names
 
 
@@ -168,9 +170,9 @@ def _topic(topic: m.TopicMetadata, before: _Offsets, after: _Offsets, seconds: f
     described: dict[str, Any] = {"partitions": len(partitions)}
     if seconds > 0:
         grown = [_grown(before.ends, after.ends, tp) for tp in partitions]
-        described["rates"] = [round(each / seconds, 3) for each in grown]
-    if any(each.racks for each in topic.partitions):
-        described["racks"] = [list(each.racks) for each in topic.partitions]
+        described["rates"] = [round(records / seconds, 3) for records in grown]
+    if any(partition.racks for partition in topic.partitions):
+        described["racks"] = [list(partition.racks) for partition in topic.partitions]
     waiting = [after.waiting(tp) for tp in partitions]
     if any(waiting):
         described["backlog"] = waiting
@@ -206,12 +208,12 @@ def _member(
 def _grown(
     before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], partition: TopicPartition
 ) -> int:
-    """How far an offset went on that is known at both times."""
+    """Return the growth of an offset, 0 if it is not known at both times."""
     if partition not in before or partition not in after:
         return 0
     return max(0, after[partition] - before[partition])
 
 
 def _fresh(name: str, members: list[dict[str, Any]]) -> str:
-    taken = {each["id"] for each in members}
+    taken = {member["id"] for member in members}
     return next(f"{name}{n or ''}" for n in range(len(taken) + 1) if f"{name}{n or ''}" not in taken)

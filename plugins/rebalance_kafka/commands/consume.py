@@ -1,4 +1,4 @@
-"""``rebalance-lab consume``: a member of a group, with any strategy."""
+"""``rebalance-lab consume``: a member of a consumer group, with any strategy."""
 
 import asyncio
 import signal
@@ -28,23 +28,25 @@ def consume(
     topic: Annotated[list[str], typer.Option(help="A topic to read. Can be repeated.")],
     strategy: Annotated[
         list[str] | None,
-        typer.Option("--strategy", "-s", help="What assigns partitions; of several the first is preferred."),
+        typer.Option("--strategy", "-s", help="The assignor. Can be repeated: the first is preferred."),
     ] = None,
-    instance_id: Annotated[str | None, typer.Option(help="A static member's name.")] = None,
-    client_id: Annotated[str, typer.Option(help="What the broker calls it.")] = "rebalance-lab",
+    instance_id: Annotated[str | None, typer.Option(help="The name of a static member.")] = None,
+    client_id: Annotated[str, typer.Option(help="The client id.")] = "rebalance-lab",
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Where nothing is committed.")
+        bool, typer.Option("--from-beginning", help="Start at the first record if nothing is committed.")
     ] = False,
-    most: Annotated[int, typer.Option("--max-records", min=0, help="Stop after so many; 0: never.")] = 0,
+    most: Annotated[
+        int, typer.Option("--max-records", min=0, help="Stop after this many records. 0: never.")
+    ] = 0,
     command_config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG_HELP)] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of the consumer, by Kafka's name."),
     ] = None,
 ) -> None:
-    """Read records as a member of a group, until Ctrl-C: topic, partition, offset and value, tabs between.
+    """Read records as a member of a group, until Ctrl-C: topic, partition, offset and value, with tabs.
 
-    What happens to the member is told on stderr.
+    Report on stderr the partitions that the member gets and loses.
     """
     from rebalance_kafka.consumer.consumer import Consumer
 
@@ -61,7 +63,7 @@ def consume(
         group_id=group,
         strategy=strategy or "cooperative-sticky",
         settings=settings,
-        listener=Told(),
+        listener=Reports(),
     )
     try:
         asyncio.run(_read(consumer, most))
@@ -71,7 +73,7 @@ def consume(
 
 async def _read(consumer: "Consumer", most: int) -> None:
     stop = _stopped_by_signals()
-    read, said = 0, ""
+    read, reported = 0, ""
     async with consumer:
         while not stop.is_set() and not (most and read >= most):
             records = deque(await consumer.poll(POLL_SECONDS))
@@ -82,14 +84,14 @@ async def _read(consumer: "Consumer", most: int) -> None:
                     read += 1
             finally:
                 _leave(consumer, records)
-            problem = _problem(consumer)
-            if problem != said and problem:
-                stderr().print(problem, markup=False)
-            said = problem
+            obstacle = _obstacle(consumer)
+            if obstacle != reported and obstacle:
+                stderr().print(obstacle, markup=False)
+            reported = obstacle
 
 
 def _stopped_by_signals() -> asyncio.Event:
-    """Set by SIGTERM and Ctrl-C; the second does not wait for the group to be left."""
+    """Return an event that SIGTERM and Ctrl-C set. The second signal does not wait for the LeaveGroup."""
     stop, loop, task = asyncio.Event(), asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
 
@@ -103,7 +105,8 @@ def _stopped_by_signals() -> asyncio.Event:
     return stop
 
 
-def _problem(consumer: "Consumer") -> str:
+def _obstacle(consumer: "Consumer") -> str:
+    """Return what keeps the consumer from reading, or an empty text."""
     if consumer.refused_topics:
         listed = ", ".join(f"{name} ({error})" for name, error in consumer.refused_topics.items())
         return f"waiting for topics: {listed}"
@@ -116,28 +119,28 @@ def _print(record: "ConsumedRecord") -> None:
 
 
 def _leave(consumer: "Consumer", records: Iterable["ConsumedRecord"]) -> None:
-    """Leave records to who reads next: they are not committed."""
+    """Go back before records that were not printed, so that they are not committed."""
     for record in reversed(list(records)):
         if (record.topic, record.partition) in consumer.assignment:
             consumer.seek(record.topic, record.partition, record.offset)
 
 
-class Told:
-    """Says on stderr what is given and taken."""
+class Reports:
+    """A listener that prints on stderr."""
 
     def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Given up."""
-        _say("revoked", partitions)
+        """Print partitions that the member gives up."""
+        _report("revoked", partitions)
 
     def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """New."""
-        _say("assigned", partitions)
+        """Print new partitions."""
+        _report("assigned", partitions)
 
     def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
-        """Gone."""
-        _say("lost", partitions)
+        """Print partitions that the member has lost."""
+        _report("lost", partitions)
 
 
-def _say(what: str, partitions: tuple[TopicPartition, ...]) -> None:
+def _report(change: str, partitions: tuple[TopicPartition, ...]) -> None:
     listed = ", ".join(f"{topic}-{number}" for topic, number in sorted(partitions)) or "nothing"
-    stderr().print(f"{what}: {listed}", markup=False)
+    stderr().print(f"{change}: {listed}", markup=False)

@@ -1,4 +1,4 @@
-"""What the commands read from their options."""
+"""Values of options that several commands have."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +14,10 @@ CONFIG_HELP = (
 
 
 def security_settings(path: Path | None) -> dict[str, str]:
-    """Those settings of a properties file that are about TLS and SASL; others are said to be left out.
+    """Return the settings of a properties file for TLS and SASL. Report other settings on stderr.
 
-    Raises InputError for what cannot be used.
+    Raises:
+        InputError: if the file cannot be read or a setting cannot be used.
     """
     from rebalance_kafka.consumer.security import is_security, read_properties, security_of
 
@@ -32,7 +33,11 @@ def security_settings(path: Path | None) -> dict[str, str]:
 
 
 def topics_of(texts: Sequence[str], where: str) -> dict[str, int]:
-    """NAME=PARTITIONS of each; a name alone has one partition. Raises InputError."""
+    """Return topics from texts NAME=PARTITIONS. A name alone has one partition.
+
+    Raises:
+        InputError: if a text has another form, or a topic comes twice.
+    """
     topics: dict[str, int] = {}
     for text in texts:
         name, equals, count = text.partition("=")
@@ -45,7 +50,11 @@ def topics_of(texts: Sequence[str], where: str) -> dict[str, int]:
 
 
 def settings_of(texts: Sequence[str], where: str, example: str) -> dict[str, str]:
-    """NAME=VALUE of each. Raises InputError."""
+    """Return settings from texts NAME=VALUE.
+
+    Raises:
+        InputError: if a text has another form.
+    """
     settings: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")

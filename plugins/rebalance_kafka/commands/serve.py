@@ -28,25 +28,25 @@ def serve(
     advertise: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT", help="What clients are told to connect to; where it listens, if not said."
+            metavar="HOST:PORT", help="The address that clients connect to, if it is another than --listen."
         ),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=PARTITIONS", help="A topic to have. Can be repeated.")
+        list[str] | None, typer.Option(metavar="NAME=PARTITIONS", help="A topic to create. Can be repeated.")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep groups, offsets and records there.")
+        Path | None, typer.Option(metavar="DIR", help="Keep groups, offsets and records in this folder.")
     ] = None,
     assignor_trace: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write what happened to the group there at the end, as the trace of a simulated run;"
-            " of several groups to FILE.GROUP each.",
+            help="Write the history of the group to this file at the end, as the trace of a simulated run."
+            " With several groups, write one file FILE.GROUP for each.",
         ),
     ] = None,
     auto_create: Annotated[
-        int, typer.Option(min=0, help="Partitions of a topic that is made when it is asked for; 0: an error.")
+        int, typer.Option(min=0, help="Partitions of topics that a client's request creates. 0: an error.")
     ] = 0,
     setting: Annotated[
         list[str] | None,
@@ -62,7 +62,7 @@ def serve(
 ) -> None:
     """Serve consumer groups, offsets and records to real Kafka clients until SIGTERM or Ctrl-C.
 
-    Prints the address as the only line on stdout when it is ready.
+    Print the address as the only line on stdout when the broker is ready.
     """
     from rebalance_kafka.broker.embedded import EmbeddedBroker
 
@@ -104,21 +104,21 @@ async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
 
 
 class _OutOfFiles:
-    """Says once in a while that no more clients can be let in; asyncio says it a thousand times a second."""
+    """Logs once a minute that no more clients can connect. asyncio reports it a thousand times a second."""
 
     def __init__(self) -> None:
         self._quiet_until = 0.0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        problem = context.get("exception")
-        if not isinstance(problem, OSError) or problem.errno not in (EMFILE, ENFILE):
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (EMFILE, ENFILE):
             loop.default_exception_handler(context)
         elif loop.time() >= self._quiet_until:
             self._quiet_until = loop.time() + QUIET_SECONDS
-            LOG.warning("no more connections: %s (ulimit -n)", problem.strerror)
+            LOG.warning("no more connections: %s (ulimit -n)", error.strerror)
 
 
 def _in_a_name(group: str) -> str:
-    """A group's id as part of a file's name: another one for each."""
+    """Return a group's id as part of a file name, which is different for every group."""
     name = quote(group, safe=" ")
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}-{crc32(name.encode()):08x}"

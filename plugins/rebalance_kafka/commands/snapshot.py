@@ -22,20 +22,20 @@ def snapshot(
     bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT", help=BOOTSTRAP_HELP)],
     group: Annotated[str | None, typer.Option(help="The group.")] = None,
     all_groups: Annotated[
-        bool, typer.Option("--all-groups", help="Every group with members, a row each.")
+        bool, typer.Option("--all-groups", help="Every group with members, one row each.")
     ] = False,
     rates: Annotated[
-        str, typer.Option(metavar="DURATION", help="Watch end offsets this long for rates; 0s: no rates.")
+        str, typer.Option(metavar="DURATION", help="Measure rates for this long. 0s: no rates.")
     ] = "0s",
     command_config: Annotated[Path | None, typer.Option(metavar="FILE", help=CONFIG_HELP)] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file, not to stdout.")
     ] = None,
 ) -> None:
-    """Write a live group as a scenario, in YAML: who owns what, partitions, rates, lag.
+    """Write a live group as a scenario in YAML: members, owned partitions, topics, rates, lag.
 
-    In it a member leaves after a minute and another joins after three; edit that to ask something else. With
-    --all-groups, JSON Lines for `rebalance-lab score`.
+    In the scenario a member leaves after one minute and another joins after three minutes. Edit these events
+    as needed. With --all-groups, write JSON Lines for `rebalance-lab score`.
     """
     if (group is None) == (not all_groups):
         found = "both" if all_groups else "neither"
@@ -49,7 +49,9 @@ def snapshot(
     if not taken and not failed:
         raise InputError("--all-groups", "none with members", "a consumer group of the classic protocol")
     lines = (
-        [json.dumps(_row(each)) + "\n" for each in taken] if all_groups else [_yaml(each) for each in taken]
+        [json.dumps(_row(group)) + "\n" for group in taken]
+        if all_groups
+        else [_yaml(group) for group in taken]
     )
     if output is None:
         typer.echo("".join(lines), nl=False)
@@ -63,7 +65,7 @@ def snapshot(
 async def _taken(
     places: Sequence[Place], settings: Mapping[str, str], groups: Sequence[str] | None, seconds: float
 ) -> tuple[list["Snapshot"], int]:
-    """Snapshots, and how many could not be taken; each of those is said."""
+    """Return the snapshots, and how many could not be taken. Report the errors of those on stderr."""
     from rebalance_kafka.consumer.admin_client import AdminClient
     from rebalance_kafka.consumer.security import security_of
     from rebalance_kafka.snapshot import CONSUMER, WITHOUT_MEMBERS
@@ -72,8 +74,11 @@ async def _taken(
     async with AdminClient(places, security=security_of(settings, "--command-config")) as admin:
         if groups is None:
             listed = await admin.groups()
-            there = [each for each in listed if each.state not in WITHOUT_MEMBERS]
-            groups = [each.group_id for each in there if each.protocol_type == CONSUMER]
+            groups = [
+                group.group_id
+                for group in listed
+                if group.state not in WITHOUT_MEMBERS and group.protocol_type == CONSUMER
+            ]
         results = await asyncio.gather(
             *(take(admin, group, window_seconds=seconds) for group in groups), return_exceptions=True
         )

@@ -1,7 +1,8 @@
 """Fields that Kafka's schemas and the messages of the core name differently, and fields that one side lacks.
 
-Every other field has the same name on both sides. The rows of a message that Kafka groups by topic are
-recognised by their fields ``topic`` and ``partition``.
+Every other field has the same name on both sides, but for times: a field ``NAME_ms`` of a message is ``NAME``
+in kio's entities. Rows with fields ``topic`` and ``partition`` are grouped by topic where the schema groups
+them.
 """
 
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ NAMES: Mapping[type, Mapping[str, str]] = {
     m.ListOffsetsResponse: {"offsets": "topics"},
     m.OffsetForLeaderEpochRequest: {"partitions": "topics"},
     m.OffsetForLeaderEpochResponse: {"ends": "topics"},
-    m.FetchRequest: {"partitions": "topics", "forgotten": "forgotten_topics_data", "max_wait_ms": "max_wait"},
+    m.FetchRequest: {"partitions": "topics", "forgotten": "forgotten_topics_data"},
     m.FetchPartition: {"offset": "fetch_offset", "leader_epoch": "current_leader_epoch"},
 }
 """Message -> field of the message -> field of the schema."""
@@ -48,10 +49,8 @@ EVERYWHERE: Mapping[str, str] = {
     "error": "error_code",
     "node": "node_id",
     "partition": "partition_index",
-    "rebalance_timeout_ms": "rebalance_timeout",
-    "session_timeout_ms": "session_timeout",
 }
-"""The same for every message, for schemas that do not have the message's own name."""
+"""The same for all messages, if the schema does not have the message's own name."""
 
 READ_FROM: Mapping[str, str] = {"rebalance_timeout_ms": "session_timeout"}
 """Field of a message -> field of the schema that it is read from in versions without a field for it."""

@@ -104,7 +104,7 @@ def _by_name(schema: Any) -> dict[str, Field[Any]]:
 
 def _name_in(by_name: Mapping[str, Any], message: Any, name: str) -> str | None:
     """Return the name of a message's field in a schema, None if the schema lacks the field."""
-    candidates = (NAMES.get(message, {}).get(name, name), EVERYWHERE.get(name))
+    candidates = (NAMES.get(message, {}).get(name, name), EVERYWHERE.get(name), name.removesuffix("_ms"))
     return next((candidate for candidate in candidates if candidate in by_name), None)
 
 
