@@ -1,4 +1,4 @@
-"""``rebalance-lab`` as a file that spark-submit can run."""
+"""The command ``rebalance-lab`` as a file for spark-submit."""
 
 from coordinator_core.cli.main import run
 

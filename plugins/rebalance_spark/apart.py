@@ -1,4 +1,4 @@
-"""Scoring in a process apart, for rows of which one has killed its worker: the process that dies is ours."""
+"""Scoring in a separate process, for rows of which one has killed its worker."""
 
 import multiprocessing
 from multiprocessing.connection import Connection
@@ -7,11 +7,11 @@ from multiprocessing.context import SpawnProcess
 from rebalance_spark.rows import Job, Row, Scorer, WorkerDiedError
 
 START_SECONDS = 60.0
-"""A process that is not ready by then never will be."""
+"""The longest time that a process may take to start."""
 
 
 class Apart:
-    """Scores like `Scorer`; the row that ends its process, or does not come back, has a status for it."""
+    """Scores like `Scorer`, in a process. A row that kills the process or hangs gets a status."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -20,28 +20,28 @@ class Apart:
         self._pipe: Connection | None = None
 
     def rows(self, scenario_id: str, text: str, which: int) -> list[Row]:
-        """A row for each strategy that is meant, each scored on its own."""
+        """Return a row for each strategy that `which` selects. Each one is scored separately."""
         return [row for number in self._job.numbers(which) for row in self._row(scenario_id, text, number)]
 
     def _row(self, scenario_id: str, text: str, number: int) -> list[Row]:
-        # twice over: once for reading the document, once for the strategy; the alarm of the process is first
-        patience = 2 * self._job.timeout + 5.0 if self._job.timeout else None
+        # the document and the strategy have a timeout each; the alarm of the process rings before this one
+        longest = 2 * self._job.timeout + 5.0 if self._job.timeout else None
         try:
             pipe = self._ready()
             pipe.send((scenario_id, text, number))
-            if pipe.poll(patience):
+            if pipe.poll(longest):
                 rows: list[Row] = pipe.recv()
                 return rows
-            wrong: Exception = TimeoutError(
+            error: Exception = TimeoutError(
                 f"no result within {self._job.timeout:g} s, and it could not be stopped"
             )
         except (EOFError, OSError):
-            wrong = WorkerDiedError(self._obituary())
+            error = WorkerDiedError(self._cause_of_death())
         self.close()
         strategy = self._job.strategies[number]
-        return [self._scorer.failed(scenario_id, strategy, wrong, 0.0)]
+        return [self._scorer.failed(scenario_id, strategy, error, 0.0)]
 
-    def _obituary(self) -> str:
+    def _cause_of_death(self) -> str:
         process = self._process
         if process is not None:
             process.join(5)
@@ -52,16 +52,16 @@ class Apart:
     def _ready(self) -> Connection:
         if self._pipe is None:
             context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, self._job), daemon=True)
+            self._pipe, other_end = context.Pipe()
+            self._process = context.Process(target=_serve, args=(other_end, self._job), daemon=True)
             self._process.start()
-            theirs.close()
+            other_end.close()
             if not self._pipe.poll(START_SECONDS) or self._pipe.recv() != "ready":
-                raise EOFError("a process for scoring that does not start")
+                raise EOFError("the process for scoring did not start")
         return self._pipe
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
             self._process.join()
@@ -71,12 +71,12 @@ class Apart:
 
 
 def _serve(pipe: Connection, job: Job) -> None:
-    """In the process: a row in, its rows out, until nobody is there."""
+    """Run in the process: receive a row, send its scores, until the other end is closed."""
     scorer = Scorer(job)
     pipe.send("ready")
     while True:
         try:
-            asked = pipe.recv()
+            request = pipe.recv()
         except EOFError:
             return
-        pipe.send(scorer.rows(*asked))
+        pipe.send(scorer.rows(*request))

@@ -1,4 +1,4 @@
-"""Code that workers need and do not have installed: modules, archives and wheels."""
+"""Modules, archives and wheels that are sent to the workers of a session."""
 
 import atexit
 import shutil
@@ -17,12 +17,16 @@ _KINDS = (".py", ".zip", ".egg", ".whl")
 
 
 def importable_here(files: Sequence[str]) -> None:
-    """Put files on this process's search path, as workers will have them. Raises InputError."""
+    """Add files to the search path of this process, as the workers do.
+
+    Raises:
+        InputError: if a file does not exist or is no module, archive or wheel.
+    """
     for name in files:
         path = Path(name)
         if path.suffix not in _KINDS or not path.is_file():
-            other = "a folder" if path.is_dir() else "another kind of file"
-            found = other if path.exists() else "nothing there"
+            kind = "a folder" if path.is_dir() else "another kind of file"
+            found = kind if path.exists() else "no such file"
             raise InputError(
                 f"--py-files {name}", found, f"a file with one of the endings {', '.join(_KINDS)}"
             )
@@ -32,9 +36,9 @@ def importable_here(files: Sequence[str]) -> None:
 
 
 def send_to_workers(spark: "SparkSession", files: Sequence[str]) -> None:
-    """Send files to every worker of a session, on whose search path they then are.
+    """Send files to all workers of a session, and add them to the search path there.
 
-    A wheel goes as the zip that it is; plugins that its metadata name are found there like installed ones.
+    A wheel is sent as a zip file. The workers find the plugins in its metadata like installed ones.
     """
     for name in files:
         path = Path(name)
@@ -44,7 +48,7 @@ def send_to_workers(spark: "SparkSession", files: Sequence[str]) -> None:
 
 
 def _kept_folder() -> Path:
-    """A new folder that is there until this process ends: workers fetch their files when they start."""
+    """Return a new folder that exists until this process ends. Workers fetch files when they start."""
     folder = tempfile.mkdtemp(prefix="rebalance-lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

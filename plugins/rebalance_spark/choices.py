@@ -1,13 +1,13 @@
-"""What a row or a command can say in a few words. Imports nothing heavy: every command line reads it."""
+"""Values of rows and options. Every command imports this module, so that it imports nothing large."""
 
 from enum import StrEnum
 
 DEFAULT_TIMEOUT = 120.0
-"""Seconds for a scenario under a strategy."""
+"""The longest time for one scenario under one strategy, in seconds."""
 
 
 class Status(StrEnum):
-    """What became of a scenario under a strategy."""
+    """The outcome of a scenario under a strategy."""
 
     OK = "ok"
     ERROR = "error"
@@ -15,14 +15,14 @@ class Status(StrEnum):
 
 
 class Fidelity(StrEnum):
-    """How it was scored: every message of the protocol, or the assignments alone."""
+    """The depth of scoring: all messages of the protocol, or the assignments only."""
 
     PROTOCOL = "protocol"
     PLAN = "plan"
 
 
 class Statistic(StrEnum):
-    """What of a metric's distribution."""
+    """A statistic of the distribution of a metric."""
 
     mean = "mean"
     p50 = "p50"

@@ -1,4 +1,4 @@
-"""Scores on disk, a chunk at a time: whatever stops a run, the next one does only what is missing."""
+"""Scores on disk, written in chunks. After an interruption the next run computes only the missing ones."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHUNK_MS = 60_000
-"""What a chunk costs each core, by the estimate: the work that an interruption may lose."""
+"""The estimated cost of a chunk per core: an interruption loses at most this work."""
 
 MOST_CHUNKS = 2_000
-AT_ONCE = 2
-"""Chunks at once, so that the next one's tasks take the cores that the last tasks of one leave idle."""
+CONCURRENT_CHUNKS = 2
+"""Chunks that run at once. The second uses the cores that the last tasks of the first leave idle."""
 
-_LOOK_EVERY_SECONDS = 0.2
+_REPORT_EVERY_SECONDS = 0.2
 _TAG = "rebalance-lab-score"
-"""Of our jobs, among others of the same session."""
+"""The tag of our jobs in a session."""
 
 _TEMPORARY = "_temporary"
 _COMMITTER = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
     "mapreduce.fileoutputcommitter.cleanup.skipped": "true",
 }
-"""Of Hadoop: a task's file is there when the task ends, and no job clears away what another is writing.
+"""Settings of Hadoop's committer: the file of a task is complete when the task ends, and jobs keep apart.
 
-All jobs write below the same ``_temporary``. By default the first that ends takes the files of the others for
-its own and deletes the folder, and with it, silently, the rows that are on their way.
+All jobs write below the same folder ``_temporary``. By default, the first job that ends commits the files of
+the others too and deletes the folder, so that unfinished rows are lost without an error.
 """
 
 
 @dataclass(frozen=True)
 class Todo:
-    """What is missing: rows with their size and ``which``, their number in all, and in how many chunks."""
+    """The missing scores: units with size and ``which``, the number of rows, and the number of chunks."""
 
     units: "DataFrame"
     rows: int
@@ -48,22 +48,23 @@ class Todo:
     chunks: int
 
 
-Look = Callable[[int], None]
-"""Told now and then how many rows are done."""
+ReportProgress = Callable[[int], None]
+"""Called regularly with the number of finished rows."""
 
 
 def todo(workloads: "DataFrame", job: Job, out: str) -> Todo:
-    """What of a workload is not in a folder of scores yet.
+    """Return the scores of a workload that are missing in a folder.
 
-    Raises InputError for ids that are missing or not different, and for a folder with the scores of
-    something else.
+    Raises:
+        InputError: if an id is missing or appears twice, or if the folder has scores of another workload,
+            fidelity or seed.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as sf
 
     sized = units(workloads)
     if not set(sized.columns) - {"which"} <= set(workloads.columns):
-        sized = sized.persist(StorageLevel.DISK_ONLY)  # each chunk would measure every row again
+        sized = sized.persist(StorageLevel.DISK_ONLY)  # otherwise each chunk measures every row
     _check_ids(sized)
     before = existing_scores(workloads.sparkSession, out)
     if before is None:
@@ -79,7 +80,11 @@ def todo(workloads: "DataFrame", job: Job, out: str) -> Todo:
 
 
 def existing_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
-    """The scores in a folder; None where nothing is there yet. Raises InputError for what are no scores."""
+    """Return the scores in a folder, or None if it has no files.
+
+    Raises:
+        InputError: if the files are not scores.
+    """
     from pyspark.errors import AnalysisException
 
     try:
@@ -91,41 +96,41 @@ def existing_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
     return found
 
 
-def write_scores(todo: Todo, job: Job, out: str, look: Look) -> None:
-    """Score what is missing and add it to the folder, chunk by chunk.
+def write_scores(todo: Todo, job: Job, out: str, report: ReportProgress) -> None:
+    """Compute the missing scores and add them to the folder, chunk by chunk.
 
-    Raises what Spark raises when a job fails; the files that are written stay, each whole.
+    Errors of Spark are raised as they are. Files that are already written are complete and stay.
     """
     try:
-        _write_chunks(todo, job, out, look)
+        _write_chunks(todo, job, out, report)
     finally:
         _delete(todo.units.sparkSession, out, _TEMPORARY)
 
 
-def _write_chunks(todo: Todo, job: Job, out: str, look: Look) -> None:
+def _write_chunks(todo: Todo, job: Job, out: str, report: ReportProgress) -> None:
     spark = todo.units.sparkSession
     done = spark.sparkContext.accumulator(0)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(CONCURRENT_CHUNKS) as pool:
         jobs = [pool.submit(_write_chunk, todo, job, out, number, done) for number in range(todo.chunks)]
         try:
             waiting = set(jobs)
             while waiting:
-                finished, waiting = wait(waiting, _LOOK_EVERY_SECONDS, FIRST_COMPLETED)
-                look(done.value)
-                for each in finished:
-                    each.result()
+                finished, waiting = wait(waiting, _REPORT_EVERY_SECONDS, FIRST_COMPLETED)
+                report(done.value)
+                for chunk in finished:
+                    chunk.result()
         except BaseException:
             _stop(spark, jobs)
             raise
 
 
 def _stop(spark: "SparkSession", jobs: Sequence[Future[None]]) -> None:
-    """Cancel every chunk. One that is only being planned becomes a job after that: so again and again."""
-    for each in jobs:
-        each.cancel()
-    while not all(each.done() for each in jobs):
+    """Cancel all chunks, repeatedly, because a chunk that is being planned becomes a job only later."""
+    for job in jobs:
+        job.cancel()
+    while not all(job.done() for job in jobs):
         spark.sparkContext.cancelJobsWithTag(_TAG)
-        wait(jobs, _LOOK_EVERY_SECONDS)
+        wait(jobs, _REPORT_EVERY_SECONDS)
 
 
 def _write_chunk(todo: Todo, job: Job, out: str, number: int, done: Any) -> None:
@@ -139,7 +144,7 @@ def _write_chunk(todo: Todo, job: Job, out: str, number: int, done: Any) -> None
 
 
 def _delete(spark: "SparkSession", folder: str, name: str) -> None:
-    """Delete a folder in a folder of any file system Spark knows; nothing happens where there is none."""
+    """Delete a subfolder, if it exists, in any file system that Spark supports."""
     context: Any = spark.sparkContext
     path = context._jvm.org.apache.hadoop.fs.Path(folder, name)
     path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)
@@ -148,15 +153,15 @@ def _delete(spark: "SparkSession", folder: str, name: str) -> None:
 def _check_ids(sized: "DataFrame") -> None:
     from pyspark.sql import functions as sf
 
-    twice: Any = (
+    repeated: Any = (
         sized.groupBy("scenario_id").count().where(sf.col("count") > 1).orderBy("scenario_id").first()
     )
-    if twice is not None:
+    if repeated is not None:
         raise InputError(
-            "workload", f"scenario_id {twice[0]!r} {twice[1]} times", "a different one in each row"
+            "workload", f"scenario_id {repeated[0]!r} {repeated[1]} times", "a different one in each row"
         )
-    nameless: Any = sized.where(sf.col("scenario_id").isNull() | (sf.col("scenario_id") == "")).first()
-    if nameless is not None:
+    unnamed: Any = sized.where(sf.col("scenario_id").isNull() | (sf.col("scenario_id") == "")).first()
+    if unnamed is not None:
         raise InputError("workload", "a row without scenario_id", "one in each row")
 
 
@@ -172,14 +177,17 @@ def _check_same(before: "DataFrame", job: Job, sized: "DataFrame", out: str) -> 
         if other is not None:
             expected = f"those with seed {job.seed}, or another folder"
             raise InputError(out, f"scores with seed {other.seed}", expected)
-    stranger: Any = before.join(sized, "scenario_id", "left_anti").first()
-    if stranger is not None:
-        found = f"the score of {stranger.scenario_id!r}, which is not in the workload"
+    unknown: Any = before.join(sized, "scenario_id", "left_anti").first()
+    if unknown is not None:
+        found = f"the score of {unknown.scenario_id!r}, which is not in the workload"
         raise InputError(out, found, "scores of the same workload, or another folder")
 
 
 def _missing(sized: "DataFrame", before: "DataFrame", job: Job) -> tuple["DataFrame", int]:
-    """Rows without any of the scores as they are; of others a row for each strategy that is missing."""
+    """Return the units that are missing, and the number of scores that exist.
+
+    A row without scores is one unit for all strategies. Any other row is a unit per missing strategy.
+    """
     from pyspark.sql import functions as sf
 
     wanted = before.where(sf.col("strategy").isin(list(job.strategies))).select("scenario_id", "strategy")
@@ -189,7 +197,7 @@ def _missing(sized: "DataFrame", before: "DataFrame", job: Job) -> tuple["DataFr
         *(sf.struct(sf.lit(n).alias("n"), sf.lit(s).alias("s")) for n, s in enumerate(job.strategies))
     )
     rest = sf.transform(
-        sf.filter(numbers, lambda each: ~sf.array_contains("done", each.s)), lambda each: each.n
+        sf.filter(numbers, lambda number: ~sf.array_contains("done", number.s)), lambda number: number.n
     )
     which = sf.when(sf.col("done").isNull(), sf.array(sf.lit(ALL))).otherwise(rest)
     missing = joined.withColumn("which", sf.explode(which)).drop("done")

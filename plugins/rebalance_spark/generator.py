@@ -1,4 +1,4 @@
-"""Workloads as a data source of Spark: ``spark.read.format("rebalance_workload")``."""
+"""The data source ``rebalance_workload``, which generates workloads in Spark."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -24,7 +24,7 @@ _OWN = ("profile", "rows", "seed", "partitions", "plugins")
 
 
 class Rows(InputPartition):
-    """Rows from a number up to another."""
+    """The rows with numbers from ``first`` to ``until``, exclusive."""
 
     def __init__(self, first: int, until: int) -> None:
         super().__init__((first, until))
@@ -32,28 +32,32 @@ class Rows(InputPartition):
 
 
 class WorkloadSource(DataSource):
-    """The format. Row n of a profile and seed is the same whatever the other options are.
+    """The data source. Row n depends on the profile, its options and the seed only.
 
-    Options: ``profile``; ``rows``; ``seed`` (0); ``partitions`` (one for a thousand rows); ``plugins``,
-    modules with further profiles, apart by commas; and those of the profile.
+    Options: ``profile``; ``rows``; ``seed`` (default 0); ``partitions`` (default one per thousand rows);
+    ``plugins``, a comma-separated list of modules with further profiles; and the options of the profile.
     """
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
+        """Return the name of the data source."""
         return FORMAT
 
     def schema(self) -> "StructType":
-        """The columns of a workload, cost columns included."""
+        """Return the columns of a workload, with those that estimate its cost."""
         return spark_schema(WORKLOAD_COLUMNS)
 
     def reader(self, schema: "StructType") -> "WorkloadReader":  # noqa: ARG002
-        """Raises InputError for options that there are not."""
+        """Return a reader for the options.
+
+        Raises:
+            InputError: if an option is unknown, missing or invalid.
+        """
         return WorkloadReader(dict(self.options))
 
 
 class WorkloadReader(DataSourceReader):
-    """Makes the rows of a partition, in batches."""
+    """Generates the rows of a partition, in batches."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = {key: value for key, value in options.items() if key not in _OWN}
@@ -63,16 +67,16 @@ class WorkloadReader(DataSourceReader):
         self._seed = _whole(options, "seed", 0)
         self._partitions = _whole(options, "partitions", -(-self._rows // ROWS_PER_BATCH) or 1)
         self._options = given
-        self._generate()(self._seed, 0)  # what is wrong with a profile is said before a job begins
+        self._generate()(self._seed, 0)  # reports a wrong profile before a job starts
 
     def partitions(self) -> list[InputPartition]:
-        """Rows in as many runs."""
+        """Return the partitions: ranges of rows of about equal size."""
         count = max(1, min(self._partitions, self._rows))
         bounds = [self._rows * i // count for i in range(count + 1)]
         return [Rows(first, until) for first, until in pairwise(bounds)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition."""
+        """Return the rows of a partition."""
         assert isinstance(partition, Rows)
         generate, schema = self._generate(), arrow_schema(WORKLOAD_COLUMNS)
         for first in range(partition.first, partition.until, ROWS_PER_BATCH):
@@ -85,13 +89,13 @@ class WorkloadReader(DataSourceReader):
 
 
 def as_row(profile: str, seed: int, number: int, document: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a workload."""
+    """Return a scenario document as a row of a workload."""
     text = msgspec.json.encode(document).decode()
     return {"scenario_id": f"{profile}-{seed}-{number}", "scenario": text, **size_of(document)._asdict()}
 
 
 def register_generator(spark: "SparkSession") -> None:
-    """Make the format known to a session."""
+    """Register the data source with a session."""
     spark.dataSource.register(WorkloadSource)
 
 

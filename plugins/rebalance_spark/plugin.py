@@ -1,4 +1,4 @@
-"""The subcommands of this package. An entry point of the plugin group ``rebalance_lab``."""
+"""The plugin of this package. An entry point of the group ``rebalance_lab``."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from rebalance_spark.commands.score import score
 
 @hookimpl
 def commands() -> Iterable[CommandSpec]:
-    """Subcommands of this package."""
+    """Return the subcommands of this package."""
     return [
         CommandSpec("generate", generate, "A workload, as many scenarios as asked for."),
         CommandSpec("score", score, "Strategies on every scenario of a workload, on Spark."),

@@ -1,4 +1,4 @@
-"""Scores of scenarios as plain rows, without Spark: what runs in a worker, and anywhere else."""
+"""Scores of scenarios as plain rows. This module does not use Spark; a worker of Spark uses it."""
 
 import sys
 from collections.abc import Sequence
@@ -22,17 +22,18 @@ from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.limits import run_within
 
 ALL = -1
-"""In place of a strategy's number: all of them."""
+"""A value of ``which`` that selects all strategies."""
 
 Row: TypeAlias = dict[str, Any]
-"""A row of scores by column; columns that are not in it are null."""
+"""A row of scores: column -> value. Missing columns are null."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is asked of every scenario. ``plugins``: modules to register beside what is installed.
+    """What to compute for every scenario. ``plugins``: modules to register besides the installed plugins.
 
-    ``timeout``: seconds for a scenario under a strategy, 0 for ever. ``seed``: in place of the scenario's.
+    ``timeout``: seconds for one scenario under one strategy (0: no limit). ``seed``: replaces the seeds of
+    the scenarios.
     """
 
     strategies: tuple[str, ...]
@@ -42,34 +43,38 @@ class Job:
     plugins: tuple[str, ...] = ()
 
     def numbers(self, which: int) -> Sequence[int]:
-        """The strategies meant by a number, or by `ALL`."""
+        """Return the numbers of the strategies that `which` selects: one, or all for `ALL`."""
         return range(len(self.strategies)) if which == ALL else [which]
 
 
 def registry_with(plugins: Sequence[str]) -> Registry:
-    """Everything installed, and modules besides. Raises PluginError for a module that cannot be taken in."""
+    """Return a registry of the installed plugins and of further modules.
+
+    Raises:
+        PluginError: if a module cannot be imported or registered.
+    """
     return _registry(tuple(plugins), tuple(sys.path))
 
 
 @cache
 def _registry(plugins: tuple[str, ...], _path: tuple[str, ...]) -> Registry:
-    """Once a process and search path: a worker may be given further archives for another job."""
+    """Build the registry once per process and search path. A later job may bring further archives."""
     registry = installed_registry()
     for name in plugins:
         try:
             module = import_module(name)
-        except Exception as wrong:
-            raise PluginError(name, "import", f"{type(wrong).__name__}: {wrong}") from wrong
+        except Exception as error:
+            raise PluginError(name, "import", f"{type(error).__name__}: {error}") from error
         registry.register(module, name=name)
     return registry
 
 
 class WorkerDiedError(Exception):
-    """A scenario ended the process that scored it, where it was tried alone."""
+    """A scenario killed the separate process that scored it."""
 
 
 class Scorer:
-    """Scores scenarios for a job, one after another, whatever they contain."""
+    """Scores scenarios for a job, one after the other. Errors become rows."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -81,14 +86,14 @@ class Scorer:
         }
 
     def rows(self, scenario_id: str, text: str, which: int = ALL) -> list[Row]:
-        """A row for each strategy that is meant."""
+        """Return a row for each strategy that `which` selects."""
         names = [self.job.strategies[number] for number in self.job.numbers(which)]
-        began = perf_counter()
+        started = perf_counter()
         try:
             scenario = run_within(self.job.timeout, lambda: self._scenario(scenario_id, text))
-        except Exception as wrong:
-            spent_ms = (perf_counter() - began) * 1_000
-            return [self.failed(scenario_id, name, wrong, spent_ms / len(names)) for name in names]
+        except Exception as error:
+            spent_ms = (perf_counter() - started) * 1_000
+            return [self.failed(scenario_id, name, error, spent_ms / len(names)) for name in names]
         return [self._row(scenario_id, scenario, name) for name in names]
 
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
@@ -98,13 +103,13 @@ class Scorer:
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
 
     def _row(self, scenario_id: str, scenario: Scenario, name: str) -> Row:
-        began = perf_counter()
+        started = perf_counter()
         try:
             figures = run_within(self.job.timeout, lambda: self._figures(scenario, name))
-        except (Exception, SystemExit) as wrong:
-            spent_ms = (perf_counter() - began) * 1_000
-            return {**self.failed(scenario_id, name, wrong, spent_ms), "seed": scenario.seed}
-        spent_ms = (perf_counter() - began) * 1_000
+        except (Exception, SystemExit) as error:
+            spent_ms = (perf_counter() - started) * 1_000
+            return {**self.failed(scenario_id, name, error, spent_ms), "seed": scenario.seed}
+        spent_ms = (perf_counter() - started) * 1_000
         known = {metric: value for metric, value in figures.items() if not isnan(value)}
         return {**self._base(scenario_id, name, Status.OK, spent_ms), "seed": scenario.seed, **known}
 
@@ -127,16 +132,16 @@ class Scorer:
             **self._versions,
         }
 
-    def failed(self, scenario_id: str, strategy: str, wrong: BaseException, wall_ms: float) -> Row:
-        """The row of a scenario that has no figures."""
-        status = Status.TIMEOUT if isinstance(wrong, TimeoutError) else Status.ERROR
-        own = isinstance(wrong, (RebalanceLabError, TimeoutError, WorkerDiedError))
-        said = str(wrong) if own else f"{type(wrong).__name__}: {wrong}"
-        return {**self._base(scenario_id, strategy, status, wall_ms), "error": " ".join(said.split())}
+    def failed(self, scenario_id: str, strategy: str, error: BaseException, wall_ms: float) -> Row:
+        """Return the row of a scenario that failed."""
+        status = Status.TIMEOUT if isinstance(error, TimeoutError) else Status.ERROR
+        own = isinstance(error, (RebalanceLabError, TimeoutError, WorkerDiedError))
+        message = str(error) if own else f"{type(error).__name__}: {error}"
+        return {**self._base(scenario_id, strategy, status, wall_ms), "error": " ".join(message.split())}
 
 
 def program_version() -> str:
-    """Of rebalance-lab; ``unknown`` where it runs from an archive without its metadata."""
+    """Return the version of rebalance-lab, or ``unknown`` if it runs from an archive without metadata."""
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:
@@ -144,7 +149,7 @@ def program_version() -> str:
 
 
 def plugin_versions(registry: Registry) -> str:
-    """Distributions of plugins other than our own, with versions, sorted; modules by their name alone."""
+    """Return the other distributions with plugins and their versions, sorted. A module has no version."""
     found = {
         f"{p.distribution} {p.version}" if p.distribution != "-" else p.name
         for p in registry.plugins

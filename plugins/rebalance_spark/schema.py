@@ -1,4 +1,4 @@
-"""The columns of workloads and of scores: one list each, from which every schema and table is made."""
+"""The columns of workloads and of scores. Every schema and table is made from these lists."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its type in Spark's words (string, int, bigint, double), unit, and whether it may be null."""
+    """A column. ``type`` is a name of Spark: string, int, bigint or double."""
 
     name: str
     type: str
@@ -26,40 +26,40 @@ class Column:
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64()}
 
 WORKLOAD_COLUMNS = (
-    Column("scenario_id", "string", "", False, "Names the row; different in each."),
+    Column("scenario_id", "string", "", False, "The unique name of the row."),
     Column("scenario", "string", "", False, "The scenario, as JSON or YAML."),
-    Column("members", "int", "", True, "Consumers at the start, and those that join later."),
-    Column("partitions", "int", "", True, "Partitions over all topics, at the start."),
-    Column("events", "int", "", True, "Changes; a rolling restart counts once a member."),
+    Column("members", "int", "", True, "Members at the start, and those that join later."),
+    Column("partitions", "int", "", True, "Partitions of all topics at the start."),
+    Column("events", "int", "", True, "Events. A rolling restart counts once per member."),
 )
-"""A row is a scenario. The last three estimate its cost; they are derived where a source has none."""
+"""The columns of a workload. The last three estimate the cost of a row. They may be missing."""
 
 SCORE_COLUMNS = (
-    Column("scenario_id", "string", "", False, "Of the workload."),
-    Column("strategy", "string", "", False, "As it was asked for."),
-    Column("fidelity", "string", "", False, "protocol, or plan."),
-    Column("seed", "bigint", "", True, "Of the run; null where the scenario cannot be read."),
+    Column("scenario_id", "string", "", False, "The id in the workload."),
+    Column("strategy", "string", "", False, "The strategy as requested."),
+    Column("fidelity", "string", "", False, "protocol or plan."),
+    Column("seed", "bigint", "", True, "The seed of the run. Null if the scenario cannot be read."),
     Column("status", "string", "", False, "ok, error or timeout."),
-    Column("error", "string", "", True, "What went wrong, in one line; null when ok."),
-    Column("wall_ms", "double", "ms", False, "How long it took, by the clock of the machine that did it."),
-    Column("program_version", "string", "", False, "Of rebalance-lab."),
-    Column("plugin_versions", "string", "", False, "Other distributions with plugins, as name version."),
+    Column("error", "string", "", True, "The error in one line. Null if the status is ok."),
+    Column("wall_ms", "double", "ms", False, "The elapsed time on the machine that computed the row."),
+    Column("program_version", "string", "", False, "The version of rebalance-lab."),
+    Column("plugin_versions", "string", "", False, "Other distributions with plugins, and their versions."),
 )
 
 
 def score_columns(registry: Registry) -> tuple[Column, ...]:
-    """The columns of scores: a metric of the registry each, behind what says whose figures they are."""
+    """Return the columns of scores: those above, and one for each metric of a registry."""
     metrics = registry.metrics().values()
     return SCORE_COLUMNS + tuple(Column(m.name, "double", m.unit, True, m.doc) for m in metrics)
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
-    """The columns for Arrow, in their order."""
+    """Return the columns as a schema of Arrow."""
     return pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in columns])
 
 
 def spark_schema(columns: Sequence[Column]) -> "StructType":
-    """The columns for Spark, in their order; units and descriptions are their metadata."""
+    """Return the columns as a schema of Spark. Units and descriptions become metadata."""
     from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
     types = {"string": StringType(), "int": IntegerType(), "bigint": LongType(), "double": DoubleType()}

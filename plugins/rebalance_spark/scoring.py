@@ -1,4 +1,4 @@
-"""Strategies on every scenario of a workload: a DataFrame in, a DataFrame out."""
+"""Scores of strategies on every scenario of a workload, as a DataFrame."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 TASKS_PER_CORE = 8
 FEWEST_PER_CORE = 4
 TASK_MS = 1_000
-"""What a task should cost at least, by the estimate: to begin one costs some 50 ms."""
+"""The least estimated cost of a task. Starting a task costs about 50 ms."""
 
 _LARGE_SHARE = 0.25
-"""A row that alone costs such a share of a task is a task of its own."""
+"""A row that costs at least this share of a task becomes a task of its own."""
 
 
 def score(
@@ -35,16 +35,19 @@ def score(
     plugins: Sequence[str] = (),
     tasks: int | None = None,
 ) -> "DataFrame":
-    """Scores, a row per scenario and strategy (columns: `schema.score_columns`), in no particular order.
+    """Return the scores: a row per scenario and strategy, with the columns of `schema.score_columns`.
 
     `workloads` has the columns ``scenario_id`` and ``scenario`` and may have ``members``, ``partitions`` and
-    ``events``. `fidelity`: ``protocol`` simulates every message, ``plan`` computes the assignments alone.
-    `timeout`: seconds for a scenario under a strategy, 0 for ever. `seed`: in place of each scenario's.
-    `plugins`: modules to register that are not installed as plugins but can be imported by the workers.
-    `tasks`: into how many tasks small rows are put; four to eight a core when not given.
+    ``events``. `fidelity`: ``protocol`` simulates every message, ``plan`` computes the assignments only.
+    `timeout`: seconds for one scenario under one strategy (0: no limit). `seed`: replaces the seeds of the
+    scenarios. `plugins`: modules to register that are not installed as plugins but can be imported by the
+    workers. `tasks`: the number of tasks for small rows; the default is four to eight per core.
 
-    Whatever a row contains, it gets its rows, with a status. Nothing is collected; one small aggregation
-    runs at once, for what the tasks will cost. Raises InputError for strategies and columns there are not.
+    Every row gets its scores, with a status. The result is lazy, except for a small aggregation that
+    estimates the cost of the tasks.
+
+    Raises:
+        InputError: if a strategy is unknown, or if a column or an option is missing or invalid.
     """
     job = checked_job(strategies, fidelity, timeout, seed, plugins)
     return scored(units(workloads), job, tasks=tasks)
@@ -53,10 +56,14 @@ def score(
 def checked_job(
     strategies: Sequence[str], fidelity: str, timeout: float, seed: int | None, plugins: Sequence[str]
 ) -> Job:
-    """What is asked of every scenario. Raises InputError for what there is not."""
-    known = [each.value for each in Fidelity]
-    if fidelity not in known:
-        raise InputError("fidelity", repr(fidelity), one_of(fidelity, known))
+    """Return the job for every scenario.
+
+    Raises:
+        InputError: if a strategy is unknown or an option is invalid.
+    """
+    names = [known.value for known in Fidelity]
+    if fidelity not in names:
+        raise InputError("fidelity", repr(fidelity), one_of(fidelity, names))
     if isinstance(strategies, str) or not strategies:
         raise InputError("strategies", repr(strategies), "a list of at least one strategy")
     if not timeout >= 0:
@@ -68,7 +75,11 @@ def checked_job(
 
 
 def units(workloads: "DataFrame") -> "DataFrame":
-    """Each row with its size, to be scored under all strategies. Raises InputError for a missing column."""
+    """Return each row with its size and with ``which``, which selects all strategies.
+
+    Raises:
+        InputError: if a column is missing.
+    """
     from pyspark.sql import functions as sf
 
     for name in UNIT_COLUMNS[:2]:
@@ -81,14 +92,14 @@ def units(workloads: "DataFrame") -> "DataFrame":
 def scored(
     units: "DataFrame", job: Job, *, tasks: int | None = None, done: Callable[[int], None] | None = None
 ) -> "DataFrame":
-    """Scores of rows with a size, each under the strategy that its ``which`` means."""
+    """Return the scores of units, each under the strategies that its ``which`` selects."""
     columns = score_columns(registry_with(job.plugins))
-    score_them = partial(score_batches, job=job, schema=arrow_schema(columns), done=done)
-    return spread(units, job, tasks).mapInArrow(score_them, spark_schema(columns))
+    score_rows = partial(score_batches, job=job, schema=arrow_schema(columns), done=done)
+    return spread(units, job, tasks).mapInArrow(score_rows, spark_schema(columns))
 
 
 class _Load(NamedTuple):
-    """What rows cost in all; from what cost on a row is large, and how many such rows there are."""
+    """The total cost, the cost from which on a row is large, and the number of large rows."""
 
     total: float
     large_from: float
@@ -96,10 +107,10 @@ class _Load(NamedTuple):
 
 
 def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame":
-    """Rows in tasks that keep every core busy to the end; of every unit the columns that a worker reads.
+    """Return the units in tasks that keep all cores busy to the end, with the columns that a worker reads.
 
-    Costs differ by a factor of a thousand. A large row is a task for each strategy, the largest first; the
-    others are spread by a hash of their id over as many tasks as asked for, which come after.
+    The costs of rows differ by a factor of a thousand. A large row becomes a task per strategy, and the
+    largest come first. The tasks of small rows follow; a hash of the id selects the task.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
@@ -117,9 +128,9 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     columns = [*UNIT_COLUMNS, "task"]
     if not load.large:
         return placed.select(*columns).repartitionById(count, "task").select(*UNIT_COLUMNS)
-    each: Column = sf.when(sf.col("which") == ALL, sf.sequence(sf.lit(0), sf.lit(strategies - 1)))
-    each = each.otherwise(sf.array("which"))
-    large = sized.where(sf.col("cost") >= load.large_from).withColumn("which", sf.explode(each))
+    numbers: Column = sf.when(sf.col("which") == ALL, sf.sequence(sf.lit(0), sf.lit(strategies - 1)))
+    numbers = numbers.otherwise(sf.array("which"))
+    large = sized.where(sf.col("cost") >= load.large_from).withColumn("which", sf.explode(numbers))
     order = Window.orderBy(sf.desc("cost"), "scenario_id", "which")
     large = large.withColumn("task", sf.row_number().over(order) - 1)
     together = large.select(*columns).unionByName(placed.select(*columns))
@@ -127,7 +138,7 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
 
 
 def _histogram(sized: "DataFrame") -> list[Any]:
-    """(power of two, rows that cost at least so much, their cost): a row a power, not a row a scenario."""
+    """Return (power of two, number of rows of at least that cost, their total cost) for each power."""
     from pyspark.sql import functions as sf
 
     power = sf.floor(sf.log2("cost")).cast("int")
@@ -135,9 +146,9 @@ def _histogram(sized: "DataFrame") -> list[Any]:
 
 
 def _tasks(histogram: list[Any], cores: int) -> int:
-    """For small rows, when nobody asks for a number."""
-    worth = int(sum(cost for _, _, cost in histogram)) // TASK_MS
-    return cores * min(TASKS_PER_CORE, max(FEWEST_PER_CORE, worth // cores))
+    """Return the default number of tasks for small rows."""
+    tasks = int(sum(cost for _, _, cost in histogram)) // TASK_MS
+    return cores * min(TASKS_PER_CORE, max(FEWEST_PER_CORE, tasks // cores))
 
 
 def _load(histogram: list[Any], tasks: int) -> _Load:

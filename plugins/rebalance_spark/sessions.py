@@ -1,4 +1,4 @@
-"""A Spark session that is pleasant on a laptop and leaves a cluster's settings alone."""
+"""Spark sessions: settings for a single machine, and the settings of a cluster as they are."""
 
 import os
 import sys
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TRIES = 4
-"""How often a task may fail before its job does; a local master tries only once unless it is told."""
+"""The number of attempts for a task. A local master makes only one by default."""
 
 ARROW_BATCH = 4_000
-"""Rows of a batch for Python; the best of what was measured."""
+"""Rows per batch for Python: the fastest of the measured sizes."""
 
 _SPARK_MISSING = 'PySpark: pip install "rebalance-lab[spark]"'
 
@@ -25,11 +25,14 @@ _SPARK_MISSING = 'PySpark: pip install "rebalance-lab[spark]"'
 def spark_session(
     master: str | None = None, conf: Mapping[str, str] | None = None, *, name: str = "rebalance-lab"
 ) -> "SparkSession":
-    """The session that there is, or a new one; `conf` goes before everything set here.
+    """Return the active session, or a new one, with the generator of workloads registered.
 
-    `master` is ``local[*]`` when neither it, `conf` nor spark-submit says otherwise. Of a session that
-    there is only what batches for Python need is set, and `conf`. The generator of workloads is
-    registered. Raises InputError where PySpark or a Java is missing, or Spark does not start.
+    `conf` overrides the settings of this module. The master is ``local[*]`` unless `master`, `conf` or
+    spark-submit names another. In an active session, only `conf` and the settings for batches in Python
+    change.
+
+    Raises:
+        InputError: if PySpark or Java is missing, or if Spark does not start.
     """
     try:
         from pyspark.sql import SparkSession
@@ -37,28 +40,28 @@ def spark_session(
         raise InputError("Spark", "no PySpark", _SPARK_MISSING) from None
     from rebalance_spark.generator import register_generator
 
-    asked = dict(conf or {})
+    given = dict(conf or {})
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     starts = not submitted and SparkSession.getActiveSession() is None
     if starts:
-        asked.setdefault("spark.master", retrying(master or "local[*]"))
-        if asked["spark.master"].startswith("local"):
+        given.setdefault("spark.master", retrying(master or "local[*]"))
+        if given["spark.master"].startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            asked = {**_local_settings(), **asked}
+            given = {**_local_settings(), **given}
     elif submitted and master is not None:
-        asked["spark.master"] = master
-    settings = {**_settings(), **asked}
+        given["spark.master"] = master
+    settings = {**_settings(), **given}
     builder: Any = SparkSession.builder.appName(name)
     for key, value in settings.items():
-        if not (submitted and key not in asked and _is_set(key)):
+        if not (submitted and key not in given and _is_set(key)):
             builder = builder.config(key, value)
-    wrong: tuple[type[Exception], ...] = (*spark_errors(), RuntimeError, OSError)
+    errors: tuple[type[Exception], ...] = (*spark_errors(), RuntimeError, OSError)
     try:
         with java_home() if starts else nullcontext():
             spark: SparkSession = builder.getOrCreate()
-        register_generator(spark)  # by which settings are read that Spark has not looked at yet
-    except wrong as problem:
-        found = f"a session that does not start ({in_short(problem)})"
+        register_generator(spark)  # Spark checks some settings only now
+    except errors as error:
+        found = f"a session that does not start ({in_short(error)})"
         raise InputError(
             "Spark", found, "a master that can be reached, and settings it understands"
         ) from None
@@ -66,7 +69,7 @@ def spark_session(
 
 
 def retrying(master: str) -> str:
-    """A local master that repeats a task whose worker died, as a cluster does."""
+    """Return a local master with retries, so that it repeats a task whose worker died, as a cluster does."""
     if master == "local":
         return f"local[1,{TRIES}]"
     if master.startswith("local[") and "," not in master:
@@ -75,21 +78,21 @@ def retrying(master: str) -> str:
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
-    """What Spark raises: errors of its own, and those of Java that it passes on as they are."""
+    """Return the exceptions that Spark raises: its own, and those of Java that it does not convert."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     return PySparkException, Py4JError
 
 
-def in_short(problem: Exception) -> str:
-    """What Spark says of a problem, in one line and without the stack."""
-    lines = [line.strip() for line in str(problem).splitlines()]
+def in_short(error: Exception) -> str:
+    """Return the message of an error of Spark in one line, without the stack."""
+    lines = [line.strip() for line in str(error).splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("at "))[:400]
 
 
 def cores(spark: "SparkSession") -> int:
-    """Tasks that run at once."""
+    """Return the number of tasks that a session runs at once."""
     context = getattr(spark, "_sc", None)  # a Connect session has none
     if context is not None:
         return int(context.defaultParallelism)
@@ -104,9 +107,9 @@ def _settings() -> dict[str, str]:
 
 
 def _local_settings() -> dict[str, str]:
-    """Nothing that listens on a network, no console full of messages, few partitions, a quick start.
+    """Return settings for one machine: no network interface, few log messages and partitions, a fast start.
 
-    Of Java's two compilers the first is enough: the cores belong to Python.
+    Java uses only the first of its two compilers, because the work is done in Python.
     """
     log = Path(__file__).with_name("log4j2.properties").as_uri()
     java = f"-Dlog4j2.configurationFile={log} -XX:TieredStopAtLevel=1"
@@ -124,7 +127,7 @@ def _local_settings() -> dict[str, str]:
 
 
 def _is_set(key: str) -> bool:
-    """Whether spark-submit was told about a setting."""
+    """Return whether spark-submit sets a setting."""
     from pyspark import SparkConf, SparkContext
 
     SparkContext._ensure_initialized()

@@ -1,4 +1,4 @@
-"""How large a scenario is, and what it is about to cost: enough to keep every core busy to the end."""
+"""The size of a scenario and its estimated cost, by which the work is distributed over the cores."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -27,22 +27,22 @@ class Size(NamedTuple):
 
 
 def size_of(document: Any) -> Size:
-    """The size of a scenario document, whatever is wrong with it: what cannot be read counts nothing."""
+    """Return the size of a scenario document. Invalid parts count as 0."""
     if not isinstance(document, Mapping):
         return Size()
     topics = document.get("topics")
     described = topics.values() if isinstance(topics, Mapping) else ()
     partitions = [_number(_field(topic, "partitions"), 0) for topic in described]
-    members = sum(_number(_field(m, "count"), 1) for m in _listed(document.get("members")))
+    members = sum(_number(_field(member, "count"), 1) for member in _listed(document.get("members")))
     events = _listed(document.get("events"))
-    joins = [e["join"] for e in events if "join" in e]
-    everybody = members + sum(_number(_field(j, "count"), 1) for j in joins)
-    changes = sum(everybody if "rolling_restart" in e else 1 for e in events)
-    return Size(min(everybody, MOST), min(sum(partitions), MOST), min(changes, MOST))
+    joins = [event["join"] for event in events if "join" in event]
+    all_members = members + sum(_number(_field(join, "count"), 1) for join in joins)
+    changes = sum(all_members if "rolling_restart" in event else 1 for event in events)
+    return Size(min(all_members, MOST), min(sum(partitions), MOST), min(changes, MOST))
 
 
 def size_of_text(text: str | None) -> Size:
-    """The size of a scenario in JSON or YAML."""
+    """Return the size of a scenario in JSON or YAML."""
     if not text:
         return Size()
     with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -53,7 +53,7 @@ def size_of_text(text: str | None) -> Size:
 
 
 def with_sizes(workloads: "DataFrame") -> "DataFrame":
-    """Workloads with their cost columns, derived from the documents where they are not there."""
+    """Return workloads with their cost columns, which are computed from the documents if they are missing."""
     from pyspark.sql import functions as sf
 
     names = [column.name for column in WORKLOAD_COLUMNS]
@@ -64,9 +64,9 @@ def with_sizes(workloads: "DataFrame") -> "DataFrame":
 
 
 def estimated_cost(fidelity: Fidelity) -> "Column":
-    """What a row costs under one strategy, in milliseconds of a core, more or less.
+    """Return the approximate cost of a row under one strategy, in milliseconds of a core.
 
-    The protocol pays for every heartbeat of every member, a plan for what changes.
+    The protocol costs time for every heartbeat of every member, a plan for every change.
     """
     from pyspark.sql import functions as sf
 
@@ -92,7 +92,7 @@ def _field(value: Any, key: str) -> Any:
 
 
 def _listed(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
 def _number(value: Any, default: int) -> int:

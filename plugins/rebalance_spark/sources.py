@@ -1,6 +1,7 @@
-"""Where workloads come from: Parquet, JSON Lines, folders of scenarios, groups as `assign` has them."""
+"""Workloads from Parquet, JSON Lines, folders of scenarios, and groups in the format of ``assign``."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _LINES = (".jsonl", ".ndjson", ".json")
 _FOLDERS_OF_LINES = ("*.jsonl", "*.ndjson", "part-*.json")
-"""The last is how Spark calls what it writes as JSON."""
+"""The last pattern matches the JSON files that Spark writes."""
 
 _DOCUMENTS = (".yaml", ".yml", ".json")
 _EXPECTED = (
@@ -29,13 +30,16 @@ _EXPECTED = (
 
 
 def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
-    """A workload from a path, by what is there.
+    """Read a workload. The kind of the files decides how.
 
-    Parquet: a file, a folder or a URL of any file system Spark knows. JSON Lines (.jsonl, .ndjson, .json):
-    rows with ``scenario_id`` and ``scenario``, text or an object; or groups in the format of
-    ``rebalance-lab assign``; a folder of such files too. A folder with .yaml, .yml or .json files: a
-    scenario each, named by its path in the folder; CSV files they name are read here. Raises InputError
-    for anything else.
+    - Parquet: a file, a folder, or a URL of any file system that Spark supports.
+    - JSON Lines (.jsonl, .ndjson, .json), or a folder of them: rows with ``scenario_id`` and ``scenario``
+      (a text or an object), or groups in the format of ``rebalance-lab assign``.
+    - A folder of .yaml, .yml or .json files: each is a scenario with its path in the folder as its name. CSV
+      files that a scenario names are read by this process.
+
+    Raises:
+        InputError: if the path does not exist or has none of these.
     """
     check_workload(path)
     local = Path(path)
@@ -49,16 +53,20 @@ def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
 
 
 def check_workload(path: str) -> None:
-    """Raises InputError where nothing is; needs no session."""
+    """Check that the path of a workload exists. This needs no session.
+
+    Raises:
+        InputError: if it does not exist.
+    """
     if "://" not in path and not Path(path).exists():
-        raise InputError(path, "nothing there", _EXPECTED)
+        raise InputError(path, "no such file or folder", _EXPECTED)
 
 
 def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
     try:
         return spark.read.parquet(path)
-    except spark_errors() as problem:
-        found = f"what cannot be read as Parquet ({in_short(problem)})"
+    except spark_errors() as error:
+        found = f"a file that is not Parquet ({in_short(error)})"
         raise InputError(path, found, _EXPECTED) from None
 
 
@@ -72,13 +80,13 @@ def _checked(workload: "DataFrame", path: str) -> "DataFrame":
 
 
 def _lines(spark: "SparkSession", path: str) -> "DataFrame":
-    """Each line for itself, so that one that is wrong is a row that is wrong."""
+    """Read each line separately, so that an invalid line affects only its own row."""
     from pyspark.sql import functions as sf
 
     try:
         lines = spark.read.text(path).where(sf.trim("value") != "")
-    except spark_errors() as problem:
-        raise InputError(path, f"what cannot be read ({in_short(problem)})", _EXPECTED) from None
+    except spark_errors() as error:
+        raise InputError(path, f"a file that cannot be read ({in_short(error)})", _EXPECTED) from None
     first = lines.first()
     if first is None:
         raise InputError(path, "no lines", "JSON Lines: rows with scenario_id and scenario, or groups")
@@ -100,7 +108,7 @@ def _parsed(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def workload_row(name: str, line: str) -> dict[str, Any]:
-    """The row of a line: one of a workload, or a group. Another line stays as it is, named `name`."""
+    """Return the row of a line with a scenario or a group. Another line becomes the text of a row `name`."""
     scenario_id, text = name, line
     try:
         document = msgspec.json.decode(line)
@@ -119,16 +127,14 @@ def workload_row(name: str, line: str) -> dict[str, Any]:
 
 
 def group_scenario(document: dict[str, Any], name: str) -> tuple[str, str]:
-    """A group in the format of ``assign`` as a scenario (`group_document.scenario_document`), and its name.
+    """Return the name of a group in the format of ``assign``, and the group as a scenario.
 
-    A group that is wrong stays as it is, for the error to name what.
+    An invalid group is kept as it is, so that scoring reports the error.
     """
-    given = str(document.get("name") or name)
-    try:
-        made = scenario_document(parse_group(document, given), given)
-    except InputError:
-        return given, msgspec.json.encode(document).decode()
-    return given, msgspec.json.encode(made).decode()
+    group_name = str(document.get("name") or name)
+    with suppress(InputError):
+        document = scenario_document(parse_group(document, group_name), group_name)
+    return group_name, msgspec.json.encode(document).decode()
 
 
 def _folder(spark: "SparkSession", folder: Path) -> "DataFrame":
@@ -142,14 +148,14 @@ def _folder(spark: "SparkSession", folder: Path) -> "DataFrame":
 
 
 def _document(path: Path, name: str) -> dict[str, Any]:
-    """The row of a file; one that is wrong stays as it is, so that its row says what."""
+    """Return the row of a file. An invalid file is kept as it is, so that scoring reports the error."""
     try:
         text = portable_scenario(path)
     except InputError:
         try:
             text = read_text(path)
-        except InputError as problem:
-            text = f"# {problem}"
+        except InputError as error:
+            text = f"# {error}"
     return {"scenario_id": name, "scenario": text, **size_of_text(text)._asdict()}
 
 

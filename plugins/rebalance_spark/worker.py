@@ -1,4 +1,4 @@
-"""What runs in a Python worker of Spark: Arrow batches of scenarios in, Arrow batches of scores out."""
+"""Scoring in a Python worker of Spark: Arrow batches of scenarios in, Arrow batches of scores out."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from rebalance_spark.limits import Watchdog
 from rebalance_spark.rows import Job, Row, Scorer
 
 UNIT_COLUMNS = ("scenario_id", "scenario", "which")
-"""What comes in: ``which`` is the number of a strategy, or `rows.ALL`."""
+"""The input columns. ``which`` is the number of a strategy, or `rows.ALL`."""
 
 
 def score_batches(
@@ -21,10 +21,10 @@ def score_batches(
     schema: pa.Schema,
     done: Callable[[int], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """A batch of scores for each batch of scenarios; ``done`` is told of so many rows.
+    """Return a batch of scores for each batch of scenarios. ``done`` is called with the number of rows.
 
-    Spark repeats a task whose worker died. From then on each row is scored in a process apart, so that the
-    one that kills its process gets a row that says so, and the others their scores.
+    Spark repeats a task whose worker died. The second attempt scores each row in a separate process: the row
+    that kills its process gets a status, and the others get their scores.
     """
     if _attempt() > 0:
         apart = Apart(job)
@@ -37,7 +37,7 @@ def score_batches(
     scorer, watchdog = Scorer(job), Watchdog(longest + 5 if longest else 0)
 
     def rows(scenario_id: str, text: str, which: int) -> list[Row]:
-        watchdog.pat()
+        watchdog.restart()
         return scorer.rows(scenario_id, text, which)
 
     try:
@@ -61,16 +61,16 @@ def _batches(
 
 
 def as_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows as Arrow, every column by its name: Spark trusts the order of what it gets back.
+    """Return rows as Arrow, with the columns in the order of the schema, which Spark does not check.
 
-    A metric that only this machine has is left out.
+    A metric that exists only on this machine is left out.
     """
     arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _attempt() -> int:
-    """How often this task has been tried before; 0 outside of Spark."""
+    """Return the number of earlier attempts of this task, 0 outside Spark."""
     context: Any = None
     if "pyspark" in sys.modules:
         from pyspark import TaskContext

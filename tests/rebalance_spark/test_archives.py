@@ -98,8 +98,8 @@ def test_nothing_given_changes_nothing():
 @pytest.mark.parametrize(
     ("name", "found"),
     [
-        ("missing.py", "nothing there"),
-        ("missing.whl", "nothing there"),
+        ("missing.py", "no such file"),
+        ("missing.whl", "no such file"),
         ("plugin.tar.gz", "another kind of file"),
         ("folder.zip", "a folder"),
         ("folder", "a folder"),

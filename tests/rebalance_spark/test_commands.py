@@ -208,14 +208,17 @@ def test_what_an_interrupted_run_left_is_written_over(lab, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["missing", "--out", "out"], "missing: found nothing there, expected Parquet or JSON Lines"),
+        (
+            ["missing", "--out", "out"],
+            "missing: found no such file or folder, expected Parquet or JSON Lines",
+        ),
         (["workload.parquet", "--out", "file"], "--out: found file, which is a file, expected a folder"),
         (["workload.parquet", "--out", "out", "-s", "rang"], "strategy: found 'rang', expected one of "),
         (["workload.parquet", "--out", "out", "--fidelity", "plam"], "fidelity: found 'plam', expected one"),
         (["workload.parquet", "--out", "out", "--conf", "x"], "--conf: found 'x', expected NAME=VALUE"),
-        (["workload.parquet", "--out", "out", "--py-files", "x.py"], "--py-files x.py: found nothing there"),
+        (["workload.parquet", "--out", "out", "--py-files", "x.py"], "--py-files x.py: found no such file"),
         (["workload.parquet", "--out", "out", "--plugin", "no_module"], "plugin 'no_module', import: Mod"),
-        (["file.parquet", "--out", "out"], "file.parquet: found what cannot be read as Parquet"),
+        (["file.parquet", "--out", "out"], "file.parquet: found a file that is not Parquet"),
         (
             ["workload.parquet", "--out", "paint"],
             "paint: found the columns colour, expected scores, or nothing",

@@ -167,23 +167,25 @@ def hang():
 
 
 def test_a_process_that_nobody_can_stop_ends_and_says_where_it_was():
-    ended = in_a_process(f"{STUBBORN}\nWatchdog(0.1).pat()\nhang()")
+    ended = in_a_process(f"{STUBBORN}\nWatchdog(0.1).restart()\nhang()")
     assert ended.returncode == 1
     assert "Timeout" in ended.stderr
     assert "in hang" in ended.stderr
 
 
 @pytest.mark.slow
-def test_a_watchdog_that_is_stopped_bites_nobody():
-    program = "import time\ndog = Watchdog(1.0)\ndog.pat()\ndog.stop()\ntime.sleep(2.5)\nprint('alive')"
+def test_a_stopped_watchdog_does_nothing():
+    program = "import time\ndog = Watchdog(1.0)\ndog.restart()\ndog.stop()\ntime.sleep(2.5)\nprint('alive')"
     ended = in_a_process(program)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "alive\n", "")
 
 
 @pytest.mark.slow
-def test_a_watchdog_that_is_patted_bites_nobody():
-    pats = "end = time.monotonic() + 6.5\nwhile time.monotonic() < end:\n    dog.pat()\n    time.sleep(0.02)"
-    ended = in_a_process(f"import time\ndog = Watchdog(3.0)\n{pats}\ndog.stop()\nprint('alive')")
+def test_a_watchdog_that_is_restarted_in_time_does_nothing():
+    restarts = (
+        "end = time.monotonic() + 6.5\nwhile time.monotonic() < end:\n    dog.restart()\n    time.sleep(0.02)"
+    )
+    ended = in_a_process(f"import time\ndog = Watchdog(3.0)\n{restarts}\ndog.stop()\nprint('alive')")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "alive\n", "")
 
 
@@ -212,7 +214,7 @@ def test_it_bites_between_one_and_two_times_its_seconds_after_the_last_pat(alarm
     assert alarms.asked == ()
     for now, bites_at in ((1_000, 1_020), (1_009, 1_020), (1_010, 1_030), (1_015, 1_030), (1_100, 1_120)):
         alarms.now = now
-        dog.pat()
+        dog.restart()
         assert alarms.asked[-1] == ("bite", bites_at, True)
         assert 10 <= bites_at - now <= 20
 
@@ -220,21 +222,21 @@ def test_it_bites_between_one_and_two_times_its_seconds_after_the_last_pat(alarm
 def test_it_is_not_set_anew_for_every_row(alarms):
     dog = Watchdog(10)
     for _ in range(1_000):
-        dog.pat()
+        dog.restart()
     assert len(alarms.asked) == 1
 
 
 def test_after_a_stop_it_can_be_used_again(alarms):
     dog = Watchdog(10)
-    dog.pat()
+    dog.restart()
     dog.stop()
     alarms.now += 1
-    dog.pat()
+    dog.restart()
     assert alarms.asked == (("bite", 1_020, True), "stop", ("bite", 1_021, True))
 
 
 def test_without_seconds_it_does_nothing(alarms):
     dog = Watchdog(0)
-    dog.pat()
+    dog.restart()
     dog.stop()
     assert alarms.asked == ()

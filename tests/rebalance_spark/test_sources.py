@@ -75,14 +75,16 @@ def test_parquet_with_other_columns_is_refused_by_name(spark, tmp_path, missing)
 def test_a_file_that_is_no_parquet_is_refused_by_name(spark, tmp_path, content):
     path = tmp_path / "broken.parquet"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="what cannot be read as Parquet") as caught:
+    with pytest.raises(InputError, match="a file that is not Parquet") as caught:
         read_workloads(spark, str(path))
     assert caught.value.where == str(path)
     assert "\n" not in str(caught.value)
 
 
 def test_a_path_where_nothing_is_is_refused_by_name(spark, tmp_path):
-    with pytest.raises(InputError, match=r"missing\.parquet: found nothing there, expected Parquet or JSON"):
+    with pytest.raises(
+        InputError, match=r"missing\.parquet: found no such file or folder, expected Parquet or JSON"
+    ):
         read_workloads(spark, str(tmp_path / "missing.parquet"))
 
 

@@ -160,7 +160,7 @@ def dogs(monkeypatch):
             self.seconds, self.pats, self.stops = seconds, 0, 0
             made.append(self)
 
-        def pat(self):
+        def restart(self):
             self.pats += 1
 
         def stop(self):

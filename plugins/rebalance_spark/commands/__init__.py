@@ -1,1 +1,1 @@
-"""The subcommands ``generate``, ``score`` and ``report``, one file each."""
+"""The subcommands ``generate``, ``score`` and ``report``."""

@@ -1,4 +1,4 @@
-"""``rebalance-lab generate``: a workload, as many scenarios as asked for."""
+"""The command ``rebalance-lab generate``, which writes a workload."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,24 +23,24 @@ def generate(
     profile: Annotated[
         str,
         typer.Option(
-            help=f"What kind: {', '.join(w.name for w in workloads())}, or a plugin's;"
-            " `rebalance-lab plugins` says more."
+            help=f"The profile: {', '.join(w.name for w in workloads())}, or one of a plugin;"
+            " `rebalance-lab plugins` describes them."
         ),
     ],
-    rows: Annotated[int, typer.Option(min=1, help="How many scenarios.")],
-    out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write.")],
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other scenarios.")] = 0,
+    rows: Annotated[int, typer.Option(min=1, help="The number of scenarios.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="The new folder.")],
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the scenarios.")] = 0,
     option: Annotated[list[str] | None, typer.Option("--with", metavar="NAME=VALUE", help=WITH_HELP)] = None,
     output: Annotated[
-        Literal["parquet", "jsonl"], typer.Option("--format", help="How to write it.")
+        Literal["parquet", "jsonl"], typer.Option("--format", help="The format of the files.")
     ] = "parquet",
     plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
 ) -> None:
-    """Write a workload: scenarios in the columns scenario_id and scenario, and how large each is.
+    """Write a workload: scenarios in the columns scenario_id and scenario, and the size of each.
 
-    Row n of a profile and a seed is the same wherever and in however many parts it is made.
+    Row n of a profile and a seed is the same on every machine and for every number of parts.
     """
     from rebalance_spark.generator import FORMAT, WorkloadReader
     from rebalance_spark.sessions import spark_session
@@ -49,17 +49,21 @@ def generate(
     options = {**pairs(option, "--with"), "profile": profile, "rows": str(rows), "seed": str(seed)}
     if plugin:
         options["plugins"] = ",".join(plugin)
-    WorkloadReader(options)  # refuses what is wrong before Spark starts
+    WorkloadReader(options)  # reports wrong options before Spark starts
     spark = spark_session(master, pairs(conf, "--conf"))
     with stderr().status(f"{rows:,} scenarios ..."):
-        made = spark.read.format(FORMAT).options(**options).load()
-        writer = made.write.mode("overwrite")
+        workload = spark.read.format(FORMAT).options(**options).load()
+        writer = workload.write.mode("overwrite")
         writer.parquet(out) if output == "parquet" else writer.json(out)
     stdout().print(f"{rows:,} scenarios of {profile}, seed {seed}, in {out}")
 
 
 def _check_free(out: str) -> None:
-    """What stands there stays, but for what an interrupted run left behind."""
+    """Check that the folder does not exist, or has only the files of an interrupted run.
+
+    Raises:
+        InputError: if it has other files.
+    """
     folder = Path(out)
     if is_local(out) and folder.exists() and (is_complete(out) or not _only_unfinished(folder)):
         raise InputError("--out", f"{out}, which exists", "a folder that does not exist yet")

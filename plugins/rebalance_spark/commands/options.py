@@ -1,18 +1,22 @@
-"""Options that the subcommands share."""
+"""The options that several subcommands have."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from coordinator_core.errors import InputError
 
-MASTER_HELP = "Spark's master; local[*], all cores of this machine, when nothing else says."
-CONF_HELP = "A setting of Spark; as often as needed."
-PLUGIN_HELP = "A module to register that is not installed as a plugin; as often as needed."
-WITH_HELP = "An option of the profile; as often as needed."
+MASTER_HELP = "The master of Spark; the default is local[*], all cores of this machine."
+CONF_HELP = "A setting of Spark; repeatable."
+PLUGIN_HELP = "A module to register that is not installed as a plugin; repeatable."
+WITH_HELP = "An option of the profile; repeatable."
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
-    """``NAME=VALUE`` texts as a mapping. Raises InputError."""
+    """Return ``NAME=VALUE`` texts as a mapping.
+
+    Raises:
+        InputError: if a text has another form.
+    """
     found: dict[str, str] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -23,10 +27,10 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is one of this machine's file system."""
+    """Return whether a path belongs to the file system of this machine."""
     return "://" not in path
 
 
 def is_complete(folder: str) -> bool:
-    """Whether Spark has written a folder to its end."""
+    """Return whether Spark has completed a folder."""
     return (Path(folder) / "_SUCCESS").exists()

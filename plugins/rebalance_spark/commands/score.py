@@ -1,4 +1,4 @@
-"""``rebalance-lab score``: strategies on every scenario of a workload, on Spark."""
+"""The command ``rebalance-lab score``, which runs strategies on every scenario of a workload."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, PLUGIN_HELP
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rebalance_spark.chunks import Look, Todo
+    from rebalance_spark.chunks import ReportProgress, Todo
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _SHOWN_ERRORS = 5
@@ -30,41 +30,42 @@ def score(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="Parquet or JSON Lines with scenario_id and scenario, groups as `assign` has them, or a"
+            help="Parquet or JSON Lines with scenario_id and scenario, groups in the format of `assign`, or a"
             " folder of scenarios in YAML.",
         ),
     ],
     out: Annotated[
-        str, typer.Option(metavar="DIR", help="The folder for the scores; a second run adds what is missing.")
+        str,
+        typer.Option(metavar="DIR", help="The folder for the scores; a second run adds the missing ones."),
     ],
     strategy: Annotated[
         list[str] | None,
         typer.Option(
             "--strategy",
             "-s",
-            help=f"A strategy; several times for several. {', '.join(DEFAULT_STRATEGIES)} when not given.",
+            help=f"A strategy; repeatable. The default is {', '.join(DEFAULT_STRATEGIES)}.",
         ),
     ] = None,
     fidelity: Annotated[
-        str, typer.Option(help="protocol simulates every message, plan computes the assignments alone.")
+        str, typer.Option(help="protocol simulates every message, plan computes the assignments only.")
     ] = Fidelity.PROTOCOL,
     timeout: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="For a scenario under a strategy; 0 waits for ever."),
+        typer.Option(min=0, metavar="SECONDS", help="For one scenario under one strategy; 0: no limit."),
     ] = DEFAULT_TIMEOUT,
-    seed: Annotated[int | None, typer.Option(min=0, help="Use this seed in place of the scenarios'.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Replaces the seeds of the scenarios.")] = None,
     plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
     py_files: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="A .py, .zip or .whl that workers need; as often as needed."),
+        typer.Option(metavar="FILE", help="A .py, .zip or .whl for the workers; repeatable."),
     ] = None,
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
 ) -> None:
     """Score strategies on every scenario of a workload: a row per scenario and strategy, as Parquet.
 
-    A scenario that fails, hangs or is malformed becomes a row with its status; the exit status is 1 then.
-    Whatever stops a run, what it wrote counts: the same command again does only what is missing.
+    A scenario that fails, hangs or is malformed becomes a row with its status, and the exit status is 1.
+    After an interruption, the same command computes only the missing scores.
     """
     from rebalance_spark.archives import importable_here, send_to_workers
     from rebalance_spark.chunks import existing_scores, todo, write_scores
@@ -84,8 +85,8 @@ def score(
     missing = todo(read_workloads(spark, workload), job, out)
     stopped = ""
     if missing.rows:
-        with _bar(missing) as look:
-            stopped = _written(lambda: write_scores(missing, job, out, look))
+        with _bar(missing) as report:
+            stopped = _written(lambda: write_scores(missing, job, out, report))
     scores = existing_scores(spark, out)
     failed = scores is not None and _print_outcome(scores)
     if stopped:
@@ -95,7 +96,7 @@ def score(
 
 
 def _warn_of_plugins(modules: Sequence[str]) -> None:
-    """Of those that came with --py-files; of others every command warns."""
+    """Print a warning for failed plugins of --py-files. Every command warns of installed ones."""
     from rebalance_spark.rows import registry_with
 
     known = default_registry().failures
@@ -105,20 +106,20 @@ def _warn_of_plugins(modules: Sequence[str]) -> None:
 
 
 def _written(write: Any) -> str:
-    """What stopped it, or nothing."""
+    """Call `write` and return what stopped it, or an empty text."""
     from rebalance_spark.sessions import in_short, spark_errors
 
     try:
         write()
     except KeyboardInterrupt:
         return "interrupted"
-    except spark_errors() as problem:
-        return f"Spark gave up ({in_short(problem)})"
+    except spark_errors() as error:
+        return f"Spark gave up ({in_short(error)})"
     return ""
 
 
 def _print_outcome(scores: "DataFrame") -> bool:
-    """A line per strategy, the commonest errors, and whether there were any."""
+    """Print a line per strategy and the most frequent errors. Return whether there are any errors."""
     from pyspark.sql import functions as sf
 
     from rebalance_spark.summaries import statuses
@@ -131,21 +132,21 @@ def _print_outcome(scores: "DataFrame") -> bool:
         errors = scores.where(sf.col("error").isNotNull()).groupBy("status", "error")
         counted = errors.agg(sf.count("*").alias("times"), sf.min("scenario_id").alias("first"))
         common: list[Any] = counted.orderBy(sf.desc("times"), "error").limit(_SHOWN_ERRORS).collect()
-        for each in common:
-            times = f"{each.times:,} times, first in" if each.times > 1 else "in"
-            complain(f"{each.status} {times} {each.first}: {each.error}", label="[yellow]warning:[/]")
+        for row in common:
+            times = f"{row.times:,} times, first in" if row.times > 1 else "in"
+            complain(f"{row.status} {times} {row.first}: {row.error}", label="[yellow]warning:[/]")
     return failed
 
 
-def _nobody_looks(_done: int) -> None:
-    """Where there is no terminal."""
+def _ignore(_done: int) -> None:
+    """Report no progress, because stderr is no terminal."""
 
 
 @contextmanager
-def _bar(missing: "Todo") -> Iterator["Look"]:
-    """Rows done, rate and time left, on a terminal; nothing in a pipe."""
+def _bar(missing: "Todo") -> Iterator["ReportProgress"]:
+    """Show finished rows, rate and remaining time on a terminal."""
     if not sys.stderr.isatty():
-        yield _nobody_looks
+        yield _ignore
         return
     columns = (
         BarColumn(),
@@ -155,11 +156,11 @@ def _bar(missing: "Todo") -> Iterator["Look"]:
     with Progress(*columns, console=stderr(), transient=True) as progress:
         task = progress.add_task("", total=missing.rows, rate="")
 
-        def look(done: int) -> None:
+        def report(done: int) -> None:
             elapsed = progress.tasks[0].elapsed or 0.0
             progress.update(task, completed=done, rate=_rate(done, missing.rows, elapsed))
 
-        yield look
+        yield report
 
 
 def _rate(done: int, total: int, elapsed: float) -> str:
