@@ -1,5 +1,6 @@
 """Traces, comparisons and assignments where no widget runs."""
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
