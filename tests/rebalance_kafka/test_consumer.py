@@ -1,4 +1,4 @@
-"""Our consumer on an embedded broker: what it reads and commits, and its life in a group."""
+"""Our consumer on an embedded broker: records, commits and membership."""
 
 from time import monotonic
 
@@ -21,7 +21,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_it_reads_all_records_of_all_partitions(strategy):
+def test_a_consumer_reads_all_records_of_all_partitions(strategy):
     async def work():
         async with broker() as kafka, member(kafka, strategy=strategy) as consumer:
             for partition in range(4):
@@ -36,7 +36,7 @@ def test_it_reads_all_records_of_all_partitions(strategy):
     run(work())
 
 
-def test_it_hands_out_no_more_at_once_than_max_poll_records():
+def test_a_poll_returns_at_most_max_poll_records():
     async def work():
         async with broker({"t": 1}) as kafka, member(kafka, settings={"max.poll.records": 2}) as consumer:
             await produce(kafka.address, 0, *(b"%d" % n for n in range(7)))
@@ -50,7 +50,7 @@ def test_it_hands_out_no_more_at_once_than_max_poll_records():
     run(work())
 
 
-def test_a_poll_without_time_lets_the_connections_have_their_turn():
+def test_a_poll_with_timeout_zero_lets_the_connections_run():
     async def work():
         async with broker({"t": 1}) as kafka, member(kafka) as consumer:
             await produce(kafka.address, 0, b"a")
@@ -62,7 +62,7 @@ def test_a_poll_without_time_lets_the_connections_have_their_turn():
     run(work())
 
 
-def test_a_pattern_is_met_by_topics_that_come_later():
+def test_a_pattern_matches_topics_created_later():
     async def work():
         async with broker({"ab": 1, "b": 1}) as kafka:
             options = {"bootstrap_servers": kafka.address, "group_id": "g"}
@@ -77,7 +77,7 @@ def test_a_pattern_is_met_by_topics_that_come_later():
     run(work())
 
 
-def test_another_subscription_takes_the_place_of_the_one_before():
+def test_a_subscription_replaces_the_one_before():
     async def work():
         async with broker({"t": 1, "u": 2}) as kafka, member(kafka) as consumer:
             await settled(consumer, partitions=1)
@@ -87,7 +87,7 @@ def test_another_subscription_takes_the_place_of_the_one_before():
     run(work())
 
 
-def test_seeking_goes_back_and_forth():
+def test_a_seek_can_go_back_and_forward():
     async def work():
         async with broker({"t": 1}) as kafka, member(kafka) as consumer:
             await produce(kafka.address, 0, b"0", b"1", b"2")
@@ -105,7 +105,7 @@ def test_seeking_goes_back_and_forth():
     run(work())
 
 
-def test_an_offset_out_of_range_begins_anew():
+def test_an_offset_out_of_range_is_reset():
     async def work():
         async with broker({"t": 1}) as kafka, member(kafka) as consumer:
             await produce(kafka.address, 0, b"0")
@@ -116,7 +116,7 @@ def test_an_offset_out_of_range_begins_anew():
     run(work())
 
 
-def test_a_paused_partition_gives_nothing_until_it_goes_on():
+def test_a_paused_partition_returns_no_records_until_it_resumes():
     async def work():
         async with broker({"t": 2}) as kafka, member(kafka) as consumer:
             await settled(consumer, partitions=2)
@@ -133,7 +133,7 @@ def test_a_paused_partition_gives_nothing_until_it_goes_on():
 
 
 @pytest.mark.parametrize("call", ["position", "pause", "resume"])
-def test_a_partition_that_is_not_its_own_is_an_error(call):
+def test_an_unassigned_partition_is_an_error(call):
     async def work():
         async with broker() as kafka, member(kafka) as consumer:
             with pytest.raises(InputError, match="a partition that is assigned to this consumer"):
@@ -147,7 +147,7 @@ def test_a_partition_that_is_not_its_own_is_an_error(call):
 # --- committing
 
 
-def test_it_goes_on_after_a_restart_where_it_has_committed():
+def test_a_restarted_consumer_continues_at_its_committed_offsets():
     async def work():
         async with broker({"t": 1}) as kafka:
             await produce(kafka.address, 0, b"0", b"1")
@@ -162,7 +162,7 @@ def test_it_goes_on_after_a_restart_where_it_has_committed():
     run(work())
 
 
-def test_offsets_of_ones_own_choice_are_committed():
+def test_given_offsets_are_committed():
     async def work():
         async with broker({"t": 2}) as kafka:
             await produce(kafka.address, 0, b"0", b"1", b"2")
@@ -175,7 +175,7 @@ def test_offsets_of_ones_own_choice_are_committed():
     run(work())
 
 
-def test_nothing_to_commit_is_committed_at_once():
+def test_a_commit_without_offsets_succeeds_at_once():
     async def work():
         async with broker() as kafka, member(kafka) as consumer:
             await consumer.commit({})
@@ -183,7 +183,7 @@ def test_nothing_to_commit_is_committed_at_once():
     run(work())
 
 
-def test_a_commit_that_is_refused_says_why():
+def test_a_refused_commit_raises_the_error_of_the_broker():
     async def work():
         async with broker() as kafka, member(kafka) as consumer:
             with pytest.raises(InputError, match="expected a response without an error"):
@@ -192,7 +192,7 @@ def test_a_commit_that_is_refused_says_why():
     run(work())
 
 
-def test_what_was_not_committed_is_read_again():
+def test_records_that_were_not_committed_are_read_again():
     async def work():
         async with broker({"t": 1}) as kafka:
             await produce(kafka.address, 0, b"0")
@@ -203,7 +203,7 @@ def test_what_was_not_committed_is_read_again():
     run(work())
 
 
-def test_auto_commit_happens_while_it_polls():
+def test_polls_auto_commit():
     async def work():
         settings = {"enable.auto.commit": True, "auto.commit.interval.ms": 20}
         async with broker({"t": 1}) as kafka, member(kafka, settings=settings) as consumer:
@@ -235,7 +235,7 @@ def test_a_commit_takes_no_records_from_the_next_poll():
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_two_share_the_partitions_and_the_one_that_stays_has_all(strategy):
+def test_two_consumers_share_the_partitions_and_the_last_one_owns_all(strategy):
     async def work():
         async with broker() as kafka, member(kafka, strategy=strategy) as first:
             await settled(first)
@@ -249,7 +249,7 @@ def test_two_share_the_partitions_and_the_one_that_stays_has_all(strategy):
     run(work())
 
 
-def test_the_strategy_that_all_have_is_taken():
+def test_the_group_chooses_a_strategy_of_all_members():
     async def work():
         async with (
             broker() as kafka,
@@ -270,7 +270,7 @@ def test_the_strategy_that_all_have_is_taken():
         ("cooperative-sticky", [("assigned", [0, 1, 2, 3]), ("revoked", [2, 3])]),
     ],
 )
-def test_the_listener_hears_of_everything_in_order(strategy, calls):
+def test_the_listener_is_called_in_order(strategy, calls):
     async def work():
         told, others = Told(), Told()
         async with broker() as kafka:
@@ -287,7 +287,7 @@ def test_the_listener_hears_of_everything_in_order(strategy, calls):
     run(work())
 
 
-def test_unsubscribing_leaves_the_group_and_gives_everything_up():
+def test_unsubscribe_leaves_the_group_and_revokes_all_partitions():
     async def work():
         told = Told()
         async with broker() as kafka, member(kafka, listener=told) as first, member(kafka) as second:
@@ -303,7 +303,7 @@ def test_unsubscribing_leaves_the_group_and_gives_everything_up():
     run(work())
 
 
-def test_closing_leaves_the_group():
+def test_close_leaves_the_group():
     async def work():
         async with broker() as kafka:
             async with member(kafka, settings={"session.timeout.ms": 600_000}) as consumer:
@@ -316,7 +316,7 @@ def test_closing_leaves_the_group():
     run(work())
 
 
-def test_a_static_member_comes_back_to_what_it_had():
+def test_a_static_member_keeps_its_partitions_over_a_restart():
     async def work():
         settings = {"group.instance.id": "ada", "session.timeout.ms": 600_000}
         async with broker() as kafka, member(kafka) as other:
@@ -330,7 +330,7 @@ def test_a_static_member_comes_back_to_what_it_had():
     run(work())
 
 
-def test_a_member_that_is_fenced_ends():
+def test_a_fenced_member_ends():
     async def work():
         settings = {"group.instance.id": "ada"}
         async with broker() as kafka:

@@ -1,4 +1,4 @@
-"""Our consumer and its connections: what is silent, what waits, what cannot be read, what comes later."""
+"""Our consumer and its connections: silent ones, waiting ones, corrupt records, late topics."""
 
 import asyncio
 from contextlib import suppress
@@ -24,7 +24,7 @@ from tests.rebalance_kafka.records import GZIP, batch
 
 
 class Curtain:
-    """Before a broker: once it falls, what came through is silent; who comes after it goes through."""
+    """A proxy before a broker. After a fall its old connections are silent, and new ones work."""
 
     def __init__(self):
         self.broker, self.came, self._lines, self._ends = "", 0, [], []
@@ -62,8 +62,8 @@ async def carry(reader, writer):
             writer.write(data)
 
 
-def test_a_connection_that_fell_silent_is_made_anew():
-    """Nothing closes it: a firewall forgot it, or the host is gone."""
+def test_a_silent_connection_is_replaced():
+    """Nothing closes the connection, as with a firewall that forgot it or a host without power."""
 
     async def work():
         async with Curtain() as curtain, broker({"t": 1}, advertise=curtain.address) as kafka:
@@ -81,7 +81,7 @@ def test_a_connection_that_fell_silent_is_made_anew():
 
 
 def test_records_are_read_while_a_join_waits():
-    """One member does not come to the round; another one keeps its partition and goes on in it."""
+    """One member does not join the round; another one keeps its partition and reads on."""
 
     async def work():
         async with broker({"t": 3}) as kafka, member(kafka) as first, member(kafka) as second:
@@ -96,7 +96,7 @@ def test_records_are_read_while_a_join_waits():
     run(work())
 
 
-def test_records_that_cannot_be_read_are_said_and_the_other_partitions_go_on():
+def test_corrupt_records_raise_an_error_and_the_other_partitions_continue():
     async def work():
         async with broker({"t": 2}) as kafka, member(kafka) as consumer:
             good = batch(b"good", compression=GZIP)
@@ -118,7 +118,7 @@ def test_records_that_cannot_be_read_are_said_and_the_other_partitions_go_on():
     run(work())
 
 
-def test_a_topic_that_comes_later_is_found_soon():
+def test_a_topic_created_later_is_found_soon():
     async def work():
         async with broker({"t": 1}) as kafka, member(kafka, "later") as consumer:
             await polled(consumer, until=lambda _: consumer.state is MemberState.STABLE)

@@ -1,4 +1,4 @@
-"""What our consumer does where a listener, an assignor, a setting or a broker is not as it should be."""
+"""Our consumer with a faulty listener, assignor, setting or broker."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ from tests.rebalance_kafka.live import Told, broker, member, polled, produce, ru
 
 
 @pytest.mark.parametrize("what", ["assigned", "revoked"])
-def test_what_the_listener_raises_is_raised_by_poll_and_the_consumer_goes_on(what):
+def test_poll_raises_the_exception_of_the_listener_and_the_consumer_continues(what):
     async def work():
         told = Told()
         told.raising = (what,)
@@ -37,7 +37,7 @@ def test_what_the_listener_raises_is_raised_by_poll_and_the_consumer_goes_on(wha
     run(work())
 
 
-def test_what_the_listener_raises_at_the_end_is_raised_by_close():
+def test_close_raises_the_exception_of_the_listener():
     async def work():
         told = Told()
         async with broker() as kafka, member(kafka, "t") as other:
@@ -74,7 +74,7 @@ class Plugin:
         return [AssignorSpec("failing", Failing)]
 
 
-def test_an_assignor_that_raises_ends_the_poll_with_its_name():
+def test_the_exception_of_an_assignor_is_raised_with_its_name():
     async def work():
         registry = installed_registry()
         registry.register(Plugin())
@@ -119,25 +119,25 @@ NOWHERE = {"bootstrap_servers": "127.0.0.1:9", "group_id": "g"}
         ({"bootstrap_servers": []}, "HOST:PORT"),
     ],
 )
-def test_what_cannot_be_used_is_said_at_once(options, problem):
+def test_invalid_arguments_are_errors_of_the_constructor(options, problem):
     with pytest.raises(InputError, match=problem):
         Consumer("t", **NOWHERE | options)
 
 
-def test_settings_may_be_text():
+def test_settings_can_be_strings():
     settings = {"session.timeout.ms": "10000", "enable.auto.commit": "false", "client.rack": "7"}
     config = configured(ClientConfig, {"group.id": "g"} | settings)
     assert (config.session_timeout_ms, config.enable_auto_commit, config.client_rack) == (10_000, False, "7")
 
 
-def test_a_consumer_that_was_not_started_says_so():
+def test_a_consumer_that_is_not_started_is_an_error():
     consumer = Consumer("t", **NOWHERE)
     for use in (lambda: consumer.subscribe("t"), consumer.unsubscribe, lambda: asyncio.run(consumer.poll())):
         with pytest.raises(InputError, match="async with Consumer"):
             use()
 
 
-def test_a_consumer_that_is_closed_says_so():
+def test_a_closed_consumer_is_an_error():
     async def work():
         async with broker() as kafka:
             async with member(kafka) as consumer:
@@ -148,7 +148,7 @@ def test_a_consumer_that_is_closed_says_so():
     run(work())
 
 
-def test_without_a_broker_it_waits_and_says_why():
+def test_a_consumer_without_a_broker_waits_and_shows_the_reason():
     async def work():
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
@@ -165,7 +165,7 @@ def test_without_a_broker_it_waits_and_says_why():
 # --- brokers that go away
 
 
-def test_it_goes_on_when_the_broker_comes_back(tmp_path):
+def test_a_consumer_continues_after_a_restart_of_the_broker(tmp_path):
     async def work():
         async with broker({"t": 2}, data_dir=tmp_path) as kafka:
             port = int(kafka.address.split(":")[1])
@@ -185,7 +185,7 @@ def test_it_goes_on_when_the_broker_comes_back(tmp_path):
     run(work())
 
 
-def test_a_commit_is_done_when_the_broker_comes_back(tmp_path):
+def test_a_commit_succeeds_after_a_restart_of_the_broker(tmp_path):
     async def work():
         async with broker({"t": 1}, data_dir=tmp_path) as kafka:
             port = int(kafka.address.split(":")[1])
@@ -205,7 +205,7 @@ def test_a_commit_is_done_when_the_broker_comes_back(tmp_path):
     run(work())
 
 
-def test_a_commit_without_a_broker_ends_after_its_time(tmp_path):
+def test_a_commit_without_a_broker_times_out(tmp_path):
     async def work():
         settings = {"default.api.timeout.ms": 200}
         async with broker({"t": 1}, data_dir=tmp_path) as kafka:
@@ -220,23 +220,23 @@ def test_a_commit_without_a_broker_ends_after_its_time(tmp_path):
 
 
 def torn(reader, writer):
-    """Says that 100 bytes follow, sends three, and hangs up."""
+    """Announce 100 bytes, send three, and close."""
     writer.write((100).to_bytes(4, "big") + b"\0\0\0")
     writer.close()
 
 
 def silent(reader, writer):
-    """Hangs up at once."""
+    """Close at once."""
     writer.close()
 
 
 def endless(reader, writer):
-    """Announces more than any frame may be."""
+    """Announce a frame that is too large."""
     writer.write(b"\x7f\xff\xff\xff")
 
 
 def strange(reader, writer):
-    """Answers what nobody asked."""
+    """Send a response to no request."""
     writer.write((12).to_bytes(4, "big") + b"what is it??")
 
 
@@ -249,7 +249,7 @@ def strange(reader, writer):
         (strange, "answer to API_VERSIONS"),
     ],
 )
-def test_a_broker_that_breaks_the_protocol_is_asked_again_and_the_consumer_lives(serve, problem):
+def test_a_broker_that_breaks_the_protocol_is_tried_again(serve, problem):
     async def work():
         visits = []
 
@@ -270,7 +270,7 @@ def test_a_broker_that_breaks_the_protocol_is_asked_again_and_the_consumer_lives
     run(work())
 
 
-def test_a_host_that_cannot_be_is_as_one_that_is_not_there():
+def test_an_invalid_host_counts_as_disconnected():
     async def work():
         lost = asyncio.get_running_loop().create_future()
         links = Links([Place("a..b", 9092)], "me", received=print, lost=lambda *said: lost.set_result(said))
@@ -281,7 +281,7 @@ def test_a_host_that_cannot_be_is_as_one_that_is_not_there():
     run(work())
 
 
-def test_of_several_addresses_one_that_answers_is_enough():
+def test_one_address_that_responds_is_enough():
     async def work():
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""TLS and SASL: what settings mean, what is said, and consumers and snapshots through a gate that asks."""
+"""TLS and SASL: settings, messages, and consumers and snapshots through a gate that requires them."""
 
 import asyncio
 import ssl
@@ -50,7 +50,7 @@ def certified(authority, name="127.0.0.1", *, clients=False):
 # --- SCRAM, against the example of its RFC
 
 
-def test_scram_says_what_rfc_7677_says():
+def test_scram_sends_the_messages_of_rfc_7677():
     steps = Login("SCRAM-SHA-256", "user", "pencil").steps(lambda: "rOprNGfwEbeRWgbNEkqO")
     assert next(steps) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -74,7 +74,7 @@ CHALLENGE = {"r": "mine+yours", "s": "c2FsdA==", "i": "4096"}
         {"i": "100000000"},
     ],
 )
-def test_a_challenge_that_is_none_is_refused(wrong):
+def test_an_invalid_challenge_is_refused(wrong):
     steps = Login("SCRAM-SHA-512", "u", "p").steps(lambda: "mine")
     next(steps)
     with pytest.raises(ProtocolError, match="SCRAM challenge"):
@@ -82,7 +82,7 @@ def test_a_challenge_that_is_none_is_refused(wrong):
 
 
 @pytest.mark.parametrize("last", [b"v=AAAA", b"v=?", b"e=other-error", b"", b"\xff"])
-def test_a_broker_that_does_not_know_the_password_is_not_believed(last):
+def test_a_broker_without_proof_of_the_password_is_refused(last):
     steps = Login("SCRAM-SHA-256", "u", "p").steps(lambda: "mine")
     next(steps)
     steps.send(",".join(f"{k}={v}" for k, v in CHALLENGE.items()).encode())
@@ -95,7 +95,7 @@ def test_a_broker_that_does_not_know_the_password_is_not_believed(last):
 
 @pytest.mark.parametrize("tls", [False, True], ids=["bare", "tls"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_consumer_that_shows_who_it_is_reads_and_commits(mechanism, tls, authority, ca_file):
+def test_an_authenticated_consumer_reads_and_commits(mechanism, tls, authority, ca_file):
     async def work():
         async with guarded(mechanism, tls=certified(authority) if tls else None) as (gate, kafka):
             await produce(kafka.address, 0, b"0")
@@ -112,7 +112,7 @@ def test_a_consumer_that_shows_who_it_is_reads_and_commits(mechanism, tls, autho
     run(work())
 
 
-def test_a_consumer_with_a_certificate_is_let_in_and_one_without_is_not(authority, ca_file, tmp_path):
+def test_a_broker_can_require_a_client_certificate(authority, ca_file, tmp_path):
     file = tmp_path / "client.pem"
     authority.issue_cert("ada@example.org").private_key_and_cert_chain_pem.write_to_path(file)
 
@@ -131,7 +131,7 @@ def test_a_consumer_with_a_certificate_is_let_in_and_one_without_is_not(authorit
 
 
 @pytest.mark.parametrize(("algorithm", "let_in"), [("https", False), ("none", True)])
-def test_a_broker_of_another_name_is_spoken_to_only_if_told(algorithm, let_in, authority, ca_file):
+def test_another_name_is_accepted_only_without_identification(algorithm, let_in, authority, ca_file):
     async def work():
         async with guarded(tls=certified(authority, "elsewhere.example.org")) as (gate, _):
             settings = {
@@ -149,7 +149,7 @@ def test_a_broker_of_another_name_is_spoken_to_only_if_told(algorithm, let_in, a
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("wrong", ["sasl.username", "sasl.password"])
-def test_who_is_not_let_in_hears_it_once_and_does_not_try_on(mechanism, wrong):
+def test_a_refused_consumer_raises_once_and_does_not_retry(mechanism, wrong):
     async def work():
         async with Gate(mechanism) as gate:
             async with member(gate.address, settings=login(mechanism, **{wrong: "x"})) as consumer:
@@ -164,7 +164,7 @@ def test_who_is_not_let_in_hears_it_once_and_does_not_try_on(mechanism, wrong):
     run(work())
 
 
-def test_a_mechanism_that_the_broker_does_not_take_is_said_with_those_it_takes():
+def test_the_error_of_an_unsupported_mechanism_lists_the_supported_ones():
     async def work():
         async with Gate("SCRAM-SHA-256", "SCRAM-SHA-512") as gate:
             async with member(gate.address, settings=login("PLAIN")) as consumer:
@@ -178,7 +178,7 @@ def test_a_mechanism_that_the_broker_does_not_take_is_said_with_those_it_takes()
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[1:])
-def test_a_broker_that_only_pretends_to_know_the_password_is_not_spoken_to(mechanism):
+def test_a_broker_with_a_forged_proof_is_refused(mechanism):
     async def work():
         async with (
             Gate(mechanism, forged=True) as gate,
@@ -192,7 +192,7 @@ def test_a_broker_that_only_pretends_to_know_the_password_is_not_spoken_to(mecha
     run(work())
 
 
-def test_whoever_asks_several_brokers_hears_at_once_why_it_is_not_let_in():
+def test_an_authentication_failure_is_raised_at_once_even_with_several_brokers():
     async def work():
         async with Gate("PLAIN") as gate, Gate("PLAIN") as other:
             places = places_of(f"{gate.address},{other.address}", "gates")
@@ -236,26 +236,26 @@ def test_whoever_asks_several_brokers_hears_at_once_why_it_is_not_let_in():
         ),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings, said):
+def test_invalid_settings_are_refused(settings, said):
     with pytest.raises(InputError) as refused:
         security_of(settings, "here")
     assert said in str(refused.value)
     assert PASSWORD not in str(refused.value)
 
 
-def test_a_ca_file_that_is_none_is_refused(tmp_path):
+def test_an_invalid_ca_file_is_refused(tmp_path):
     file = tmp_path / "ca.pem"
     file.write_text("not a certificate")
     with pytest.raises(InputError, match="readable PEM file"):
         security_of({"security.protocol": "SSL", "ssl.ca.location": str(file)}, "here")
 
 
-def test_nothing_said_is_no_security():
+def test_no_settings_are_no_security():
     found = security_of({}, "here")
     assert (found.tls, found.login) == (None, None)
 
 
-def test_librdkafkas_name_and_javas_jaas_mean_the_same():
+def test_librdkafkas_name_and_javas_jaas_are_equal():
     jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ada" password="a\\"b";'
     settings = {"security.protocol": "sasl_plaintext", "sasl.mechanisms": "plain", "sasl.jaas.config": jaas}
     assert security_of(settings, "here").login == Login("PLAIN", "ada", 'a"b')
@@ -288,7 +288,7 @@ def test_properties_are_read_as_java_reads_them(tmp_path):
         (None, "cannot be read"),
     ],
 )
-def test_properties_that_are_none_are_refused(tmp_path, text, said):
+def test_invalid_properties_are_refused(tmp_path, text, said):
     file = tmp_path / "client.properties"
     if text is not None:
         file.write_text(text)
@@ -297,7 +297,7 @@ def test_properties_that_are_none_are_refused(tmp_path, text, said):
     assert said in str(refused.value)
 
 
-def test_no_other_setting_is_taken_for_one_of_security():
+def test_other_settings_do_not_belong_to_security():
     assert all(map(is_security, NAMES))
     assert not any(map(is_security, ClientConfig.__struct_encode_fields__))
 
@@ -329,7 +329,7 @@ def test_the_commands_take_a_file_of_properties(lab, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["consume", "snapshot"])
-def test_the_commands_report_wrong_properties(lab, command, tmp_path):
+def test_the_commands_report_invalid_properties(lab, command, tmp_path):
     file = tmp_path / "client.properties"
     file.write_text("security.protocol=SASL_SSL\n")
     options = ["--bootstrap-server", "127.0.0.1:1", "--group", "g", "--command-config", file]

@@ -125,7 +125,7 @@ class Walk:
     def disconnect(self, node, drops):
         if drops:
             self.bench.disconnect(node)
-        else:  # what is still under way is responses later
+        else:  # responses to pending requests arrive later
             self.bench.call("on_disconnected", node)
 
     def poll(self):

@@ -193,7 +193,7 @@ def test_a_resumed_member_that_the_coordinator_does_not_know_joins_again():
 REFUSED = {
     "no subscription": (Bench(), MEMBER, "a consumer without a subscription"),
     "partitions of its own": (Bench(), MEMBER, "a consumer without a subscription"),
-    "a join under way": (Bench(), MEMBER, "a consumer that is preparing-rebalance"),
+    "a join in flight": (Bench(), MEMBER, "a consumer that is preparing-rebalance"),
     "a membership": (Bench(), MEMBER, "a consumer that is stable"),
     "no generation": (Bench(), MEMBER._replace(number=-1), "no generation"),
     "no member id": (Bench(), MEMBER._replace(member_id=""), "no generation"),
@@ -210,7 +210,7 @@ def test_an_invalid_membership_is_refused(case):
         bench.stable(T0)
     elif case != "no subscription":
         bench.subscribe("t")
-    if case == "a join under way":
+    if case == "a join in flight":
         bench.polls()
     with pytest.raises(InputError) as caught:
         bench.call("resume_membership", generation, {}, topics=["t"], last_response_ms=0)
