@@ -1,18 +1,18 @@
-"""The errors this program raises: four kinds under one root.
+"""The errors of this program: four kinds with one base class.
 
-Kafka's own error codes are not here: they are data in replies (see ``protocol.error_codes``).
-Every exception passes its arguments to ``Exception`` in order, so that it survives pickling.
+Kafka's error codes are data of responses, not exceptions (see `protocol.error_codes`). Every class passes its
+arguments to `Exception` in order, so that its errors can be pickled.
 """
 
 from collections.abc import Sequence
 
 
 class RebalanceLabError(Exception):
-    """Root of everything that rebalance-lab raises on purpose."""
+    """Base class of the errors of rebalance-lab."""
 
 
 class InputError(RebalanceLabError):
-    """Something a person wrote is not what the program expects.
+    """An invalid document, argument or setting.
 
     ``where`` names the file and the path inside it (``deploy.yaml: events[3].leave``).
     """
@@ -26,9 +26,9 @@ class InputError(RebalanceLabError):
 
 
 class AssignmentError(RebalanceLabError):
-    """An assignor returned something that is not an assignment of its group, or nothing at all.
+    """An assignor raised an exception, or returned an invalid assignment.
 
-    ``group`` says which group it was, where that is known.
+    ``group`` names the group, if it is known.
     """
 
     def __init__(self, assignor: str, violations: Sequence[str], group: str = "") -> None:
@@ -36,7 +36,7 @@ class AssignmentError(RebalanceLabError):
         self.assignor, self.violations, self.group = assignor, tuple(violations), group
 
     def of(self, group: str) -> "AssignmentError":
-        """The same, said of a group."""
+        """Return the same error for a group."""
         return AssignmentError(self.assignor, self.violations, group)
 
     def __str__(self) -> str:
@@ -45,22 +45,22 @@ class AssignmentError(RebalanceLabError):
 
 
 class PluginError(RebalanceLabError):
-    """A plugin could not be loaded, or contributed something unusable."""
+    """A plugin that cannot be loaded, or an invalid contribution of a plugin."""
 
-    def __init__(self, plugin: str, hook: str, problem: str) -> None:
-        super().__init__(plugin, hook, problem)
-        self.plugin, self.hook, self.problem = plugin, hook, problem
+    def __init__(self, plugin: str, hook: str, reason: str) -> None:
+        super().__init__(plugin, hook, reason)
+        self.plugin, self.hook, self.reason = plugin, hook, reason
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin!r}, {self.hook}: {self.problem}"
+        return f"plugin {self.plugin!r}, {self.hook}: {self.reason}"
 
 
 class ProtocolError(RebalanceLabError):
-    """The peer broke the rules of the protocol (a client's or the wire's view; never the coordinator's)."""
+    """A response or request of a peer that violates the protocol. The coordinator never raises it."""
 
-    def __init__(self, peer: str, problem: str) -> None:
-        super().__init__(peer, problem)
-        self.peer, self.problem = peer, problem
+    def __init__(self, peer: str, reason: str) -> None:
+        super().__init__(peer, reason)
+        self.peer, self.reason = peer, reason
 
     def __str__(self) -> str:
-        return f"{self.peer}: {self.problem}"
+        return f"{self.peer}: {self.reason}"

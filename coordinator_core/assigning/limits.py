@@ -1,32 +1,34 @@
-"""Calls that must answer within a time, by the wall clock.
+"""Calls with a limit of wall-clock time: in a thread, which cannot be stopped, or in a process, which can.
 
-The one clock below the command line, for whoever asks for a limit in seconds; what such a limit decides
-differs from run to run.
+This is the only clock below the command line. The result of such a limit is not deterministic.
 """
 
+import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import get_context
 from threading import TIMEOUT_MAX, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """Return what the call returns.
+    """Return the result of a call, or raise its exception.
+
+    A call that exceeds the limit continues in its thread, which ends with the process.
 
     Raises:
         TimeoutError: if the call takes longer.
-
-    Python cannot stop a call from outside: one that hangs goes on in a thread of its own, which ends with
-    the process.
     """
     outcome: list[tuple[T] | BaseException] = []
 
     def run() -> None:
         try:
             outcome.append((call(),))
-        except BaseException as raised:
-            outcome.append(raised)
+        except BaseException as error:
+            outcome.append(error)
 
     thread = Thread(target=run, name="within a deadline", daemon=True)
     thread.start()
@@ -36,3 +38,31 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0][0]
+
+
+class Worker:
+    """A new process that runs ``target(connection, *arguments)``, and the other end of its connection.
+
+    Wait for a message with ``connection.poll(seconds)``. The process ends with this one at the latest.
+    """
+
+    def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def exit_status(self, seconds: float | None = None) -> int | None:
+        """Return the status of the ended process, negative for a signal, or None if it still runs."""
+        self.process.join(seconds)
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        """Kill the process and, if it leads a process group, all processes of the group."""
+        if hasattr(os, "killpg") and self.process.pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
+        self.connection.close()

@@ -46,7 +46,7 @@ def command_line(registry: Registry) -> typer.Typer:
         if context.invoked_subcommand == "plugins":
             return  # it lists the failures itself
         for failed in registry.failures:
-            warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.problem}")
+            warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.reason}")
         for name in registry.commands():
             if name in _BUILT_IN:
                 warn(f"the command {name!r} of a plugin is not available: rebalance-lab has one itself")

@@ -44,7 +44,7 @@ def listed(registry: Registry) -> dict[str, Any]:
             for p in registry.plugins
         ],
         "failures": [
-            {"name": f.name, "distribution": f.distribution, "version": f.version, "problem": f.problem}
+            {"name": f.name, "distribution": f.distribution, "version": f.version, "problem": f.reason}
             for f in registry.failures
         ],
     }
@@ -71,4 +71,4 @@ def _print_tables(registry: Registry) -> None:
                 table.add_row(Text(f"  {name}"), Text(_doc(registry, kind, name)))
             stdout().print(table)
     for failed in registry.failures:
-        complain(f"plugin {failed.name!r} of {failed.distribution} {failed.version}: {failed.problem}")
+        complain(f"plugin {failed.name!r} of {failed.distribution} {failed.version}: {failed.reason}")

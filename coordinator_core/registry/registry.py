@@ -74,7 +74,7 @@ class FailedPlugin:
     name: str
     distribution: str
     version: str
-    problem: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +189,11 @@ class Registry:
             try:
                 self.register(point.load(), name=point.name, distribution=distribution, version=version)
             except PluginError as error:
-                problem = f"{error.hook}: {error.problem}"
-                self.failures += (FailedPlugin(point.name, distribution, version, problem),)
+                reason = f"{error.hook}: {error.reason}"
+                self.failures += (FailedPlugin(point.name, distribution, version, reason),)
             except Exception as error:  # a plugin's module may raise anything while it is imported
-                problem = f"cannot be imported from {point.value!r}: {type(error).__name__}: {error}"
-                self.failures += (FailedPlugin(point.name, distribution, version, problem),)
+                reason = f"cannot be imported from {point.value!r}: {type(error).__name__}: {error}"
+                self.failures += (FailedPlugin(point.name, distribution, version, reason),)
 
     def assignors(self) -> Mapping[str, AssignorSpec]:
         """Assignors by name."""
@@ -301,8 +301,8 @@ class Registry:
         except (Exception, SystemExit) as error:
             owner = self._owners.get((kind, name))
             what = f"{kind.removesuffix('s')} {name!r}"
-            problem = f"{type(error).__name__}: {error}"
-            raise PluginError(owner.name if owner else name, what, problem) from error
+            reason = f"{type(error).__name__}: {error}"
+            raise PluginError(owner.name if owner else name, what, reason) from error
 
 
 def _new_manager() -> pluggy.PluginManager:

@@ -19,9 +19,9 @@ T = TypeVar("T")
 class FaultError(Exception):
     """A check failed: what went wrong, and on which group, where it was one."""
 
-    def __init__(self, problem: str, case: Case | None = None) -> None:
-        super().__init__(problem, case)
-        self.problem, self.case = problem, case
+    def __init__(self, reason: str, case: Case | None = None) -> None:
+        super().__init__(reason, case)
+        self.reason, self.case = reason, case
 
 
 class NotRunError(Exception):
@@ -91,4 +91,4 @@ class Bench:
         try:
             attempt()
         except Flaky:  # the assignor did not do it again
-            raise FaultError(f"{last[0].problem} (but not every time)", last[0].case) from None
+            raise FaultError(f"{last[0].reason} (but not every time)", last[0].case) from None

@@ -64,7 +64,7 @@ def result_of(bench: Bench, check: Check) -> Result:
 
 def failed(subject: Subject, check: Check, fault: FaultError) -> Result:
     """The result of a fault."""
-    reason = " ".join(fault.problem.split())
+    reason = " ".join(fault.reason.split())
     if fault.case is None:
         return Result(check.name, check.doc, Outcome.FAILED, reason)
     line = line_of(subject, fault.case)

@@ -96,7 +96,7 @@ def foreign_user_data(bench: Bench) -> None:
             _examine(bench, Case(case.cluster, GroupSubscription(members)))
         except FaultError as fault:
             raise FaultError(
-                f"{fault.problem} (all members sent the user data {data!r})", fault.case
+                f"{fault.reason} (all members sent the user data {data!r})", fault.case
             ) from fault
 
     bench.try_all(st.tuples(ordinary_groups(), st.sampled_from(FOREIGN_USER_DATA)), examine)

@@ -1,18 +1,16 @@
-"""The suite in a process of its own, which is stopped where a check takes too long.
+"""The suite in a process of its own, which is killed if a check takes too long.
 
-The process says which group it is about to try, so that what it hung on can be told.
+The process reports each group before it tries it, so that a group on which it hangs can be named.
 """
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 
+from coordinator_core.assigning.limits import Worker
 from rebalance_conformance.cases import Case, size_of
 from rebalance_conformance.checks import Check
 from rebalance_conformance.results import Outcome, Result
@@ -21,14 +19,14 @@ from rebalance_conformance.subject import Subject
 from rebalance_conformance.suite import as_expected, chosen_checks, failed, line_of, result_of
 
 STARTUP_SECONDS = 60
-"""To import what a check needs, on a machine that is busy."""
+"""The time limit for the imports of a check on a busy machine."""
 
 MOST_STOPPED = 3
-"""After so many the others are not run: whoever hangs on ordinary groups hangs in nearly every check."""
+"""After so many the others are not run: an assignor that hangs on ordinary groups hangs in most checks."""
 
 
-class _Teller(Listener):
-    """Sends on what it hears: the group as a line with its size, or the result as it stands."""
+class _Reporter(Listener):
+    """Sends each group, as a line with its size, and the result so far."""
 
     def __init__(self, connection: Connection, subject: Subject) -> None:
         self._connection, self._subject = connection, subject
@@ -45,15 +43,15 @@ class _Teller(Listener):
 def results_in_time(
     subject: Subject, checks: Sequence[Check], expected: Mapping[str, str], *, examples: int, seconds: float
 ) -> Iterator[Result]:
-    """What comes of each check; one without a result after so many seconds has failed.
+    """Yield the result of each check. A check without a result after `seconds` fails.
 
-    When three have, the rest are not run. The subject must pickle.
+    After three of them, the other checks are not run. It must be possible to pickle the subject.
     """
     left, stopped = list(checks), 0
     while left and stopped < MOST_STOPPED:
-        with _running(subject, [check.name for check in left], examples) as (process, connection):
+        with _running(subject, [check.name for check in left], examples) as worker:
             while left:
-                result, alive = _next_result(left[0], connection, process, seconds)
+                result, alive = _next_result(left[0], worker, seconds)
                 yield as_expected(result, expected)
                 left.pop(0)
                 if not alive:
@@ -63,20 +61,16 @@ def results_in_time(
         yield Result(check.name, check.doc, Outcome.NOT_RUN, f"{stopped} checks were stopped before")
 
 
-def _next_result(
-    check: Check, connection: Connection, process: SpawnProcess, seconds: float
-) -> tuple[Result, bool]:
-    """A check's result, and whether its process can go on."""
+def _next_result(check: Check, worker: Worker, seconds: float) -> tuple[Result, bool]:
+    """Return the result of a check, and whether its process can continue."""
     until, wait = time.monotonic() + STARTUP_SECONDS, float(STARTUP_SECONDS)
     tried, found = ("", ""), None
-    while connection.poll(max(0.0, until - time.monotonic())):
+    while worker.connection.poll(max(0.0, until - time.monotonic())):
         try:
-            kind, message = connection.recv()
+            kind, message = worker.connection.recv()
         except (EOFError, ConnectionError):
-            process.join()
-            return _stopped(
-                check, f"it ended the process it ran in (status {process.exitcode})", tried
-            ), False
+            reason = f"it ended the process it ran in (status {worker.exit_status()})"
+            return _stopped(check, reason, tried), False
         if kind == "begun":
             until, wait = time.monotonic() + seconds, seconds
         elif kind == "trying":
@@ -86,51 +80,34 @@ def _next_result(
         else:
             return message, True
     if found is not None:
-        return found, False  # not the smallest group, but one that it fails on
+        return found, False  # the group is not the smallest one
     return _stopped(check, f"no answer within {wait:g} s", tried), False
 
 
-def _stopped(check: Check, problem: str, tried: tuple[str, str]) -> Result:
+def _stopped(check: Check, reason: str, tried: tuple[str, str]) -> Result:
     line, size = tried
-    reason = f"{problem}, on a group of {size}" if size and not line else problem
+    if size and not line:
+        reason = f"{reason}, on a group of {size}"
     return Result(check.name, check.doc, Outcome.FAILED, reason, line)
 
 
 @contextmanager
-def _running(
-    subject: Subject, names: Sequence[str], examples: int
-) -> Iterator[tuple[SpawnProcess, Connection]]:
-    spawning = get_context("spawn")
-    connection, theirs = spawning.Pipe()
-    process = spawning.Process(target=_work, args=(theirs, subject, names, examples), daemon=True)
-    process.start()
-    theirs.close()
+def _running(subject: Subject, names: Sequence[str], examples: int) -> Iterator[Worker]:
+    worker = Worker(_work, subject, names, examples)
     try:
-        yield process, connection
+        yield worker
     finally:
-        _end(process)
-        connection.close()
-
-
-def _end(process: SpawnProcess) -> None:
-    """With all that it started: a process that hangs elsewhere does not see that this one is gone."""
-    assert process.pid is not None
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.join()
-    process.close()
+        worker.kill()
 
 
 def _work(connection: Connection, subject: Subject, names: Sequence[str], examples: int) -> None:
-    """What the process runs. What the assignor prints goes where errors go."""
+    """Run the checks. Output of the assignor goes to standard error."""
     if hasattr(os, "setsid"):
-        os.setsid()
+        os.setsid()  # so that `kill` reaches the processes that a check starts
     os.dup2(sys.stderr.fileno(), 1)
-    teller = _Teller(connection, subject)
-    bench = Bench(subject, examples, time.process_time, teller)
+    reporter = _Reporter(connection, subject)
+    bench = Bench(subject, examples, time.process_time, reporter)
     for check in chosen_checks(names):
-        teller.check = check
+        reporter.check = check
         connection.send(("begun", check.name))
         connection.send(("result", result_of(bench, check)))

@@ -1,9 +1,8 @@
 """Scoring in a separate process, for rows of which one has killed its worker."""
 
-import multiprocessing
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 
+from coordinator_core.assigning.limits import Worker
 from rebalance_spark.rows import Job, Row, Scorer, WorkerDiedError
 
 START_SECONDS = 60.0
@@ -16,8 +15,7 @@ class Apart:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._scorer = Scorer(job)
-        self._process: SpawnProcess | None = None
-        self._pipe: Connection | None = None
+        self._worker: Worker | None = None
 
     def rows(self, scenario_id: str, text: str, which: int) -> list[Row]:
         """Return a row for each strategy that `which` selects. Each one is scored separately."""
@@ -42,32 +40,23 @@ class Apart:
         return [self._scorer.failed(scenario_id, strategy, error, 0.0)]
 
     def _cause_of_death(self) -> str:
-        process = self._process
-        if process is not None:
-            process.join(5)
-        code = process.exitcode if process is not None else None
+        code = None if self._worker is None else self._worker.exit_status(5)
         how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
         return f"the process that scored it died ({how}; out of memory, or a crash in compiled code?)"
 
     def _ready(self) -> Connection:
-        if self._pipe is None:
-            context = multiprocessing.get_context("spawn")
-            self._pipe, other_end = context.Pipe()
-            self._process = context.Process(target=_serve, args=(other_end, self._job), daemon=True)
-            self._process.start()
-            other_end.close()
-            if not self._pipe.poll(START_SECONDS) or self._pipe.recv() != "ready":
-                raise EOFError("the process for scoring did not start")
-        return self._pipe
+        if self._worker is None:
+            self._worker = Worker(_serve, self._job)
+            pipe = self._worker.connection
+            if not pipe.poll(START_SECONDS) or pipe.recv() != "ready":
+                raise EOFError("a process for scoring that does not start")
+        return self._worker.connection
 
     def close(self) -> None:
         """Kill the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        if self._pipe is not None:
-            self._pipe.close()
-        self._process = self._pipe = None
+        if self._worker is not None:
+            self._worker.kill()
+        self._worker = None
 
 
 def _serve(pipe: Connection, job: Job) -> None:

@@ -59,8 +59,8 @@ def test_a_row_that_kills_its_process_gets_a_row_that_says_so(apart_for):
 def test_a_process_that_is_killed_is_told_by_its_signal(apart_for):
     apart = apart_for("range")
     assert apart.rows("x", SMALL_TEXT, ALL)[0]["status"] == "ok"
-    apart._process.kill()
-    apart._process.join()
+    apart._worker.process.kill()
+    apart._worker.process.join()
     (row,) = apart.rows("y", SMALL_TEXT, ALL)
     assert (row["scenario_id"], row["status"]) == ("y", "error")
     assert "died (signal 9;" in row["error"]
@@ -77,10 +77,10 @@ def test_a_row_that_no_alarm_can_stop_is_a_timeout_and_its_process_ends(apart_fo
 def test_a_row_that_the_alarm_stops_costs_no_process(apart_for):
     apart = apart_for("range", "endless", timeout=1.0)
     apart.rows("x", SMALL_TEXT, 0)
-    process = apart._process
+    process = apart._worker.process
     (row,) = apart.rows("x", SMALL_TEXT, 1)
     assert (row["status"], row["error"]) == ("timeout", "no result within 1 s")
-    assert apart._process is process
+    assert apart._worker.process is process
     assert process.is_alive()
 
 
@@ -88,7 +88,7 @@ def test_closed_it_leaves_no_process_and_can_be_used_again(apart_for):
     apart = apart_for("range")
     apart.close()
     apart.rows("x", SMALL_TEXT, ALL)
-    process = apart._process
+    process = apart._worker.process
     apart.close()
     assert not process.is_alive()
     assert apart.rows("x", SMALL_TEXT, ALL)[0]["status"] == "ok"

@@ -53,7 +53,7 @@ class Takeover:
             partitions, _ = decode_assignment(data)
         except ProtocolError as error:
             hint = f"the assignment is unreadable: is the leader's assignor {generation.protocol!r} at fault?"
-            self._core.fail(ProtocolError(error.peer, f"{error.problem}; {hint}"))
+            self._core.fail(ProtocolError(error.peer, f"{error.reason}; {hint}"))
             return
         assigned = sorted(partitions)
         if not self._core.subscriptions.matches(assigned):

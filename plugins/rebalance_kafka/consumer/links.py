@@ -188,7 +188,7 @@ class Link:
             except StopIteration:
                 return
             except ProtocolError as error:
-                raise RefusedError(error.peer, error.problem) from None
+                raise RefusedError(error.peer, error.reason) from None
 
     async def _exchanged(
         self, reader: asyncio.StreamReader, api: AnyApi, version: int, values: Values

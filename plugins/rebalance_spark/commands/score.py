@@ -102,7 +102,7 @@ def _warn_of_plugins(modules: Sequence[str]) -> None:
     known = default_registry().failures
     for failed in registry_with(modules).failures:
         if failed not in known:
-            warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.problem}")
+            warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.reason}")
 
 
 def _written(write: Any) -> str:

@@ -1,11 +1,13 @@
 """Calls with a limit: what they return and raise comes through; one that hangs is left behind."""
 
+import signal
+import sys
 import threading
 from math import inf
 
 import pytest
 
-from coordinator_core.assigning.limits import within
+from coordinator_core.assigning.limits import Worker, within
 
 NEVER = 0.02
 """Seconds; the calls that are too late here wait until they are let go."""
@@ -55,3 +57,38 @@ def test_a_call_that_hangs_does_not_keep_the_process_from_ending(stuck):
 def test_no_limit_is_too_long(seconds):
     """Threads of the platform wait no longer than some centuries."""
     assert within(seconds, lambda: "answer") == "answer"
+
+
+# --- in a process
+
+
+def echo(connection):
+    while True:
+        message = connection.recv()
+        if message == "end":
+            sys.exit(3)
+        connection.send(message)
+
+
+@pytest.fixture
+def worker():
+    """A process that answers."""
+    made = Worker(echo)
+    made.connection.send("ready")
+    assert made.connection.poll(60)
+    assert made.connection.recv() == "ready"
+    yield made
+    made.kill()
+
+
+def test_a_worker_that_ends_has_a_status(worker):
+    assert worker.exit_status(0) is None
+    worker.connection.send("end")
+    assert worker.exit_status() == 3
+    with pytest.raises(EOFError):
+        worker.connection.recv()
+
+
+def test_a_worker_that_is_killed_has_ended(worker):
+    worker.kill()
+    assert worker.exit_status() == -signal.SIGKILL

@@ -287,7 +287,7 @@ def test_what_a_file_raises_while_it_is_loaded_is_a_plugin_error(tmp_path, code,
         with pytest.raises(PluginError) as caught:
             load_reference(f"{path}:Name")
         assert (caught.value.plugin, caught.value.hook) == (f"{path}:Name", "import")
-        assert caught.value.problem.startswith(problem)
+        assert caught.value.reason.startswith(problem)
 
 
 @pytest.mark.parametrize(("code", "problem"), list(BAD_CODE.items())[:-1])
@@ -295,7 +295,7 @@ def test_what_a_module_raises_while_it_is_imported_is_a_plugin_error(package, co
     file_of(package, code, "bad.py")
     with pytest.raises(PluginError) as caught:
         load_reference("authors_package.bad:Name")
-    assert caught.value.problem.startswith(problem)
+    assert caught.value.reason.startswith(problem)
 
 
 def test_who_interrupts_the_loading_is_heard(tmp_path):

@@ -137,7 +137,7 @@ def test_a_plugin_that_cannot_be_imported_is_put_down_and_the_others_are_loaded(
     registry.load([good, EntryPoint("gone", "no_such_module_here", "rebalance_lab")])
     assert [p.name for p in registry.plugins] == ["zz_good_plugin"]
     assert [f.name for f in registry.failures] == ["gone"]
-    assert "no_such_module_here" in registry.failures[0].problem
+    assert "no_such_module_here" in registry.failures[0].reason
 
 
 def test_entry_points_are_loaded_in_sorted_order_whatever_order_they_come_in(module):
