@@ -1,7 +1,7 @@
 """The built-in kinds of scenario events. An entry point of the plugin group ``rebalance_lab``.
 
-Each kind is a value with what it was told: `parse` makes it from the document, `check` (optional) holds it
-against who is there at that time, `apply` carries it out on a stage.
+Each kind is a value with its arguments. A parser makes it from the document. The optional `check` compares it
+with the members and topics at that time. `apply` carries it out on a stage.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ from coordinator_core.registry.hookspecs import ScenarioEventSpec, hookimpl
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """New members start (several with ``count``)."""
+    """New members start, several with ``count``."""
 
     members: tuple[Member, ...]
 
@@ -53,7 +53,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A member vanishes without a word."""
+    """A member ends without a request."""
 
     member: str
 
@@ -67,7 +67,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A member starts again under its name; one that runs is closed first."""
+    """A member starts again. A running member is closed first."""
 
     member: str
 
@@ -81,7 +81,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A member stands still for a while: no poll, no work; heartbeats go on in the background."""
+    """The application of a member stands still for a while. Its heartbeats continue in the background."""
 
     member: str
     for_ms: int
@@ -96,7 +96,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The network between a member and all brokers is cut for a while; the process goes on."""
+    """The network between a member and all brokers is cut for a while. The process continues."""
 
     member: str
     for_ms: int
@@ -111,7 +111,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """A running member subscribes to something else."""
+    """A running member changes its subscription."""
 
     member: str
     topics: tuple[str, ...]
@@ -129,7 +129,7 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """Topics grow to a number of partitions."""
+    """Topics get more partitions."""
 
     counts: tuple[tuple[str, int], ...]
 
@@ -150,7 +150,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class RollingRestart:
-    """Every member that runs is closed and started again, one every ``every_ms``, each down ``down_ms``."""
+    """Every running member is closed and started, one every ``every_ms``, each away for ``down_ms``."""
 
     every_ms: int
     down_ms: int
@@ -166,7 +166,7 @@ class RollingRestart:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorFailover:
-    """The group's coordinator fails; another broker takes over when ``down_ms`` have passed."""
+    """The group's coordinator fails. Another broker takes over after ``down_ms``."""
 
     down_ms: int
 
@@ -176,7 +176,7 @@ class CoordinatorFailover:
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """The network is well from now on, and nobody is paused or cut off."""
+    """All faults end: loss, duplicates, pauses and cuts."""
 
     def apply(self, stage: Stage) -> None:
         stage.changed("calm", "network")
@@ -186,7 +186,7 @@ class Calm:
 def _calm(value: Any, extra: Mapping[str, Any], where: str) -> Calm:
     _no_more(extra, where)
     if value is not True:
-        raise doc.wrong(inside(where, "calm"), value, "true")
+        raise doc.unexpected(inside(where, "calm"), value, "true")
     return Calm()
 
 
@@ -224,7 +224,7 @@ def _add_partitions(value: Any, extra: Mapping[str, Any], where: str) -> AddPart
     at = inside(where, "add_partitions")
     counts = doc.mapping(value, at)
     if not counts:
-        raise doc.wrong(at, counts, "topics with their new numbers of partitions")
+        raise doc.unexpected(at, counts, "topics with their new numbers of partitions")
     return AddPartitions(
         tuple((t, doc.whole(n, inside(at, t), low=1, high=MOST_PARTITIONS)) for t, n in counts.items())
     )
@@ -249,7 +249,7 @@ def _coordinator_failover(value: Any, extra: Mapping[str, Any], where: str) -> C
 
 
 def _no_more(extra: Mapping[str, Any], where: str, *allowed: str) -> None:
-    """Only the fields that the kind has beside its own key."""
+    """Check that there are no other fields than the key of the kind and those allowed beside it."""
     for key in extra:
         if key not in allowed:
             expected = f"only {' and '.join(allowed)} beside it" if allowed else "no further fields"

@@ -15,7 +15,7 @@ LARGEST = 4_000_000
 DEEPEST = 50
 _TOO_LARGE = f"a scenario of at most {LARGEST // 1_000_000} MB"
 _SHALLOW = 2_000
-"""Characters that cannot be nested deep enough to matter: each level takes at least one."""
+"""The length of a text that needs no check of its depth, as each level takes at least one character."""
 _EMPTY = "a scenario with name, duration, topics and members"
 
 _JSON_OBJECT = re.compile(r'\s*\{\s*"')
@@ -24,10 +24,10 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]  # the base is chosen at run time: libyaml's where it is built
-    """YAML's safe loader that refuses a key written twice, of which plain YAML keeps the last."""
+    """A safe YAML loader that refuses a key that occurs twice. PyYAML would keep the last one."""
 
     def flatten_mapping(self, node: Any) -> None:
-        if not getattr(node, "was_checked", False):  # flattened twice where it is merged before it is made
+        if not getattr(node, "was_checked", False):  # a merged node is flattened a second time
             node.was_checked = True
             self._check_keys(node)
         super().flatten_mapping(node)
@@ -44,21 +44,29 @@ class _Loader(_Base):  # type: ignore[misc]  # the base is chosen at run time: l
 
 
 def load_scenario(path: Path | str, *, registry: Registry | None = None) -> Scenario:
-    """The scenario of a file; CSV files in it are relative to the file. Raises InputError."""
+    """Return the scenario of a file. Paths of CSV files are relative to it.
+
+    Raises:
+        InputError: if the file cannot be read, or the scenario is wrong.
+    """
     path = Path(path)
     return load_scenario_text(read_text(path), str(path), base_dir=path.parent, registry=registry)
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that is not too large for a scenario. Raises InputError."""
+    """Return the text of a file.
+
+    Raises:
+        InputError: if the file cannot be read, or is too large for a scenario.
+    """
     try:
         size = path.stat().st_size
         if size > LARGEST:
             raise InputError(str(path), f"a file of {size:,} bytes", _TOO_LARGE)
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
-    except OSError as problem:
-        found = f"a file that cannot be read ({problem.strerror})"
+    except OSError as error:
+        found = f"a file that cannot be read ({error.strerror})"
         raise InputError(str(path), found, "a scenario in YAML or JSON") from None
     return _decoded(data, str(path))
 
@@ -66,23 +74,27 @@ def read_text(path: Path) -> str:
 def load_scenario_stream(
     stream: TextIO, where: str = "standard input", *, registry: Registry | None = None
 ) -> Scenario:
-    """The scenario of a text stream; CSV files in it are relative to the working directory."""
+    """Return the scenario of a text stream. Paths of CSV files are relative to the working directory."""
     try:
         text = stream.read(LARGEST + 1)
-    except UnicodeDecodeError as problem:
-        raise InputError(where, f"bytes that are not UTF-8 ({problem.reason})", "text in UTF-8") from None
+    except UnicodeDecodeError as error:
+        raise InputError(where, f"bytes that are not UTF-8 ({error.reason})", "text in UTF-8") from None
     return load_scenario_text(text, where, base_dir=Path(), registry=registry)
 
 
 def load_scenario_text(
     text: str, where: str, *, base_dir: Path | None = None, registry: Registry | None = None
 ) -> Scenario:
-    """The scenario of a text in YAML or JSON. ``where`` names it in errors."""
+    """Return the scenario of a text in YAML or JSON. ``where`` names it in errors."""
     return parse_scenario(read_document(text, where), where=where, base_dir=base_dir, registry=registry)
 
 
 def read_document(text: str, where: str) -> Any:
-    """What a text in YAML or JSON says. Raises InputError."""
+    """Return the value of a text in YAML or JSON.
+
+    Raises:
+        InputError: if the text is not YAML or JSON.
+    """
     if len(text) > LARGEST:
         raise InputError(where, f"more than {LARGEST:,} characters", _TOO_LARGE)
     if not text.strip():
@@ -98,8 +110,8 @@ def _decoded(data: bytes, where: str) -> str:
         raise InputError(where, f"more than {LARGEST:,} bytes", _TOO_LARGE)
     try:
         return data.decode("utf-8-sig")
-    except UnicodeDecodeError as problem:
-        line = data.count(b"\n", 0, problem.start) + 1
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise InputError(f"{where}: line {line}", "bytes that are not UTF-8", "text in UTF-8") from None
 
 
@@ -121,11 +133,11 @@ def _json(text: str, where: str) -> Any:
 
     try:
         return json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    except json.JSONDecodeError as problem:
-        place = f"{where}: line {problem.lineno}, column {problem.colno}"
-        raise InputError(place, _reason(problem.msg), "a scenario in JSON") from None
-    except (RecursionError, ValueError) as problem:
-        raise InputError(where, _reason(str(problem)), "a scenario in JSON") from None
+    except json.JSONDecodeError as error:
+        place = f"{where}: line {error.lineno}, column {error.colno}"
+        raise InputError(place, _reason(error.msg), "a scenario in JSON") from None
+    except (RecursionError, ValueError) as error:
+        raise InputError(where, _reason(str(error)), "a scenario in JSON") from None
 
 
 def _yaml(text: str, where: str) -> Any:
@@ -133,17 +145,17 @@ def _yaml(text: str, where: str) -> Any:
         if len(text) > _SHALLOW:
             _check_depth(text, where)
         return yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as problem:
-        mark = problem.problem_mark or problem.context_mark
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
         place = where if mark is None else f"{where}: line {mark.line + 1}, column {mark.column + 1}"
-        raise InputError(place, _reason(problem.problem or "text"), "a scenario in YAML or JSON") from None
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as problem:
-        # the last three are what the loader raises for `!!int ''`, `!!bool x` and `!!timestamp x`
-        raise InputError(where, _reason(str(problem)), "a scenario in YAML or JSON") from None
+        raise InputError(place, _reason(error.problem or "text"), "a scenario in YAML or JSON") from None
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
+        # the loader raises the last three for `!!int ''`, `!!bool x` and `!!timestamp x`
+        raise InputError(where, _reason(str(error)), "a scenario in YAML or JSON") from None
 
 
 def _check_depth(text: str, where: str) -> None:
-    """libyaml recurses into what is nested, without a limit: a megabyte of brackets ends the process."""
+    """Refuse deep nesting. libyaml recurses without a limit: a megabyte of brackets would end the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_Base):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -151,5 +163,5 @@ def _check_depth(text: str, where: str) -> None:
             raise InputError(where, f"more than {DEEPEST} levels of nesting", "a scenario in YAML or JSON")
 
 
-def _reason(problem: str) -> str:
-    return f"what cannot be read ({' '.join(problem.split())[:120]})"
+def _reason(text: str) -> str:
+    return f"what cannot be read ({' '.join(text.split())[:120]})"

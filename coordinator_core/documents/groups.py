@@ -1,4 +1,4 @@
-"""One group as a document: topics, members, and what they own (DESIGN, contract: ``assign``)."""
+"""A group as a document: topics, members, and the partitions that they own."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,18 +19,18 @@ from coordinator_core.model import (
     TopicInfo,
 )
 from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside, wrong
+from coordinator_core.reading.checks import inside, unexpected
 
 SCENARIO_DURATION = "10m"
 MOST_PARTITIONS = 2**31 - 1
 MOST_PARTITIONS_IN_ALL = 10_000_000
-"""An assignment of so many takes 2 GB; one line must not take the others down with it."""
+"""An assignment of this many partitions takes 2 GB. A larger one could end the whole process."""
 _TOPIC_FIELDS = ("partitions", "racks", "weights")
 _MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", "capacity")
 
 
 class GroupDocument(NamedTuple):
-    """What a document describes; ``assignor`` is None where it names none."""
+    """The content of a document. ``assignor`` is None if the document names none."""
 
     cluster: Cluster
     group: GroupSubscription
@@ -38,9 +38,10 @@ class GroupDocument(NamedTuple):
 
 
 def parse_group(document: Any, where: str) -> GroupDocument:
-    """A group from a document; fields beside the contract's are left to whoever wrote them.
+    """Return the group of a document. Unknown fields at the top are ignored.
 
-    Raises InputError that names the place inside the document.
+    Raises:
+        InputError: if the document is wrong. The error has the place inside the document.
     """
     root = f"{where}: "
     fields = doc.mapping(document, root)
@@ -68,17 +69,17 @@ def parse_group(document: Any, where: str) -> GroupDocument:
 
 
 def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> dict[str, list[list[Any]]]:
-    """``{member: [[topic, partition], ...]}``, members and partitions in their orders."""
+    """Return ``{member: [[topic, partition], ...]}``, with members and partitions in their order."""
     return {m: [[topic, number] for topic, number in assignment[m]] for m in members}
 
 
 def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
-    """A group as a scenario of ten minutes in which the first member leaves after five.
+    """Return a group as a scenario of ten minutes in which the first member leaves after five.
 
-    Weights are records/s, capacities what members handle. Where members own something, those of the newest
-    generation run already and own what they do in truth: a partition that two of them claim is nobody's, nor
-    is one that does not exist or is not subscribed to. Everybody else joins. A member without any of the
-    topics is left out.
+    Weights become rates, and capacities process rates. If members own partitions, those of the newest
+    generation run already. A partition that two of them claim has no owner, nor has one that does not exist
+    or that its owner does not subscribe to. All other members join. A member without any of the topics is
+    left out.
     """
     topics: dict[str, Any] = {}
     for topic, info in parsed.cluster.topics.items():
@@ -104,12 +105,12 @@ def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
 
 
 def _running(parsed: GroupDocument) -> dict[str, dict[str, list[int]]]:
-    """What the members of the newest generation own, those included that own nothing; empty for nobody."""
-    said = {m: s for m, s in parsed.group.items() if s.owned or s.generation != NO_GENERATION}
-    if not said:
+    """Return the partitions of each member of the newest generation; empty if no member owns any."""
+    claims = {m: s for m, s in parsed.group.items() if s.owned or s.generation != NO_GENERATION}
+    if not claims:
         return {}
-    newest = max(s.generation for s in said.values())
-    group = GroupSubscription({m: s for m, s in said.items() if s.generation == newest})
+    newest = max(s.generation for s in claims.values())
+    group = GroupSubscription({m: s for m, s in claims.items() if s.generation == newest})
     problem = build_problem(parsed.cluster, group)
     owned: dict[str, dict[str, list[int]]] = {member: {} for member in group}
     held = np.flatnonzero(problem.owner != NO_OWNER).astype(np.int32)
@@ -160,7 +161,7 @@ def _member(value: Any, where: str) -> tuple[str, Subscription]:
     fields = doc.mapping(value, where, _MEMBER_FIELDS)
     member = doc.required(fields, "id", where, "the member's id")
     if not isinstance(member, str) or not member:
-        raise wrong(inside(where, "id"), member, "the member's id, as text")
+        raise unexpected(inside(where, "id"), member, "the member's id, as text")
     listed = doc.required(fields, "topics", where, "a list of topics")
     topics = doc.sequence(listed, inside(where, "topics"), "topics")
     for i, topic in enumerate(topics):
@@ -194,6 +195,6 @@ def _owned(value: Any, where: str) -> Partitions:
     listed = doc.sequence([] if value is None else value, where, "[topic, partition] pairs")
     for i, pair in enumerate(listed):
         if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-            raise wrong(inside(where, i), pair, "a pair [topic, partition]")
+            raise unexpected(inside(where, i), pair, "a pair [topic, partition]")
         doc.whole(pair[1], inside(inside(where, i), 1), low=0, high=MOST_PARTITIONS)
     return Partitions.of((topic, number) for topic, number in listed)

@@ -1,6 +1,6 @@
-"""The running group a scenario may begin with, as its document says it: who owns what at time 0.
+"""The running group that a scenario may begin with: the partitions of each member at time 0.
 
-A member with ``owned`` is in that group, also with nothing in it; all others join once time runs.
+A member with ``owned`` is in that group, even if ``owned`` is empty. All other members join.
 """
 
 import re
@@ -11,25 +11,25 @@ from coordinator_core.documents.roster import Roster
 from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside, wrong
+from coordinator_core.reading.checks import inside, unexpected
 
 OWNERSHIP_FIELDS = ("owned", "generation")
 FIRST_GENERATION = 1
 LAST_GENERATION = 2**31 - 1_000_000
-"""Generations are int32; this leaves room for those that follow."""
+"""Generations are int32. This leaves room for later generations."""
 
 _EXPECTED = "a mapping of topics, each with a list of partition numbers"
 
 
 class Ownership(NamedTuple):
-    """What a member owns at time 0, sorted, and since which generation; None where it has yet to join."""
+    """The partitions of a member at time 0, sorted, and its generation. None for a member that joins."""
 
     owned: tuple[TopicPartition, ...] | None = None
     generation: int = FIRST_GENERATION
 
 
 class Owner(Protocol):
-    """A member, as far as it owns something."""
+    """A member with its partitions."""
 
     @property
     def id(self) -> str: ...
@@ -42,7 +42,11 @@ class Owner(Protocol):
 def parse_ownership(
     fields: Mapping[str, Any], where: str, roster: Roster, topics: tuple[str, ...], pattern: str | None
 ) -> Ownership:
-    """What a member's entry says of it. Raises InputError, also for what it does not subscribe to."""
+    """Return the ownership in a member's entry.
+
+    Raises:
+        InputError: if the entry is wrong, or a topic is not among those that the member subscribes to.
+    """
     if "owned" not in fields:
         if "generation" in fields:
             expected = "one only together with owned"
@@ -54,7 +58,7 @@ def parse_ownership(
         raise InputError(at, found, "a count of 1: a partition has one owner")
     value = fields["owned"]
     if not isinstance(value, Mapping):
-        raise wrong(at, value, _EXPECTED)
+        raise unexpected(at, value, _EXPECTED)
     subscribed = topics if pattern is None else tuple(t for t in roster.topics if re.fullmatch(pattern, t))
     owned: list[TopicPartition] = []
     for topic, numbers in doc.mapping(value, at).items():
@@ -83,9 +87,10 @@ def _partitions(topic: str, value: Any, where: str, count: int) -> list[TopicPar
 
 
 def check_running(owners: Iterable[tuple[Owner, str]]) -> None:
-    """Whether what the members own fits together; each comes with the place of its entry.
+    """Check that the partitions of the members fit together. Each member comes with the place of its entry.
 
-    Raises InputError for a partition with two owners, and for two generations.
+    Raises:
+        InputError: if a partition has two owners, or if there are two generations.
     """
     owner_of: dict[TopicPartition, str] = {}
     first: Owner | None = None

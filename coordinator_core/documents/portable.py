@@ -1,4 +1,4 @@
-"""Scenarios that need no other file: for a column of a DataFrame, or another machine."""
+"""Scenarios that need no other file, for a column of a DataFrame or for another machine."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +14,10 @@ from coordinator_core.registry.registry import Registry
 
 
 def portable_scenario(path: Path, *, registry: Registry | None = None) -> str:
-    """The scenario of a file as one JSON text; rates from CSV files stand in it as rows.
+    """Return the scenario of a file as one JSON text, with the rates of CSV files as rows.
 
-    Raises InputError for what `scenario_files.load_scenario` refuses.
+    Raises:
+        InputError: as `files.load_scenario`.
     """
     where = str(path)
     document = read_document(read_text(path), where)

@@ -1,4 +1,4 @@
-"""How many records are produced: rates per partition, constant or in steps, and the CSV they come from."""
+"""The rates at which records are produced: per partition, constant or in steps, also from CSV files."""
 
 import csv
 import math
@@ -15,8 +15,9 @@ _A_FILE = "a CSV file, named relative to the scenario"
 class Rates:
     """Records/s produced to each partition over time.
 
-    ``steps``: (from when, rates of each partition), in order of time, the first at 0. ``even``: the rate
-    over the topic when it is split evenly, also over partitions added later; otherwise those get nothing.
+    ``steps`` are pairs of a time and the rates of each partition from then on. They are in order of time, and
+    the first is at 0. ``even`` is the rate of the topic if it is split evenly, over partitions added later,
+    too. Otherwise no records are produced to partitions added later.
     """
 
     steps: tuple[tuple[int, tuple[float, ...]], ...]
@@ -24,17 +25,17 @@ class Rates:
 
     @classmethod
     def evenly(cls, rate: float, partitions: int) -> "Rates":
-        """One rate over the topic, constant."""
+        """Return a constant rate of the topic, split evenly."""
         return cls(((0, (rate / partitions,) * partitions),), even=rate)
 
     @classmethod
     def constant(cls, rates: tuple[float, ...]) -> "Rates":
-        """One rate per partition, constant."""
+        """Return a constant rate for each partition."""
         return cls(((0, rates),))
 
     @classmethod
     def in_intervals(cls, counts: Sequence[tuple[float, ...]], interval_ms: int, until_ms: int) -> "Rates":
-        """From records of each partition, a row per interval; after the last row nothing is produced."""
+        """Return rates from records of each partition per interval. After the last row they are 0."""
         seconds = interval_ms / 1_000
         times = range(0, min(len(counts) * interval_ms, until_ms), interval_ms)
         steps = [(at_ms, tuple(n / seconds for n in row)) for at_ms, row in zip(times, counts, strict=False)]
@@ -43,24 +44,30 @@ class Rates:
         return cls(tuple(_changes(steps)))
 
     def resized(self, now: tuple[float, ...], partitions: int) -> tuple[float, ...]:
-        """The rates that apply now, over another number of partitions."""
+        """Return the current rates ``now`` for another number of partitions."""
         if self.even is not None:
             return (self.even / partitions,) * partitions
         return now[:partitions] + (0.0,) * (partitions - len(now))
 
 
 def read_rates(path: Path, *, partitions: int, interval_ms: int, until_ms: int, where: str) -> Rates:
-    """Rates from a CSV: a row per interval, a column per partition, values are records in that interval.
+    """Return the rates of a CSV file: a row per interval, a column per partition, values are records.
 
-    A column more than partitions is a label in front (a time, a number). The first row is a header if one
-    of its values is not a number. After the last row nothing is produced. Raises InputError that names
-    the file and its row (1 is the first line).
+    An additional first column is a label, such as a time. The first row is a header if one of its values is
+    not a number. After the last row the rates are 0.
+
+    Raises:
+        InputError: if the file is not such a CSV. The error has the file and the row (1 is the first line).
     """
     return Rates.in_intervals(read_counts(path, partitions, where), interval_ms, until_ms)
 
 
 def read_counts(path: Path, partitions: int, where: str) -> list[tuple[float, ...]]:
-    """The rows of such a CSV: records of each partition. Raises what `read_rates` raises."""
+    """Return the rows of a CSV file: records of each partition.
+
+    Raises:
+        InputError: as `read_rates`.
+    """
     counts: list[tuple[float, ...]] = []
     for line, row in _rows(path, where):
         place = f"{where}: {path}, row {line}"
@@ -74,7 +81,7 @@ def read_counts(path: Path, partitions: int, where: str) -> list[tuple[float, ..
 
 
 def _rows(path: Path, where: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, with their line numbers."""
+    """Yield the rows that are not empty, with their line numbers."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file)
@@ -82,11 +89,11 @@ def _rows(path: Path, where: str) -> Iterator[tuple[int, list[str]]]:
                 for row in reader:
                     if row:
                         yield reader.line_num, row
-            except (csv.Error, UnicodeDecodeError) as problem:
+            except (csv.Error, UnicodeDecodeError) as error:
                 place = f"{where}: {path}, row {reader.line_num + 1}"
-                raise InputError(place, str(problem), "comma-separated numbers in UTF-8") from None
-    except OSError as problem:
-        found = f"a file that cannot be read ({problem.strerror})"
+                raise InputError(place, str(error), "comma-separated numbers in UTF-8") from None
+    except OSError as error:
+        found = f"a file that cannot be read ({error.strerror})"
         raise InputError(f"{where}: {path}", found, _A_FILE) from None
     except ValueError:  # a null character, or half of a surrogate pair
         raise InputError(where, repr(str(path)), _A_FILE) from None
@@ -116,7 +123,7 @@ def _count(cell: str, place: str) -> float:
 
 
 def _changes(steps: list[tuple[int, tuple[float, ...]]]) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """The steps that differ from the one before."""
+    """Yield the steps that differ from the one before."""
     before = None
     for at_ms, rates in steps:
         if rates != before:

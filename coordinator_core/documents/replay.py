@@ -1,4 +1,4 @@
-"""The workload `replay`: sliding windows over measured traffic, a scenario each."""
+"""The workload `replay`: a scenario for each of the sliding windows over measured traffic."""
 
 import csv
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from coordinator_core.registry.hookspecs import WorkloadSpec
 
 
 class Traffic(NamedTuple):
-    """Measured records, a row per interval and a number per partition."""
+    """Measured records: a row per interval with a number per partition."""
 
     topic: str
     counts: list[tuple[float, ...]]
@@ -29,13 +29,13 @@ def replay(
     step: int = 1_800_000,
     members: int = 4,
 ) -> Mapping[str, Any]:
-    """Real traffic, and a group that changes while it comes.
+    """Return a scenario with real traffic and a group that changes.
 
-    Row n is the window that begins n steps after the first interval of the file (behind its end it begins
-    anew, with other changes). The group has so many members at first, each of which handles twice its even
-    share of the file's mean traffic. A member joins in the first half of the window; in the second half
-    one, drawn from the seed, leaves or crashes and, in half of the rows, starts again before the end.
-    Durations in milliseconds.
+    Row n is the window that begins n steps after the first interval of the file. After the last window the
+    first one follows again, with other changes. The group begins with ``members`` members. Each handles twice
+    its even share of the mean traffic of the file. A member joins in the first half of the window. In the
+    second half a random member leaves or crashes; in half of the rows it starts again before the end. All
+    durations are in milliseconds.
     """
     random = Random(f"replay:{seed}:{row}")
     length, stride = max(1, window // interval), max(1, step // interval)
@@ -76,13 +76,17 @@ def replay(
 
 
 def read_traffic(text: str) -> Traffic:
-    """A CSV: a label in front, then a column per partition; a row per interval. Raises InputError."""
+    """Return the traffic of a CSV file: a label, then a column per partition; a row per interval.
+
+    Raises:
+        InputError: if the file is not such a CSV.
+    """
     path, where = Path(text), "profile 'replay': rates_csv"
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             columns = len(next(csv.reader(file), ()))
-    except (OSError, ValueError, csv.Error) as problem:
-        found = f"a file that cannot be read ({getattr(problem, 'strerror', None) or problem})"
+    except (OSError, ValueError, csv.Error) as error:
+        found = f"a file that cannot be read ({getattr(error, 'strerror', None) or error})"
         raise InputError(f"{where}: {text}", found, "a CSV file") from None
     if columns < 2:
         expected = "a label and a column per partition"

@@ -1,41 +1,49 @@
-"""Where the replicas of partitions are, as documents say it: per partition, the racks of its replicas."""
+"""The racks of the replicas of each partition, in documents and in metadata."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from coordinator_core.model import TopicInfo
 from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside, wrong
+from coordinator_core.reading.checks import inside, unexpected
 
 Racks: TypeAlias = tuple[tuple[str, ...], ...]
-"""Per partition; empty where nothing is known, as it is of partitions that are added later."""
+"""The racks of each partition. Empty for a partition whose racks are unknown, such as one added later."""
 
 
 def parse_racks(value: Any, where: str, partitions: int) -> Racks:
-    """The racks of each partition; a null is as an empty list. Raises InputError."""
+    """Return the racks of each partition. A null is the same as an empty list.
+
+    Raises:
+        InputError: if the value is not a list of lists of racks, one for each partition.
+    """
     listed = per_partition(value, where, partitions, "lists of racks")
     racks = []
-    for i, each in enumerate(listed):
-        names = doc.sequence([] if each is None else each, inside(where, i), "racks")
+    for i, entry in enumerate(listed):
+        names = doc.sequence([] if entry is None else entry, inside(where, i), "racks")
         racks.append(tuple(doc.text(n, inside(inside(where, i), j), "a rack") for j, n in enumerate(names)))
     return tuple(racks)
 
 
 def per_partition(value: Any, where: str, partitions: int, of: str) -> Sequence[Any]:
-    """A list with something for each partition. Raises InputError."""
+    """Return a value that is a list with an element for each partition.
+
+    Raises:
+        InputError: if the value is not a list of that length.
+    """
     listed = doc.sequence(value, where, of)
     if len(listed) != partitions:
-        raise wrong(where, listed, f"a list of {partitions}, one per partition")
+        raise unexpected(where, listed, f"a list of {partitions}, one per partition")
     return listed
 
 
 def racks_of(racks: Racks, partitions: int) -> Racks:
-    """Of so many partitions; those beyond the list have none."""
+    """Return the racks of a number of partitions. Those beyond the list have none."""
     return (*racks[:partitions], *((),) * (partitions - len(racks)))
 
 
 def topic_infos(partitions: Mapping[str, int], racks: Mapping[str, Racks]) -> dict[str, TopicInfo]:
-    """Topics as their metadata tells a consumer of them."""
+    """Return topics as consumers see them in metadata."""
     return {
         topic: TopicInfo(count, racks_of(racks[topic], count) if any(racks.get(topic, ())) else None)
         for topic, count in partitions.items()

@@ -1,4 +1,4 @@
-"""Who is there at the time of an event, as far as the document alone can say."""
+"""The members and topics at the time of an event, as far as they follow from the document."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from coordinator_core.reading.suggestions import close_to
 
 @dataclass
 class Roster:
-    """Members (running or stopped) and topics (partition counts), kept up to date event by event."""
+    """Members (running or stopped) and topics (partition counts). Each event updates them."""
 
     topics: dict[str, int]
     duration_ms: int
@@ -17,25 +17,41 @@ class Roster:
     why_stopped: dict[str, str] = field(default_factory=dict)
 
     def started(self, member: str, where: str) -> None:
-        """A member joins. Raises InputError when it is there already."""
+        """Add a member.
+
+        Raises:
+            InputError: if the member is in the group already.
+        """
         if self.running.get(member):
             raise InputError(where, repr(member), "a member that is not already in the group")
         self.running[member] = True
 
     def stopped(self, member: str, where: str, why: str) -> None:
-        """A member goes. Raises InputError when it never joined or is gone."""
+        """Remove a member. ``why`` is kept for errors of later events.
+
+        Raises:
+            InputError: if the member never joined, or has stopped already.
+        """
         self.is_running(member, where)
         self.running[member] = False
         self.why_stopped[member] = why
 
     def restarted(self, member: str, where: str) -> None:
-        """A member comes back. Raises InputError when it never joined."""
+        """Add a member again.
+
+        Raises:
+            InputError: if the member never joined.
+        """
         if member not in self.running:
             raise InputError(where, f"{member!r}, which never joined", self._some_of(self.running, member))
         self.running[member] = True
 
     def is_running(self, member: str, where: str) -> None:
-        """Raises InputError unless the member is in the group at this time."""
+        """Check that a member is in the group at this time.
+
+        Raises:
+            InputError: if the member never joined, or has stopped.
+        """
         if member not in self.running:
             raise InputError(where, f"{member!r}, which never joined", self._some_of(self.running, member))
         if not self.running[member]:
@@ -43,14 +59,18 @@ class Roster:
             raise InputError(where, found, self._some_of(self.running, member))
 
     def _some_of(self, running: Mapping[str, bool], member: str) -> str:
-        there = [name for name, runs in running.items() if runs]
-        if not there:
+        present = [name for name, runs in running.items() if runs]
+        if not present:
             return "a member of the group, which is empty at this time"
-        shown = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
-        return f"a member of the group at this time: {shown}{close_to(member, there)}"
+        shown = ", ".join(present[:8]) + (", ..." if len(present) > 8 else "")
+        return f"a member of the group at this time: {shown}{close_to(member, present)}"
 
     def topic(self, name: str, where: str) -> int:
-        """The partition count of a topic. Raises InputError when there is none of that name."""
+        """Return the partition count of a topic.
+
+        Raises:
+            InputError: if there is no topic of that name.
+        """
         if name not in self.topics:
             listed = list(self.topics)
             shown = ", ".join(listed[:8]) + (", ..." if len(listed) > 8 else "")

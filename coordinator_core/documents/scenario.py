@@ -1,4 +1,4 @@
-"""The scenario: topics, members and what happens to them, as one document (DESIGN, contract: scenario)."""
+"""The scenario: topics, members and events, as one document."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from coordinator_core.documents.settings import parse_config
 from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside, wrong
+from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import format_duration, parse_duration
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry, default_registry
@@ -28,7 +28,7 @@ from coordinator_core.registry.registry import Registry, default_registry
 MOST_PARTITIONS = 200_000
 MOST_MEMBERS = 100_000
 MOST_WAITING = 10**12
-"""Records of one partition: positions are floats, and this many still leave them room for a fraction."""
+"""The most records of one partition. Positions are floats; of this many records they still have fractions."""
 
 _FIELDS = (
     "name",
@@ -49,9 +49,9 @@ _MEMBER_FIELDS = ("id", "count", "topics", "topics_pattern", "process_rate", "in
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: partitions at the start, what is produced to them, and what waits in each at time 0.
+    """A topic: its partitions at the start, their rates, and the records that wait in each at time 0.
 
-    ``backlog`` is empty where nothing waits, ``racks`` where nobody said where the replicas are.
+    ``backlog`` is empty if no records wait, ``racks`` if the racks of the replicas are unknown.
     """
 
     partitions: int
@@ -62,10 +62,10 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A consumer process: exactly one of ``topics`` and ``pattern``; ``process_rate`` None is unlimited.
+    """A consumer process. It has either ``topics`` or a ``pattern``. A ``process_rate`` of None is unlimited.
 
-    ``owned``: what it owns at time 0, sorted, as a member of a group that runs already and is in
-    ``generation``; None where it is to join.
+    A member of a group that runs already is in ``generation`` and has its sorted partitions in ``owned``, which
+    is None for a member that joins.
     """
 
     id: str
@@ -80,7 +80,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Faults and delays: latency uniform in whole milliseconds, probabilities per message."""
+    """Faults and delays: a uniform latency in whole milliseconds, and probabilities per message."""
 
     latency_ms_min: int = 1
     latency_ms_max: int = 5
@@ -90,7 +90,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioEvent:
-    """Something that happens at a time: a kind that a plugin contributed, and its arguments."""
+    """An event at a time: a kind that a plugin contributed, and its arguments."""
 
     at_ms: int
     kind: str
@@ -99,9 +99,9 @@ class ScenarioEvent:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The unit of work. Everything is checked; times are integer milliseconds; events are in their order.
+    """A scenario that has been checked. Times are integer milliseconds.
 
-    Events at equal times happen in the order of the document.
+    Events are in order of time. Events at equal times are in the order of the document.
     """
 
     name: str
@@ -117,12 +117,12 @@ class Scenario:
 
     @property
     def running(self) -> tuple[Member, ...]:
-        """The members of the group that runs already at time 0, the leader first; empty where none does."""
+        """The members of the group that runs already at time 0, the leader first; empty if there is none."""
         return tuple(member for member in self.members if member.owned is not None)
 
     @property
     def racks(self) -> dict[str, Racks]:
-        """Where the replicas are of the topics of which that is known."""
+        """The racks of the topics whose racks are known."""
         return {name: topic.racks for name, topic in self.topics.items() if any(topic.racks)}
 
     @property
@@ -138,9 +138,10 @@ def parse_scenario(
     base_dir: Path | None = None,
     registry: Registry | None = None,
 ) -> Scenario:
-    """A scenario from a document. ``where`` names it in errors; CSV paths are relative to ``base_dir``.
+    """Return the scenario of a document, which ``where`` names. CSV paths are relative to ``base_dir``.
 
-    Raises one InputError for the first thing that is wrong.
+    Raises:
+        InputError: for the first error in the document.
     """
     root = f"{where}: "
     registry = registry or default_registry()
@@ -168,7 +169,7 @@ def parse_scenario(
 
 def _description(value: Any, where: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise wrong(where, value, "text")
+        raise unexpected(where, value, "text")
     return value or ""
 
 
@@ -179,7 +180,7 @@ def _topics(
     expected = "a mapping of topic names, each with partitions and rates"
     topics = doc.mapping(doc.required(fields, "topics", root, expected), where)
     if not topics:
-        raise wrong(where, topics, "at least one topic")
+        raise unexpected(where, topics, "at least one topic")
     parsed = {}
     for name, value in topics.items():
         doc.text(name, where, "a topic's name")
@@ -204,38 +205,38 @@ def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> T
 def _rates(
     fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int, base_dir: Path | None
 ) -> Rates:
-    said = [key for key in ("rate", "rates", *_IN_INTERVALS) if key in fields]
-    if len(said) > 1:
-        raise InputError(where, " and ".join(said), "one of rate, rates, rates_csv, rates_rows")
-    if "interval" in fields and not set(said) & set(_IN_INTERVALS):
+    given = [key for key in ("rate", "rates", *_IN_INTERVALS) if key in fields]
+    if len(given) > 1:
+        raise InputError(where, " and ".join(given), "one of rate, rates, rates_csv, rates_rows")
+    if "interval" in fields and not set(given) & set(_IN_INTERVALS):
         expected = "one only together with rates_csv or rates_rows"
         raise InputError(inside(where, "interval"), "an interval", expected)
-    if said == ["rates"]:
+    if given == ["rates"]:
         return _listed_rates(fields["rates"], inside(where, "rates"), partitions)
-    if said == ["rates_csv"]:
+    if given == ["rates_csv"]:
         return _csv_rates(fields, where, partitions, duration_ms, base_dir)
-    if said == ["rates_rows"]:
+    if given == ["rates_rows"]:
         return _rates_in_rows(fields, where, partitions, duration_ms)
     return Rates.evenly(doc.number(fields.get("rate", 0), inside(where, "rate")), partitions)
 
 
 def _backlog(fields: Mapping[str, Any], where: str, partitions: int) -> tuple[int, ...]:
-    """A number is that of the whole topic, as a rate is; what does not divide evenly waits in the first."""
+    """Return the records of each partition. A single number is that of the whole topic."""
     if "backlog" not in fields:
         return ()
     value = fields["backlog"]
     if isinstance(value, list):
         if len(value) != partitions:
-            raise wrong(where, value, f"a list of {partitions} numbers of records, one per partition")
+            raise unexpected(where, value, f"a list of {partitions} numbers of records, one per partition")
         return tuple(doc.whole(n, inside(where, i), low=0, high=MOST_WAITING) for i, n in enumerate(value))
-    each, more = divmod(doc.whole(value, where, low=0, high=MOST_WAITING), partitions)
-    return tuple(each + (number < more) for number in range(partitions))
+    least, more = divmod(doc.whole(value, where, low=0, high=MOST_WAITING), partitions)
+    return tuple(least + (number < more) for number in range(partitions))
 
 
 def _listed_rates(value: Any, where: str, partitions: int) -> Rates:
     rates = doc.sequence(value, where, "rates, one per partition")
     if len(rates) != partitions:
-        raise wrong(where, rates, f"a list of {partitions} rates, one per partition")
+        raise unexpected(where, rates, f"a list of {partitions} rates, one per partition")
     return Rates.constant(tuple(doc.number(rate, inside(where, i)) for i, rate in enumerate(rates)))
 
 
@@ -249,16 +250,16 @@ def _csv_rates(
 
 
 def _rates_in_rows(fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int) -> Rates:
-    """What a CSV would say, in the document itself."""
+    """Return the rates of rows in the document, which are like those of a CSV file."""
     at = inside(where, "rates_rows")
     rows = doc.sequence(fields["rates_rows"], at, "rows, one per interval")
     if not rows:
-        raise wrong(at, rows, "at least one row")
+        raise unexpected(at, rows, "at least one row")
     counts = []
     for i, row in enumerate(rows):
         listed = doc.sequence(row, inside(at, i), "records, one number per partition")
         if len(listed) != partitions:
-            raise wrong(inside(at, i), listed, f"a list of {partitions}, one per partition")
+            raise unexpected(inside(at, i), listed, f"a list of {partitions}, one per partition")
         counts.append(tuple(doc.number(n, inside(inside(at, i), j)) for j, n in enumerate(listed)))
     return Rates.in_intervals(counts, _interval(fields, where), duration_ms)
 
@@ -292,9 +293,9 @@ def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Memb
 
 
 def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Member]:
-    """The members an entry stands for: one, or ``count`` of them, numbered from 0.
+    """Yield the members of an entry: one, or ``count`` of them, numbered from 0.
 
-    With a roster they are members of the document: topics are looked up, and they may own something.
+    With a roster they are members of the document: their topics must exist, and they may own partitions.
     """
     known = _MEMBER_FIELDS if roster is None else (*_MEMBER_FIELDS, *OWNERSHIP_FIELDS)
     fields = doc.mapping(value, where, known)
@@ -324,7 +325,7 @@ def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Mem
 def parse_subscription(
     fields: Mapping[str, Any], where: str, roster: Roster | None
 ) -> tuple[tuple[str, ...], str | None]:
-    """The topics, or the pattern, of a member; topics are looked up when there is a roster."""
+    """Return the topics or the pattern of a member. With a roster the topics must exist."""
     if ("topics" in fields) == ("topics_pattern" in fields):
         found = (
             "both topics and topics_pattern" if "topics" in fields else "neither topics nor topics_pattern"
@@ -335,13 +336,13 @@ def parse_subscription(
         pattern = doc.text(fields["topics_pattern"], at, "a regular expression")
         try:
             re.compile(pattern)
-        except re.error as problem:
-            raise InputError(at, f"{pattern!r} ({problem})", "a regular expression") from None
+        except re.error as error:
+            raise InputError(at, f"{pattern!r} ({error})", "a regular expression") from None
         return (), pattern
     at = inside(where, "topics")
     listed = doc.sequence(fields["topics"], at, "topics")
     if not listed:
-        raise wrong(at, listed, "at least one topic")
+        raise unexpected(at, listed, "at least one topic")
     for i, topic in enumerate(listed):
         doc.text(topic, inside(at, i), "a topic's name")
         if roster is not None:
@@ -371,7 +372,7 @@ def _event(value: Any, where: str, roster: Roster, registry: Registry) -> Scenar
     )
     if at_ms > roster.duration_ms:
         expected = f"at most the duration, {format_duration(roster.duration_ms)}"
-        raise wrong(inside(where, "at"), fields["at"], expected)
+        raise unexpected(inside(where, "at"), fields["at"], expected)
     kinds = [key for key in fields if key in specs]
     if len(kinds) != 1:
         others = [key for key in fields if key != "at"]
@@ -398,12 +399,12 @@ def _network(value: Any, where: str) -> Network:
 
 
 def _latency(value: Any, where: str) -> tuple[int, int]:
-    """One duration, or the shortest and the longest."""
+    """Return the shortest and the longest latency."""
     if not isinstance(value, list):
         only = parse_duration(value, where)
         return only, only
     if len(value) != 2:
-        raise wrong(where, value, "one duration, or two: the shortest and the longest")
+        raise unexpected(where, value, "one duration, or two: the shortest and the longest")
     low, high = (parse_duration(v, inside(where, i)) for i, v in enumerate(value))
     if low > high:
         found = f"{format_duration(low)} before {format_duration(high)}"

@@ -9,7 +9,7 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside, wrong
+from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import parse_duration
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
@@ -59,7 +59,7 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
 def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
     if setting.type is bool:
         if not isinstance(value, bool):
-            raise wrong(where, value, "true or false")
+            raise unexpected(where, value, "true or false")
         return value
     if setting.type is int:
         if setting.encode_name.endswith(".ms"):

@@ -1,8 +1,8 @@
 """Generators of scenarios for batches. An entry point of the plugin group ``rebalance_lab``.
 
-A row depends on the profile, the seed and its number alone, whatever order or process it is made in. All
-profiles but `replay` run 15 minutes of virtual time; changes come from the second minute to the thirteenth,
-whole seconds.
+A row depends on the profile, the seed and its number alone, not on the order or the process in which it is
+made. All profiles but `replay` run 15 minutes of virtual time. Changes happen from the second minute to the
+thirteenth, at whole seconds.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,7 +59,7 @@ def pipeline(seed: int, row: int) -> Document:
 
 
 def skewed(seed: int, row: int) -> Document:
-    """Traffic that a few partitions have most of.
+    """Groups whose traffic is mostly in a few partitions.
 
     4 to 16 members, one topic of 2 to 5 partitions a member; records/s of its partitions Zipf
     (exponent 0.8 to 1.4), in random order, 1,000 times the partitions in all; members handle 1.5
@@ -106,7 +106,7 @@ def churny(seed: int, row: int) -> Document:
 
 
 class _Group:
-    """A scenario in the making: who runs, and what happens to them."""
+    """A scenario that is being made: its members and events."""
 
     def __init__(self, random: Random, topics: Document, members: int, *, headroom: float) -> None:
         self._random, self._topics = random, topics
@@ -117,7 +117,7 @@ class _Group:
         self._events: list[Document] = []
 
     def change(self, at: int, kind: str) -> None:
-        """Somebody joins, leaves or crashes; somebody joins instead where only one is left."""
+        """Add a join, leave or crash. If only one member is left, another one joins instead."""
         if kind == "join" or len(self._running) < 2:
             name = f"m-{len(self._first) + len(self._events)}"
             self._running.append(name)
@@ -126,17 +126,17 @@ class _Group:
             self.add(at, {kind: self._running.pop(self._random.randrange(len(self._running)))})
 
     def add(self, at: int, event: Document) -> None:
-        """Something happens, so many seconds after the start."""
+        """Add an event at a number of seconds after the start."""
         self._events.append({"at": f"{at}s", **event})
 
     def document(self, name: str) -> Document:
-        """The scenario; its own seed follows from what was drawn."""
+        """Return the scenario. Its seed follows from the random numbers drawn so far."""
         return {
             "name": name,
             "duration": DURATION,
             "seed": self._random.randrange(2**31),
             "topics": self._topics,
-            "members": [self._member(each) for each in self._first],
+            "members": [self._member(name) for name in self._first],
             "events": self._events,
         }
 
@@ -149,7 +149,7 @@ def _random(profile: str, seed: int, row: int) -> Random:
 
 
 def _times(random: Random, count: int) -> list[int]:
-    """Different times, ascending, half a minute apart at the least."""
+    """Return different times in ascending order, at least half a minute apart."""
     return sorted(random.sample(range(_FIRST_CHANGE, _LAST_CHANGE, 30), count))
 
 
@@ -158,7 +158,7 @@ def _lognormal(random: Random, median: float, sigma: float) -> float:
 
 
 def _geometric(random: Random) -> int:
-    """0, 1, 2 ... each half as likely as the one before."""
+    """Return 0, 1, 2 and so on, each half as likely as the one before."""
     failures = 0
     while random.random() < 0.5:
         failures += 1

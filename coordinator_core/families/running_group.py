@@ -1,7 +1,7 @@
-"""The group that runs already when a scenario begins, as the log and the members have it (PROTOCOL 8.1).
+"""The classic group that runs already when a scenario begins, in the log and in its members (PROTOCOL 8.1).
 
-It looks as though it had always run under the strategy that is simulated: what each member said when it
-joined is what its assignor says of what it owns now.
+The group looks as if it had always run under the strategy that is simulated. The subscription with which each
+member has joined has the user data that its assignor returns for the partitions that the member owns now.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ from coordinator_core.model import (
 from coordinator_core.protocol.consumer_protocol import encode_assignment, encode_subscription
 
 FIRST_OFFSET = 0
-"""Where everything stands at time 0, committed and worked on: what waits in a partition lies behind it."""
+"""The committed offset and the position of every partition at time 0. The backlog lies behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class RunningMember:
 
     @property
     def owned(self) -> Partitions:
-        """What it owns, sorted."""
+        """The partitions that it owns, sorted."""
         return Partitions.of(self.member.owned or ())
 
 
@@ -67,23 +67,24 @@ class RunningGroup:
 
     @property
     def number(self) -> int:
-        """The generation that is Stable."""
+        """The number of the current generation."""
         return next(iter(self.members.values())).member.generation
 
     def generation_of(self, name: str) -> Generation:
-        """What a member knows of its membership."""
+        """Return the identity of a member in the group."""
         return Generation(self.number, self.members[name].member_id, self.protocol)
 
     def leads(self, name: str) -> bool:
-        """Whether a member is the leader."""
+        """Return whether a member is the leader."""
         return name == next(iter(self.members))
 
     def records(self, make: Callable[[Member], Assignor]) -> Iterator[Record]:
-        """What the log of the offsets topic holds of it. ``make`` gives a member an assignor of its own.
+        """Yield the records of the group in the log. ``make`` returns an assignor for a member.
 
-        Raises AssignmentError for what the assignor raises.
+        Raises:
+            AssignmentError: if the assignor raises an exception.
         """
-        members = tuple(self._stored(each, make(each.member)) for each in self.members.values())
+        members = tuple(self._stored(member, make(member.member)) for member in self.members.values())
         group_id = next(iter(self.members.values())).config.group_id
         leader = members[0].member_id
         stored = StoredGroup(PROTOCOL_TYPE, self.protocol, self.number, leader, members, changed_at_ms=0)
@@ -106,31 +107,32 @@ class RunningGroup:
             now_ms=now_ms,
         )
 
-    def _stored(self, each: RunningMember, assignor: Assignor) -> StoredMember:
+    def _stored(self, running: RunningMember, assignor: Assignor) -> StoredMember:
         try:
-            assignor.on_assignment(each.owned, self.number)
-            user_data = assignor.subscription_user_data(each.topics)
-        except Exception as wrong:
-            said = f"of what {each.member.id!r} owns at the start it raised {type(wrong).__name__}: {wrong}"
-            raise AssignmentError(assignor.name, [said]) from wrong
+            assignor.on_assignment(running.owned, self.number)
+            user_data = assignor.subscription_user_data(running.topics)
+        except Exception as error:
+            name = running.member.id
+            violation = f"of what {name!r} owns at the start it raised {type(error).__name__}: {error}"
+            raise AssignmentError(assignor.name, [violation]) from error
         keeps = rebalance_protocol([assignor]) is RebalanceProtocol.COOPERATIVE
         subscription = Subscription(
-            topics=each.topics,
-            owned=each.owned if keeps else NO_PARTITIONS,
+            topics=running.topics,
+            owned=running.owned if keeps else NO_PARTITIONS,
             generation=self.number,
-            rack=each.config.client_rack,
+            rack=running.config.client_rack,
             user_data=user_data,
         )
-        name = each.config.client_id
+        name = running.config.client_id
         return StoredMember(
-            each.member_id,
-            each.config.group_instance_id,
+            running.member_id,
+            running.config.group_instance_id,
             name,
             f"/{name}",
-            each.config.session_timeout_ms,
-            each.config.max_poll_interval_ms,
+            running.config.session_timeout_ms,
+            running.config.max_poll_interval_ms,
             encode_subscription(subscription),
-            encode_assignment(each.owned),
+            encode_assignment(running.owned),
         )
 
 
@@ -141,11 +143,11 @@ def running_group(
     infos: Mapping[str, TopicInfo],
     random: Random,
 ) -> RunningGroup:
-    """The group of at least one member, each with its topics; ids are drawn as a coordinator draws them."""
+    """Return the group of at least one member, each with its topics. Ids are drawn as a coordinator does."""
     named: dict[str, RunningMember] = {}
     for member, topics, config in members:
         prefix = config.group_instance_id or config.client_id
         member_id = f"{prefix}-{UUID(int=random.getrandbits(128), version=4)}"
         named[member.id] = RunningMember(member, member_id, tuple(java_order(topics)), config)
-    wanted = java_order(dict.fromkeys(topic for each in named.values() for topic in each.topics))
+    wanted = java_order(dict.fromkeys(topic for member in named.values() for topic in member.topics))
     return RunningGroup(protocol, named, Cluster({topic: infos[topic] for topic in wanted}))

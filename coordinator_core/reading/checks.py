@@ -20,7 +20,7 @@ def inside(where: str, key: str | int) -> str:
     return f"{where}{key}" if where.endswith(": ") else f"{where}.{key}"
 
 
-def wrong(where: str, value: Any, expected: str) -> InputError:
+def unexpected(where: str, value: Any, expected: str) -> InputError:
     """Return the error for a value that is not the expected one."""
     return InputError(where.removesuffix(": "), describe(value), expected)
 
@@ -45,10 +45,10 @@ def mapping(value: Any, where: str, known: Iterable[str] | None = None) -> Mappi
     """Return a value that is a mapping with text keys, all of them among ``known`` if given."""
     if not isinstance(value, Mapping):
         fields = f" with {', '.join(known)}" if known else ""
-        raise wrong(where, value, f"a mapping{fields}")
+        raise unexpected(where, value, f"a mapping{fields}")
     for key in value:
         if not isinstance(key, str) or not key:
-            raise wrong(where, key, "text as the key")
+            raise unexpected(where, key, "text as the key")
     if known is not None:
         fields_known = list(known)
         for key in value:
@@ -68,14 +68,14 @@ def required(document: Mapping[str, Any], key: str, where: str, expected: str) -
 def sequence(value: Any, where: str, of: str) -> Sequence[Any]:
     """Return a value that is a list."""
     if not isinstance(value, list):
-        raise wrong(where, value, f"a list of {of}")
+        raise unexpected(where, value, f"a list of {of}")
     return value
 
 
 def text(value: Any, where: str, what: str = "text") -> str:
     """Return a value that is text of 1 to 249 characters (Kafka's limit for the name of a topic)."""
     if not isinstance(value, str) or not value.strip():
-        raise wrong(where, value, what)
+        raise unexpected(where, value, what)
     if len(value) > 249:
         raise InputError(where, f"text of {len(value):,} characters", f"{what} of at most 249 characters")
     return value
@@ -84,7 +84,7 @@ def text(value: Any, where: str, what: str = "text") -> str:
 def whole(value: Any, where: str, *, low: int, high: int) -> int:
     """Return a value that is a whole number in a range. Both ends belong to the range."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise wrong(where, value, f"a whole number from {low:,} to {high:,}")
+        raise unexpected(where, value, f"a whole number from {low:,} to {high:,}")
     return value
 
 
@@ -94,7 +94,7 @@ def number(value: Any, where: str, *, positive: bool = False, below: float = mat
     limit = "" if below == math.inf else f" and below {below:g}"
     fits = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not fits or not 0 <= _as_float(value) < below or (positive and value == 0):
-        raise wrong(where, value, f"a number {sign}{limit}")
+        raise unexpected(where, value, f"a number {sign}{limit}")
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""What a provider is, and what it may ask of the host that runs its consumer."""
+"""Providers, and the hosts that run their consumers."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
@@ -7,7 +7,7 @@ from coordinator_core.model import Cluster, GroupSubscription, Partitions, Topic
 
 
 class Seen(NamedTuple):
-    """What a consumer sees of a partition: the offset of its next record, and the records not yet handled."""
+    """A partition as its consumer sees it: the offset of the next record, and the records not yet handled."""
 
     end_offset: float
     lag: float
@@ -21,38 +21,38 @@ class Load(NamedTuple):
 
 
 class Host(Protocol):
-    """Who runs a consumer: a simulated process, or a driver of real brokers."""
+    """The program that runs a consumer: a simulated process, or a driver of real brokers."""
 
     def now_ms(self) -> int:
-        """The time that it is."""
+        """Return the current time."""
         ...
 
     def seen(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Seen]:
-        """What the consumer sees of partitions it has, or has just given up; unknown ones are left out."""
+        """Return partitions that the consumer owns or has just given up. Unknown ones are left out."""
         ...
 
     def loads(self) -> Mapping[TopicPartition, Load]:
-        """The loads of all partitions, where the host knows them by itself; empty where it does not."""
+        """Return the loads of all partitions if the host knows them, else an empty mapping."""
         ...
 
     def capacity(self) -> float | None:
-        """The records/s that the consumer can handle; None when unknown or without limit."""
+        """Return the records/s that the consumer can handle; None if unknown or unlimited."""
         ...
 
 
 class Provider(Protocol):
-    """One for each consumer. It may remember; whoever leads is informed by its own."""
+    """A source of weights and capacities, one for each consumer. The leader's informs the assignor."""
 
     def report(self) -> bytes | None:
-        """What the consumer sends the leader along with its subscription."""
+        """Return the report that the consumer sends to the leader with its subscription."""
         ...
 
     def assigned(self, partitions: Partitions) -> None:
-        """The consumer got these."""
+        """Take note of the partitions that the consumer was assigned."""
         ...
 
     def inform(
         self, cluster: Cluster, group: GroupSubscription, reports: Mapping[str, bytes]
     ) -> tuple[Cluster, GroupSubscription]:
-        """The leader's cluster and group with what is known of them; `reports` are the members'."""
+        """Return the cluster and the group with the weights and capacities that follow from the reports."""
         ...

@@ -1,1 +1,1 @@
-"""The simulator: a consumer group under a virtual clock, with every message real and every fault seeded."""
+"""The simulator: a consumer group under a virtual clock, with real messages and faults from a seed."""

@@ -1,9 +1,9 @@
 """The brokers: a coordinator each, one replicated log per partition of the offsets topic, and failover.
 
-Partition p of ``__consumer_offsets`` is led by broker p modulo their number. When a broker fails, its
-connections are reset and its partitions have no leader until another takes them over and has replayed
-their logs; the failed broker comes back at that moment, without memory and leading nothing.
-Data partitions are not simulated: any live broker leads them.
+Broker p modulo their number leads partition p of ``__consumer_offsets``. When a broker fails, its connections
+are reset, and its partitions have no leader until another broker takes them over and replays their logs. The
+failed broker comes back at that time, without memory and without partitions. Data partitions are not
+simulated: any live broker leads them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network, Way
 
 LOAD_MS = 100
-"""How long a new leader replays the log of its partitions (COORDINATOR_LOAD_IN_PROGRESS meanwhile)."""
+"""The time in which a new leader replays the logs of its partitions (COORDINATOR_LOAD_IN_PROGRESS)."""
 
 EARLIEST = -2
 
@@ -46,7 +46,7 @@ Reply = Callable[[Response], None]
 
 
 class _Broker:
-    """One broker: its coordinator while it is up, and whom it owes answers."""
+    """A broker: its coordinator while it is up, and the requests without a response."""
 
     __slots__ = ("coordinator", "deadline", "parked", "to_replicas")
 
@@ -60,7 +60,8 @@ class _Broker:
 class Brokers:
     """All brokers of the cluster. ``group`` is the group whose coordinator can fail over.
 
-    ``stored``: what the log tells of the group already; then its coordinator says so as it is elected.
+    ``stored`` are the records of a group that runs already. With them, the election of its coordinator is
+    reported.
     """
 
     def __init__(
@@ -83,9 +84,9 @@ class Brokers:
         self._racks = racks
         self.log = MemoryLog()
         self.disconnect: list[Callable[[int], None]] = []
-        """Called with a broker's number when its connections are reset."""
+        """Called with the number of a broker when its connections are reset."""
         self.replicated: list[Callable[[int, Sequence[Record]], None]] = []
-        """Called with a partition of the offsets topic and the records its log took in."""
+        """Called with a partition of the offsets topic and the records that were appended to its log."""
         self._config, self._part, self._random = config, part, random
         self._clock, self._network, self._load, self._emit = clock, network, load, emit
         partitions = config.offsets_topic_partitions
@@ -94,7 +95,7 @@ class Brokers:
         self._requests = 0
         self._metadata: MetadataResponse | None = None
         self._brokers = [self._started(node) for node in range(count)]
-        self._tell_all()
+        self._announce_leaders()
         self.log.append(self._home, stored)
         for partition, node in self._leaders.items():
             self._carry_out(node, self._up(node).on_elected(partition))
@@ -103,14 +104,14 @@ class Brokers:
             node = self.coordinator_node()
             self._emit(_elected(node, self._up(node), group))
 
-    # --- what a process sees
+    # --- calls of processes
 
     def is_alive(self, node: int) -> bool:
-        """Whether a broker accepts connections."""
+        """Return whether a broker accepts connections."""
         return self._brokers[node].coordinator is not None
 
     def arrived(self, request: Request, node: int, *, client: str, reply: Reply) -> None:
-        """A request has reached a broker; it replies when it can, or never."""
+        """Receive a request. The broker replies at once, later or never."""
         broker = self._brokers[node]
         if broker.coordinator is None:
             return
@@ -129,16 +130,16 @@ class Brokers:
             )
             self._carry_out(node, outcome)
 
-    # --- what is done to them
+    # --- changes from outside
 
     def coordinator_node(self) -> int:
-        """The broker that leads the group's partition; -1 while nobody does."""
+        """Return the broker that leads the group's partition, or -1 if none does."""
         return self._leaders.get(self._home, -1)
 
     def fail_over(self, down_ms: int) -> None:
-        """The group's coordinator fails; ``down_ms`` later another broker takes over.
+        """Stop the broker of the group's coordinator. Another broker takes over after ``down_ms``.
 
-        Nothing happens while there is none: it has failed already.
+        Nothing happens if the coordinator has failed already.
         """
         node = self.coordinator_node()
         if node < 0:
@@ -152,13 +153,13 @@ class Brokers:
             del self._leaders[partition]
         self._metadata = None
         self._emit(ev.CoordinatorFailed(node=node))
-        self._tell_all()
+        self._announce_leaders()
         for disconnect in list(self.disconnect):
             disconnect(node)
         self._clock.after(down_ms, lambda: self._take_over(node, lost))
 
     def topics_changed(self) -> None:
-        """The topics have other partitions than before."""
+        """Describe the topics anew, as their partitions have changed."""
         self._metadata = None
 
     def _take_over(self, failed: int, partitions: list[int]) -> None:
@@ -169,14 +170,14 @@ class Brokers:
         self._metadata = None
         for partition in partitions:
             self._leaders[partition] = successor
-        self._tell_all()
+        self._announce_leaders()
         coordinator = self._up(successor)
         for partition in partitions:
             self._carry_out(successor, coordinator.on_elected(partition))
         self._clock.after(LOAD_MS, lambda: self._replay(successor, coordinator, partitions))
 
     def _replay(self, node: int, coordinator: Coordinator, partitions: list[int]) -> None:
-        """The new leader has read the logs; unless it has failed meanwhile."""
+        """Let the new leader apply the logs, unless it has failed meanwhile."""
         if self._brokers[node].coordinator is not coordinator:
             return
         for partition in partitions:
@@ -189,7 +190,7 @@ class Brokers:
         coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), (self._part,))
         return _Broker(coordinator, Alarm(self._clock, lambda: self._on_deadline(node)))
 
-    def _tell_all(self) -> None:
+    def _announce_leaders(self) -> None:
         alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
         for node in alive:
             self._carry_out(node, self._up(node).on_cluster_change(self._leaders, len(alive)))
@@ -205,17 +206,17 @@ class Brokers:
             self._carry_out(node, coordinator.on_deadline(now_ms=self._clock.now_ms))
 
     def _carry_out(self, node: int, outcome: Outcome) -> None:
-        """What a coordinator wants done after each call."""
+        """Carry out the outcome of a call of the coordinator."""
         broker = self._brokers[node]
         assert broker.coordinator is not None
         for event in outcome.events:
             self._emit(event)
         for append in outcome.appends:
             self._replicate(node, broker.coordinator, append.append_id, append.partition, append.records)
-        for owed in outcome.replies:
-            reply = broker.parked.pop(owed.request_id, None)
+        for response in outcome.replies:
+            reply = broker.parked.pop(response.request_id, None)
             if reply is not None:
-                reply(owed.response)
+                reply(response.response)
         for request_id in outcome.superseded:
             broker.parked.pop(request_id, None)
         broker.deadline.set(broker.coordinator.next_deadline_ms())
@@ -223,7 +224,7 @@ class Brokers:
     def _replicate(
         self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Sequence[Record]
     ) -> None:
-        """The records are in the log once the replicas have them: a way there and back, in order."""
+        """Append the records when the replicas have them, after a round trip, in order."""
         way = self._brokers[node].to_replicas
         way.last_ms = max(way.last_ms, self._clock.now_ms + self._network.delay_ms())
         self._clock.at(way.last_ms, lambda: self._appended(node, coordinator, append_id, partition, records))
@@ -239,7 +240,7 @@ class Brokers:
         outcome = coordinator.on_appended(append_id, error, now_ms=self._clock.now_ms)
         self._carry_out(node, outcome)
 
-    # --- what every broker answers by itself
+    # --- requests that every broker answers
 
     def _describe(self, request: MetadataRequest) -> MetadataResponse:
         if request.topics is None:
@@ -266,7 +267,7 @@ class Brokers:
         racks = self._racks.get(topic)
         if racks is None:
             return (PartitionMetadata(leader),) * count
-        return tuple(PartitionMetadata(leader, racks=each) for each in racks_of(racks, count))
+        return tuple(PartitionMetadata(leader, racks=entry) for entry in racks_of(racks, count))
 
     def _offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         return ListOffsetsResponse(

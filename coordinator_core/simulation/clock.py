@@ -1,4 +1,4 @@
-"""Virtual time: a heap of what happens when. Nothing happens between two entries."""
+"""Virtual time: a heap of actions and their times. Nothing happens between two entries."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -10,7 +10,7 @@ _BEFORE_ALL = 2**62
 
 
 class VirtualClock:
-    """Runs actions in the order of their times; of equal times, in the order they were put in (C-84)."""
+    """Runs actions in the order of their times. Actions of equal times run in the order of entry (C-84)."""
 
     __slots__ = ("_first", "_heap", "_order", "now_ms")
 
@@ -20,35 +20,35 @@ class VirtualClock:
         self._order = self._first = 0
 
     def at_first(self, at_ms: int, action: Action) -> None:
-        """Do this at that time, before anything else that happens then and was not put in this way."""
+        """Run an action at a time, before all actions of that time that `at` has put in."""
         self._first += 1
         heappush(self._heap, (max(at_ms, self.now_ms), self._first - _BEFORE_ALL, action))
 
     def at(self, at_ms: int, action: Action) -> None:
-        """Do this at that time; a time that has passed means now."""
+        """Run an action at a time. A time that has passed means now."""
         self._order += 1
         heappush(self._heap, (max(at_ms, self.now_ms), self._order, action))
 
     def after(self, delay_ms: int, action: Action) -> None:
-        """Do this so much later."""
+        """Run an action after a delay."""
         self.at(self.now_ms + delay_ms, action)
 
     def next_ms(self) -> int | None:
-        """When something happens next; None when nothing will."""
+        """Return the time of the next action, or None."""
         return self._heap[0][0] if self._heap else None
 
     def step(self) -> None:
-        """Advance to the next entry and carry it out."""
+        """Advance to the next entry and run its action."""
         at_ms, _, action = heappop(self._heap)
         self.now_ms = at_ms
         action()
 
 
 class Alarm:
-    """One deadline that moves often: rings no earlier than asked, and asks where it is when it rings.
+    """A deadline that moves often.
 
-    A deadline that moved back is found out when the old entry comes up, so that each move does not leave
-    an entry behind on the clock.
+    A deadline that has moved to a later time is noticed when its old entry comes up. Thus a move does not
+    leave an entry on the clock.
     """
 
     __slots__ = ("_clock", "_due_ms", "_ring", "_set_ms")
@@ -59,7 +59,7 @@ class Alarm:
         self._set_ms: int | None = None
 
     def set(self, due_ms: int | None) -> None:
-        """Ring at that time; None: do not ring."""
+        """Set the time of the alarm. None stops it."""
         self._due_ms = due_ms
         if due_ms is not None and (self._set_ms is None or due_ms < self._set_ms):
             self._set_ms = max(due_ms, self._clock.now_ms)

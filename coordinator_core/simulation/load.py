@@ -1,15 +1,15 @@
-"""The fluid load: records as rates, integrated exactly between changes (DESIGN, idea 7).
+"""The fluid load: records as rates, integrated exactly between changes.
 
-A partition is produced to at a rate. A worker shares what it can handle over the partitions it works on,
-max-min fair (processor sharing): one that keeps up takes its arrival rate if an even share allows, the
-others split the rest evenly. Everything is linear between *breakpoints*: a backlog empties, or work done
-a second time reaches what had been done before. Cost grows with changes and breakpoints, not with rates
-or time: at a change of a worker, each of its partitions has at most two breakpoints ahead.
+Records are produced to a partition at a rate. A worker shares its capacity over the partitions that it works
+on, max-min fair (processor sharing): a partition without a backlog takes its arrival rate if an even share
+allows, and the others split the rest evenly. Everything is linear between *breakpoints*: a backlog becomes
+empty, or repeated work reaches the highest position. The cost grows with changes and breakpoints, not with
+rates or time: at a change of a worker, each of its partitions has at most two breakpoints ahead.
 
-A record is handled when the highest position any worker reached has passed it; lag counts those that are
-not. Handling it again is a duplicate. A record is handled wholly or not at all: a worker that stops drops
-the part of a record it was in. A partition is worked on by who started it last; what a fenced process
-still does to it does not count.
+A record is handled when the highest position of any worker has passed it. The lag counts the records that
+are not handled. A record that is handled again is a duplicate. A record is handled as a whole: a worker that
+stops drops the part that it has done. The worker that started last works on a partition; the work of a fenced
+process does not count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +20,14 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.events import LagMeasured
 
 SOON_MS = 1e-6
-"""Breakpoints this near are now: far above the rounding of times, far below a millisecond."""
+"""Breakpoints within this time are now. It is far above rounding, and far below a millisecond."""
 
 WHOLE = 1e-6
-"""A position this near below a whole record has handled it: rounding, not a record in the making."""
+"""A position that is below a whole record by no more than this has handled the record: it is rounding."""
 
 
 class _Flow:
-    """One partition: produced, position of who works on it, highest position ever, as of ``at_ms``."""
+    """A partition as of ``at_ms``: records produced, position of its worker, and highest position of all."""
 
     __slots__ = ("at_ms", "high", "position", "produced", "rate", "speed", "worker")
 
@@ -38,7 +38,7 @@ class _Flow:
         self.worker: Worker | None = None
 
     def advance(self, now_ms: float) -> float:
-        """Move on to a time at or before the next breakpoint; the records handled again meanwhile."""
+        """Advance to a time at or before the next breakpoint. Return the records handled again meanwhile."""
         if now_ms <= self.at_ms:
             return 0.0
         seconds = (now_ms - self.at_ms) / 1_000
@@ -54,12 +54,12 @@ class _Flow:
         return again
 
     def lag_slope(self) -> float:
-        """How fast the lag grows, records/s."""
+        """Return the growth of the lag in records/s."""
         return self.rate if self.position < self.high else self.rate - self.speed
 
 
 class Worker:
-    """Someone who handles records, as the load sees him. ``process_rate`` in records/s, inf for unlimited."""
+    """A process that handles records. ``process_rate`` is in records/s; inf means unlimited."""
 
     __slots__ = ("flows", "lag_slope", "name", "next_ms", "process_rate", "working")
 
@@ -71,7 +71,7 @@ class Worker:
         self.lag_slope = 0.0
 
     def share_out(self) -> None:
-        """Set the speed of each flow: max-min fair."""
+        """Set the speed of each flow, max-min fair."""
         flows = self.flows.values()
         if not self.working:
             for flow in flows:
@@ -92,7 +92,7 @@ class Worker:
                 flow.speed = max(left, 0.0) / sharing
 
     def next_breakpoint_ms(self, now_ms: float) -> float:
-        """The first time at which a backlog is empty or repeated work is done."""
+        """Return the first time at which a backlog is empty or repeated work is done."""
         first = inf
         for flow in self.flows.values():
             if not flow.speed:
@@ -104,7 +104,7 @@ class Worker:
         return now_ms + first * 1_000
 
     def snap(self) -> bool:
-        """Put what is about to meet together; whether a backlog became empty."""
+        """Join positions that are about to meet. Return whether a backlog became empty."""
         emptied = False
         for flow in self.flows.values():
             if not flow.speed:
@@ -134,7 +134,7 @@ class Load:
         self._lag_max = self._lag_seconds = self._duplicates = 0.0
 
     def add_topic(self, topic: str, waiting: Sequence[int], *, now_ms: int) -> None:
-        """New partitions, with records in them that wait to be handled; nothing more is produced yet."""
+        """Add partitions with a backlog. No further records are produced to them yet."""
         self._advance(now_ms)
         for number, records in enumerate(waiting):
             flow = self._flows[TopicPartition(topic, number)] = _Flow(now_ms)
@@ -143,7 +143,7 @@ class Load:
         self._lag_max = max(self._lag_max, self._lag)
 
     def set_rates(self, topic: str, rates: Sequence[float], *, now_ms: int) -> None:
-        """Records/s to each partition of a topic from now on; partitions it did not have appear."""
+        """Set the records/s of each partition of a topic from now on. New partitions are added."""
         self._advance(now_ms)
         touched: dict[int, Worker] = {}
         for number in range(len(rates)):
@@ -162,18 +162,18 @@ class Load:
             self._put_on(worker)
 
     def add_worker(self, name: str, process_rate: float | None) -> Worker:
-        """Someone new who handles records; None: as fast as they come."""
+        """Return a new worker. A rate of None is unlimited."""
         worker = Worker(name, inf if process_rate is None else process_rate)
         self._workers.append(worker)
         return worker
 
     def remove_worker(self, worker: Worker, *, now_ms: int) -> None:
-        """He is gone: what he worked on stands still."""
+        """Remove a worker. Its partitions stand still."""
         self.release(worker, list(worker.flows), now_ms=now_ms)
         self._workers = [w for w in self._workers if w is not worker]
 
     def set_working(self, worker: Worker, working: bool, *, now_ms: int) -> None:
-        """Stop or go on; he keeps his partitions and positions."""
+        """Stop or continue a worker. It keeps its partitions and positions."""
         if worker.working != working:
             self._advance(now_ms)
             self._take_off(worker)
@@ -181,7 +181,7 @@ class Load:
             self._put_on(worker)
 
     def start(self, worker: Worker, offsets: Mapping[TopicPartition, int], *, now_ms: int) -> None:
-        """Work on partitions from these offsets on; who worked on them does no longer."""
+        """Let a worker work on partitions from these offsets on, in place of their last worker."""
         others: dict[int, list[TopicPartition]] = {}
         owners: dict[int, Worker] = {}
         for partition in offsets:
@@ -206,7 +206,7 @@ class Load:
         self._put_on(worker)
 
     def release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
-        """Stop working on partitions; those that are not his are left alone."""
+        """Let a worker stop its work on partitions. Partitions of other workers are not affected."""
         held = [p for p in partitions if p in worker.flows]
         if not held:
             return
@@ -224,7 +224,7 @@ class Load:
         self._put_on(worker)
 
     def position(self, worker: Worker, partition: TopicPartition, *, now_ms: int) -> int | None:
-        """The offset to commit: all records below it are handled. None when he does not work on it."""
+        """Return the offset to commit, or None if the worker does not work on the partition."""
         flow = worker.flows.get(partition)
         if flow is None:
             return None
@@ -233,20 +233,20 @@ class Load:
         return floor(flow.position + WHOLE)
 
     def end_offset(self, partition: TopicPartition, *, now_ms: int) -> int | None:
-        """The offset of the next record to be produced; None for an unknown partition."""
+        """Return the offset of the next record to be produced, or None if the partition is unknown."""
         flow = self._flows.get(partition)
         if flow is None:
             return None
         return floor(flow.produced + flow.rate * (now_ms - flow.at_ms) / 1_000 + WHOLE)
 
     def partitions(self) -> list[TopicPartition]:
-        """All there are."""
+        """Return all partitions."""
         return list(self._flows)
 
     def seen(
         self, partitions: Iterable[TopicPartition], *, now_ms: int
     ) -> dict[TopicPartition, tuple[float, float, float]]:
-        """Records produced so far, lag, and records/s, of those partitions that there are."""
+        """Return the records produced so far, the lag and the records/s of each known partition."""
         self._advance(now_ms)
         found: dict[TopicPartition, tuple[float, float, float]] = {}
         for partition in partitions:
@@ -257,7 +257,7 @@ class Load:
         return found
 
     def measure(self, *, now_ms: int) -> LagMeasured:
-        """What there is now and what was since the last measure; starts the next one."""
+        """Return the load now and since the last measure, and begin the next one."""
         self._advance(now_ms)
         for flow in self._flows.values():
             self._duplicates += flow.advance(now_ms)
@@ -280,7 +280,7 @@ class Load:
         return measured
 
     def _advance(self, now_ms: float) -> None:
-        """Pass every breakpoint up to a time, in order, and integrate the lag over it."""
+        """Pass all breakpoints up to a time, in order, and integrate the lag."""
         while self._heap and self._heap[0][0] <= now_ms:
             at_ms, _, worker = heappop(self._heap)
             if at_ms != worker.next_ms:
@@ -300,13 +300,13 @@ class Load:
         self._at_ms = now_ms
 
     def _take_off(self, worker: Worker) -> None:
-        """Bring a worker's flows up to now, and take them out of the slope, so that they can change."""
+        """Advance the flows of a worker to now and take them out of the slope, so that they can change."""
         self._slope -= worker.lag_slope
         for flow in worker.flows.values():
             self._duplicates += flow.advance(self._at_ms)
 
     def _put_on(self, worker: Worker) -> None:
-        """Share out the worker's rate anew, put his flows back into the slope, and note when it changes."""
+        """Share the rate of a worker anew, put its flows back into the slope and schedule its breakpoint."""
         if worker.process_rate == inf:
             self._catch_up(worker)
         worker.snap()
@@ -321,7 +321,7 @@ class Load:
             heappush(self._heap, (worker.next_ms, self._order, worker))
 
     def _catch_up(self, worker: Worker) -> None:
-        """An unlimited worker handles any backlog at once."""
+        """Let an unlimited worker handle its backlog at once."""
         if not worker.working:
             return
         for flow in worker.flows.values():
@@ -331,5 +331,5 @@ class Load:
 
 
 def _rounded(value: float) -> float:
-    """Six decimals: below that is rounding, and a trace is read by people."""
+    """Return a value with six decimals, as the rest is rounding."""
     return round(value, 6) + 0.0

@@ -1,7 +1,7 @@
 """The network between consumers and brokers: latency, loss, duplication and cuts, from one seed.
 
-A connection delivers in order in each direction, as TCP does; latency only moves messages apart. What is
-lost stays lost until somebody's timeout: no layer below sends again.
+A connection delivers in order in each direction, as TCP does. Latency only moves messages apart. A lost
+message stays lost until a timeout: no lower layer sends it again.
 """
 
 from random import Random
@@ -11,7 +11,7 @@ from coordinator_core.simulation.clock import Action, VirtualClock
 
 
 class Network:
-    """Who can reach whom, and how long it takes."""
+    """The connections between consumers and brokers, and their faults."""
 
     __slots__ = ("_clock", "_conditions", "_random", "_span", "cut_off")
 
@@ -19,25 +19,25 @@ class Network:
         self._clock, self._conditions, self._random = clock, conditions, random
         self._span = conditions.latency_ms_max - conditions.latency_ms_min + 1
         self.cut_off: set[str] = set()
-        """Names of consumers that no broker hears, and that hear none."""
+        """The names of consumers that are cut from all brokers."""
 
     def delay_ms(self) -> int:
-        """How long the next message takes."""
+        """Return the latency of the next message."""
         if self._span == 1:
             return self._conditions.latency_ms_min
         return self._conditions.latency_ms_min + int(self._random.random() * self._span)
 
     def calm(self) -> None:
-        """From now on nothing is lost or delivered twice."""
+        """End loss and duplicates."""
         low, high = self._conditions.latency_ms_min, self._conditions.latency_ms_max
         self._conditions = Conditions(low, high)
 
     def connect(self, client: str) -> "Connection":
-        """A new connection of a consumer to a broker."""
+        """Return a new connection of a consumer to a broker."""
         return Connection(self, client)
 
     def carry(self, way: "Way", arrived: Action) -> None:
-        """Deliver a message at the end of its way, once, twice or never."""
+        """Deliver a message once, twice or never."""
         conditions = self._conditions
         if conditions.loss and self._random.random() < conditions.loss:
             return
@@ -48,7 +48,7 @@ class Network:
 
 
 class Way:
-    """One direction of a connection: nothing arrives before what was sent before it."""
+    """One direction of a connection. Messages arrive in the order in which they were sent."""
 
     __slots__ = ("last_ms",)
 
@@ -57,7 +57,7 @@ class Way:
 
 
 class Connection:
-    """A connection of one consumer to one broker. Once closed, what is under way in it is gone."""
+    """A connection of one consumer to one broker. When it is closed, its messages under way are lost."""
 
     __slots__ = ("_back", "_client", "_network", "_there", "is_open")
 
@@ -67,15 +67,15 @@ class Connection:
         self.is_open = True
 
     def to_broker(self, arrived: Action) -> None:
-        """A message of the consumer."""
+        """Send a message to the broker."""
         self._carry(self._there, arrived)
 
     def to_client(self, arrived: Action) -> None:
-        """A message of the broker."""
+        """Send a message to the consumer."""
         self._carry(self._back, arrived)
 
     def close(self) -> None:
-        """The end of the connection."""
+        """Close the connection."""
         self.is_open = False
 
     def _carry(self, way: Way, arrived: Action) -> None:

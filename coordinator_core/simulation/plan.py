@@ -141,7 +141,7 @@ class PlannedRun:
             self.clock.at_first(0, lambda m=member: self._go_on(m))  # type: ignore[misc]
 
     def _go_on(self, member: Member) -> None:
-        """Let a member of that group work on the partitions that it owns."""
+        """Let a member of that group work on its partitions."""
         consumer = self.stage.launch(member)
         consumer.joined = True
         consumer.listed = member.owned or ()
@@ -180,7 +180,7 @@ class PlannedRun:
         self._round_soon(f"{consumer.member.id} joined", first=self._generation == 0)
 
     def _take_place(self, consumer: _Consumer, before: _Consumer) -> None:
-        """A static member is back under its instance id (KIP-345)."""
+        """Let a static member take the place of its last process (KIP-345)."""
         consumer.joined = True
         before.joined = False
         if consumer.topics != before.topics or self._due or before.generation != self._generation:
@@ -192,7 +192,7 @@ class PlannedRun:
         self._assign(consumer, before.listed)
 
     def _say_joined(self, consumer: _Consumer) -> None:
-        """In the generation that there is, without a round."""
+        """Report that a consumer is in the current generation, without a round."""
         self.stage.emit(
             ev.Joined(
                 client=consumer.member.id,
@@ -282,7 +282,7 @@ class PlannedRun:
     # --- rounds
 
     def _round_soon(self, cause: str, *, first: bool = False) -> None:
-        """A round, once everybody has heard of it; whatever changes until then shares it."""
+        """Begin a round that ends after a heartbeat interval. Further changes until then share it."""
         if self._due:
             return
         self._due = True
@@ -306,11 +306,11 @@ class PlannedRun:
             self._state = after
 
     def _rebalance(self) -> None:
-        """A round, once everybody is there: the first member leads, everybody gets what it is given."""
+        """End a round when all members are present. The first member leads and computes the assignment."""
         absent = any(c.joined and self._is_absent(c) for c in self.stage.consumers.values())
         self._waiting = absent
         if absent:
-            return  # the round ends when they are back, or out of the group
+            return  # the round ends when they are back or out of the group
         self._due = False
         members = {_member_id(c.member): c for c in self.stage.consumers.values() if c.joined}
         if not members:
@@ -351,9 +351,9 @@ class PlannedRun:
         try:
             cluster = Cluster(topic_infos(self._wanted(members), self.scenario.racks))
             return compute_assignment(leader.assignor, cluster, group)
-        except AssignmentError as problem:
+        except AssignmentError as error:
             where = f"group {self.scenario.name!r} ({len(members)} members)"
-            raise problem.of(where) from None
+            raise error.of(where) from None
 
     def _wanted(self, members: Mapping[str, _Consumer]) -> dict[str, int]:
         topics = dict.fromkeys(t for c in members.values() for t in c.topics)
@@ -395,7 +395,7 @@ class PlannedRun:
         self._to_state(STABLE, "assigned")
 
     def _assign(self, consumer: _Consumer, given: Sequence[TopicPartition]) -> bool:
-        """A consumer takes over what it is given, sorted; whether it had to give something up."""
+        """Let a consumer take over its sorted partitions. Return whether it revoked any."""
         before, after = frozenset(consumer.listed), frozenset(given)
         revoked = [tp for tp in consumer.listed if tp not in after]
         client, generation = consumer.member.id, self._generation
@@ -418,7 +418,7 @@ class PlannedRun:
     def _give_up(
         self, consumer: _Consumer, given_up: Sequence[TopicPartition], *, lost: bool = False
     ) -> None:
-        """Before it joins: all of it when eager, else what it no longer subscribes to."""
+        """Take partitions from a consumer, before it joins or because it was dropped."""
         if given_up:
             kind = ev.Lost if lost else ev.Revoked
             partitions = _by_topic(given_up)
@@ -431,7 +431,7 @@ class PlannedRun:
 
 
 def _member_id(member: Member) -> str:
-    """Sorts among others as the ids that a coordinator makes of names: the name, a hyphen, and more."""
+    """Return an id that sorts as those of a coordinator: the name, a hyphen, and more."""
     return f"{member.id}-"
 
 

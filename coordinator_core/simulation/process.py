@@ -21,10 +21,10 @@ from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Connection, Network
 
 POLLS_PER_INTERVAL = 3
-"""How often the application polls in max.poll.interval.ms when the client asks for nothing.
+"""The polls of the application per max.poll.interval.ms while the client requests none.
 
-A real one polls all the time; here a poll that would do nothing is left out, and the last one before a
-pause is made when the pause begins.
+A real application polls all the time. Here a poll that would do nothing is left out. The last poll before a
+pause happens when the pause begins.
 """
 
 
@@ -32,17 +32,17 @@ class Peers(Protocol):
     """The brokers, as a process sees them."""
 
     def is_alive(self, node: int) -> bool:
-        """Whether a broker accepts connections."""
+        """Return whether a broker accepts connections."""
         ...
 
     def arrived(self, request: Request, node: int, *, client: str, reply: Callable[[Response], None]) -> None:
-        """A request has reached a broker; it replies when it can, or never."""
+        """Receive a request. The broker replies at once, later or never."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a process lives in."""
+    """The objects that all processes share."""
 
     clock: VirtualClock
     network: Network
@@ -54,9 +54,9 @@ class World:
 
 
 class Process:
-    """One consumer process from its start to its end. It polls unless it is paused, closed or gone.
+    """A consumer process from its start to its end. It polls unless it is paused, closing or ended.
 
-    It is the client's position source: consumption of a partition starts when its offset is known.
+    It is the position source of the client: work on a partition starts when its offset is known.
     """
 
     def __init__(
@@ -103,15 +103,15 @@ class Process:
         """Whether the application stands still and cannot close the consumer."""
         return self.paused
 
-    # --- what is done to it
+    # --- calls of the simulation
 
     def started_up(self) -> None:
-        """The process runs: subscribe to what the member does, unless it was told otherwise meanwhile."""
+        """Subscribe as the member does, unless a scenario event has changed the subscription meanwhile."""
         if not (self.ended or self.closing or self._subscribed):
             self.subscribe(self.member.topics, self.member.pattern)
 
     def resume_membership(self, group: RunningGroup, *, last_response_ms: int) -> None:
-        """The process has been a member of a group for long, and works on what it owns there."""
+        """Continue the membership in a group that runs already."""
         self.subscribe(self.member.topics, self.member.pattern)
         now_ms = self._world.clock.now_ms
         self._after(
@@ -130,7 +130,7 @@ class Process:
         self._next_poll.set(now_ms)
 
     def pause(self) -> None:
-        """Stand still: no poll, no work; the client's heartbeats go on."""
+        """Stand still, without polls and work. The heartbeats of the client continue."""
         self._poll()
         self.paused = True
         self._set_working()
@@ -144,7 +144,7 @@ class Process:
             self.close()
 
     def set_cut(self, cut: bool) -> None:
-        """Without brokers there are no records to work on."""
+        """Set whether the process is cut from the brokers. Then it has no records to work on."""
         self._cut = cut
         self._set_working()
 
@@ -160,18 +160,18 @@ class Process:
         self._after(self.client.close(now_ms=self._world.clock.now_ms))
 
     def crash(self) -> None:
-        """Vanish."""
+        """End without a request."""
         if not self.ended:
             self._end("crashed")
 
     def disconnect(self, node: int) -> None:
-        """A broker went away: its connection is reset."""
+        """Reset the connection to a broker."""
         connection = self._connections.get(node)
         if connection is not None:
             connection.to_client(lambda: self._disconnected(node, connection))
 
     def when_ended(self, action: Callable[[], None]) -> None:
-        """Do this once the process is gone."""
+        """Run an action when the process has ended, or now if it has."""
         if self.ended:
             action()
         else:
@@ -180,15 +180,15 @@ class Process:
     # --- the client's position source
 
     def position(self, partition: TopicPartition, *, now_ms: int) -> int | None:
-        """The offset to commit."""
+        """Return the offset to commit."""
         return self._world.load.position(self.worker, partition, now_ms=now_ms)
 
     def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:
-        """Start positions are known: work begins."""
+        """Begin to work on partitions whose start positions are known."""
         self._world.load.start(self.worker, positions, now_ms=now_ms)
 
     def stopped(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
-        """Partitions are about to be given up: work on them ends."""
+        """End the work on partitions that are about to be given up."""
         self._world.load.release(self.worker, partitions, now_ms=now_ms)
         self._world.ownership_changed()
 
@@ -215,14 +215,14 @@ class Process:
             self._after(self.client.on_disconnected(node, now_ms=self._world.clock.now_ms))
 
     def _after(self, outcome: ClientOutcome) -> None:
-        """Carry out what the client wants after each call."""
+        """Carry out the outcome of a call of the client."""
         for event in outcome.events:
             self._take(event)
         if isinstance(outcome.error, (AssignmentError, PluginError)):
             raise outcome.error
         if outcome.error is not None and not isinstance(outcome.error, RebalanceLabError):
-            said = f"on_assignment raised {type(outcome.error).__name__}: {outcome.error}"
-            raise AssignmentError(self._assignors, [said]) from outcome.error
+            violation = f"on_assignment raised {type(outcome.error).__name__}: {outcome.error}"
+            raise AssignmentError(self._assignors, [violation]) from outcome.error
         for send in outcome.sends:
             self._send(send.node, send.request_id, send.request)
         if self.ended:

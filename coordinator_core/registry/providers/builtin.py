@@ -1,8 +1,8 @@
 """The built-in providers. An entry point of the plugin group ``rebalance_lab``.
 
-``reported-rates``, ``reported-lags`` and ``reported-work``: each member measures what it owns and reports it;
-the leader goes by the reports, and by what it remembers of partitions whose owner is gone. ``scenario-rates``
-and ``scenario-lags``: the host knows all loads by itself, as the simulator does.
+With ``reported-rates``, ``reported-lags`` and ``reported-work`` each member measures its partitions. The leader
+uses the reports, and remembers earlier ones for partitions whose owner has left. With ``scenario-rates`` and
+``scenario-lags`` the host knows all loads, as the simulator does.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,28 +20,29 @@ Measure: TypeAlias = Callable[[Estimate | Load], float]
 
 
 def by_rate(load: Estimate | Load) -> float:
-    """The weight of a partition is its records/s."""
+    """Weigh a partition by its records/s."""
     return load.rate
 
 
 def by_lag(load: Estimate | Load) -> float:
-    """The weight of a partition is its lag in records."""
+    """Weigh a partition by its lag in records."""
     return load.lag
 
 
 WORK_SECONDS = 600.0
-"""How far ahead work is counted."""
+"""The time ahead for which work is counted."""
 
 
 def by_work(load: Estimate | Load) -> float:
-    """The weight of a partition is what there is to handle in the next minutes: its lag, and what comes."""
+    """Weigh a partition by its work in the next minutes: its lag and the records that will be produced."""
     return load.lag + load.rate * WORK_SECONDS
 
 
 def with_weights(cluster: Cluster, weights: Mapping[TopicPartition, float]) -> Cluster:
-    """The cluster with these weights; unknown partitions weigh the mean of their topic, else of all known.
+    """Return the cluster with these weights.
 
-    The cluster as it is where nothing is known.
+    An unknown partition has the mean weight of its topic, or of all partitions if its topic is unknown. If no
+    weight is known, the cluster is returned as it is.
     """
     topics = cluster.topics
     known = {tp: w for tp, w in weights.items() if tp.partition < cluster.partition_count(tp.topic)}
@@ -61,7 +62,7 @@ def with_weights(cluster: Cluster, weights: Mapping[TopicPartition, float]) -> C
 
 
 def with_capacities(group: GroupSubscription, capacities: Mapping[str, float]) -> GroupSubscription:
-    """The group with these capacities; where not all are known there are none."""
+    """Return the group with these capacities, or as it is unless all are known."""
     if not group or any(m not in capacities for m in group):
         return group
     return GroupSubscription(
@@ -70,9 +71,10 @@ def with_capacities(group: GroupSubscription, capacities: Mapping[str, float]) -
 
 
 class Reported:
-    """By what the members report. A partition's rate is the mean since its member got it, old hours fading.
+    """Weights from the reports of the members.
 
-    A report is made once between two assignments, so that a JoinGroup that is sent again says the same.
+    The rate of a partition is the mean since its member got it. Old hours count less. A report is made once
+    between two assignments, so that a request that is sent again has the same report.
     """
 
     def __init__(self, host: Host, measure: Measure) -> None:
@@ -83,14 +85,16 @@ class Reported:
         self._remembered: dict[TopicPartition, tuple[int, Estimate]] = {}
 
     def assigned(self, partitions: Partitions) -> None:
-        """Measure what is new; what is kept is measured on."""
+        """Begin to measure new partitions, and continue to measure those that are kept."""
         now_ms, seen = self._host.now_ms(), self._host.seen(partitions)
         self._own = {tp: e for tp, e in self._own.items() if tp in partitions}
-        self._since_ms = {tp: self._since_ms.get(tp, (now_ms, each.end_offset)) for tp, each in seen.items()}
+        self._since_ms = {
+            tp: self._since_ms.get(tp, (now_ms, entry.end_offset)) for tp, entry in seen.items()
+        }
         self._report = None
 
     def report(self) -> bytes:
-        """The estimates of what the member got last."""
+        """Return the estimates of the partitions of the last assignment."""
         if self._report is None:
             self._take_measures()
             self._report = encode_report(Report(self._host.capacity(), self._own))
@@ -98,19 +102,19 @@ class Reported:
 
     def _take_measures(self) -> None:
         now_ms = self._host.now_ms()
-        for tp, each in self._host.seen(self._since_ms).items():
+        for tp, entry in self._host.seen(self._since_ms).items():
             since_ms, from_offset = self._since_ms[tp]
             seconds = (now_ms - since_ms) / 1_000
             if seconds > 0:
                 before = self._own.get(tp, Estimate(0.0, 0.0, 0.0))
-                rate = max(0.0, each.end_offset - from_offset) / seconds
-                self._own[tp] = before.with_measured(seconds, rate, each.lag)
-                self._since_ms[tp] = now_ms, each.end_offset
+                rate = max(0.0, entry.end_offset - from_offset) / seconds
+                self._own[tp] = before.with_measured(seconds, rate, entry.lag)
+                self._since_ms[tp] = now_ms, entry.end_offset
 
     def inform(
         self, cluster: Cluster, group: GroupSubscription, reports: Mapping[str, bytes]
     ) -> tuple[Cluster, GroupSubscription]:
-        """By the reports; the rate of a partition that was known for longer is the one reported before."""
+        """Add weights and capacities. Of two rates of a partition, the one measured for longer counts."""
         now_ms = self._host.now_ms()
         known = {tp: e.aged((now_ms - at_ms) / 1_000) for tp, (at_ms, e) in self._remembered.items()}
         capacities: dict[str, float] = {}
@@ -130,22 +134,22 @@ class Reported:
 
 
 class Known:
-    """By what the host knows of all partitions at the moment."""
+    """Weights from the loads that the host knows."""
 
     def __init__(self, host: Host, measure: Measure) -> None:
         self._host, self._measure = host, measure
 
     def assigned(self, partitions: Partitions) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def report(self) -> bytes:
-        """The member's capacity alone."""
+        """Return the capacity of the member alone."""
         return encode_report(Report(self._host.capacity(), {}))
 
     def inform(
         self, cluster: Cluster, group: GroupSubscription, reports: Mapping[str, bytes]
     ) -> tuple[Cluster, GroupSubscription]:
-        """Loads from the host, capacities from the members."""
+        """Add weights from the host and capacities from the members."""
         decoded = {m: decode_report(r) for m, r in reports.items()}
         capacities = {m: r.capacity for m, r in decoded.items() if r is not None and r.capacity is not None}
         weights = {tp: self._measure(load) for tp, load in self._host.loads().items()}

@@ -1,4 +1,4 @@
-"""What a member reports of the load of its partitions: a small format, and estimates that can be averaged.
+"""The report of a member on the load of its partitions: its format, and estimates that can be averaged.
 
 A report is big-endian: float64 capacity in records/s (NaN: unknown), int32 number of topics, and for each
 topic int16 length and UTF-8 name, int32 number of partitions, and for each partition int32 number, float32
@@ -15,7 +15,7 @@ import numpy as np
 from coordinator_core.model import TopicPartition
 
 HALF_LIFE_SECONDS = 3_600.0
-"""Old measurements lose half their say in an hour."""
+"""Measurements lose half their weight in an hour."""
 
 _START = struct.Struct(">di")
 _LENGTH = struct.Struct(">h")
@@ -24,18 +24,18 @@ _ENTRY = np.dtype([("partition", ">i4"), ("seconds", ">f4"), ("rate", ">f4"), ("
 
 
 class Estimate(NamedTuple):
-    """A mean rate (records/s), the seconds of measuring it rests on, and the last lag (records)."""
+    """A mean rate (records/s), the seconds for which it was measured, and the last lag (records)."""
 
     seconds: float
     rate: float
     lag: float
 
     def aged(self, seconds: float) -> "Estimate":
-        """The same some time later: it rests on less."""
+        """Return the estimate some time later, with fewer seconds."""
         return self._replace(seconds=self.seconds * 0.5 ** (seconds / HALF_LIFE_SECONDS))
 
     def with_measured(self, seconds: float, rate: float, lag: float) -> "Estimate":
-        """Averaged with a new measurement that began where this one ended."""
+        """Return the mean with a new measurement that began at the end of this one."""
         if seconds <= 0:
             return self._replace(lag=lag)
         old = self.aged(seconds)
@@ -44,14 +44,14 @@ class Estimate(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a member says: what it can handle, if it knows, and its estimates."""
+    """The capacity of a member, if it is known, and its estimates."""
 
     capacity: float | None
     estimates: Mapping[TopicPartition, Estimate]
 
 
 def encode_report(report: Report) -> bytes:
-    """The bytes of a report; equal reports give equal bytes."""
+    """Return the bytes of a report. Equal reports give equal bytes."""
     by_topic: dict[str, list[tuple[int, float, float, float]]] = {}
     for tp in sorted(report.estimates):
         by_topic.setdefault(tp.topic, []).append((tp.partition, *report.estimates[tp]))
@@ -64,7 +64,7 @@ def encode_report(report: Report) -> bytes:
 
 
 def decode_report(data: bytes) -> Report | None:
-    """The report, or None for bytes that are something else or hold what is no amount."""
+    """Return the report, or None if the bytes are not a report or contain an invalid amount."""
     estimates: dict[TopicPartition, Estimate] = {}
     try:
         (capacity, topics), at = _START.unpack_from(data), _START.size
