@@ -157,7 +157,7 @@ class Offsets:
             self._core.callbacks.call(callback, error)
 
     def auto_commit(self, *, now_ms: int) -> None:
-        """Commit what was consumed, if an auto-commit is due."""
+        """Commit the consumed offsets, if an auto-commit is due."""
         if not self.auto_commit_is_due(now_ms=now_ms):
             return
         self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms

@@ -161,7 +161,7 @@ class Joining:
         self._core.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _subscription_for(self, assignor: Assignor, sent: Generation) -> JoinGroupProtocol:
-        """Return what an assignor of the leader reads; equal state gives equal bytes (PITFALLS C-21).
+        """Return the encoded subscription for an assignor. Equal state gives equal bytes (PITFALLS C-21).
 
         Raises:
             AssignmentError: if the assignor raises.

@@ -1,4 +1,4 @@
-"""The membership of a consumer: its state, and what errors do to it (PROTOCOL 9.4, 9.9)."""
+"""The membership of a consumer: its state, and the effect of errors on it (PROTOCOL 9.4, 9.9)."""
 
 from collections.abc import Callable
 

@@ -15,7 +15,7 @@ from coordinator_core.protocol.events import Assigned
 
 
 class Takeover:
-    """Revokes what is no longer assigned and takes what is new."""
+    """Revokes the partitions that an assignment removes and owns those that it adds."""
 
     def __init__(
         self,

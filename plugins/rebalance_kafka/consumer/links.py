@@ -307,10 +307,10 @@ class Links:
         failures = self._failures.get(node, 0)
         return min(MOST_RECONNECT_SECONDS, RECONNECT_SECONDS * 2 ** (failures - 1)) if failures else 0.0
 
-    def _take(self, request_id: int, answer: Received) -> None:
-        for node in answer.nodes:
+    def _take(self, request_id: int, received: Received) -> None:
+        for node in received.nodes:
             self._learn(node)
-        self._received(request_id, answer.response)
+        self._received(request_id, received.response)
 
     def _learn(self, node: Node) -> None:
         if node.node >= 0 and node.host:
