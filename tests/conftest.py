@@ -46,19 +46,21 @@ SHARING = (
     "tests/rebalance_conformance/test_pytest_plugin.py",
     "tests/rebalance_jupyter/test_page",
 )
-"""Files whose tests share something that takes long to set up."""
+"""Files with slow tests that share something that takes long to set up."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute single tests, but keep in one process what shares a Spark session or another fixture."""
+    """Distribute the fast tests by file, and slow ones singly unless they share what takes long to set up."""
     from xdist.scheduler import LoadScopeScheduling
+
+    by_file = ("",) if config.option.markexpr == "not slow" else SHARING
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             if nodeid.startswith(SPARK):
                 return "spark"
-            return nodeid.partition("::")[0] if nodeid.startswith(SHARING) else nodeid
+            return nodeid.partition("::")[0] if nodeid.startswith(by_file) else nodeid
 
     return Together(config, log)
 

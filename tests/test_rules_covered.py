@@ -5,6 +5,7 @@ The rules are the numbered entries of README.md and PITFALLS.md in coordinator_c
 
 import ast
 import re
+from functools import cache
 
 from tests.places import ROOT
 
@@ -25,6 +26,7 @@ def docstrings():
                 yield ast.get_docstring(node) or ""
 
 
+@cache
 def cited():
     numbers = set()
     for text in docstrings():

@@ -28,6 +28,7 @@ def failing():
     return in_a_process("check", TWICE, "-n", "15", "--expect", "more-members=it is shared")
 
 
+@pytest.mark.slow
 def test_a_table_of_all_checks_and_status_0_where_all_pass(passing):
     assert (passing.returncode, passing.stderr) == (0, b"")
     out = passing.stdout.decode()

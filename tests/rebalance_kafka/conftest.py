@@ -1,11 +1,19 @@
 """Event loops of their own for these tests, whatever else runs in the same process."""
 
+import gc
 from asyncio import events
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_garbage():
+    """Exempt what other modules left from the garbage collections of these tests, which then stay short."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
