@@ -1,5 +1,6 @@
 """The documents of the repository: their blocks, commands and links."""
 
+import ast
 import re
 from itertools import zip_longest
 from pathlib import Path
@@ -9,6 +10,7 @@ from tests.places import ROOT
 
 FOLDERS = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
 DOCUMENTS = [ROOT / "README.md", *(p for top in FOLDERS for p in sorted((ROOT / top).rglob("*.md")))]
+OURS = ("coordinator_core", "rebalance_")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$\n*", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -69,6 +71,16 @@ def anchors(path: Path) -> set[str]:
     """The anchors that GitHub makes of a document's headings."""
     headings = [re.sub(r"[^\w\- ]", "", text.lower()) for text in _HEADING.findall(path.read_text())]
     return {text.replace(" ", "-") for text in headings}
+
+
+def imports(code: str) -> list[tuple[str, str]]:
+    """The names that a piece of Python imports from this distribution: (module, name)."""
+    return [
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(OURS)
+        for alias in node.names
+    ]
 
 
 def _output(match: re.Match[str], after: re.Match[str] | None) -> str:

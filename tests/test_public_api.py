@@ -1,6 +1,7 @@
 """The public names of the packages, and the documents that import only those."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -64,3 +65,17 @@ def test_a_package_announces_its_types(folder):
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_document_imports_public_names_only(path):
     assert not DEEPER.findall(path.read_text())
+
+
+def notebook_imports():
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text())["cells"]:
+            code = "".join(cell["source"])
+            if cell["cell_type"] == "code" and not code.startswith("%"):
+                yield from documents.imports(code)
+
+
+def test_the_notebooks_import_names_that_exist():
+    imported = list(notebook_imports())
+    assert len(imported) > 10
+    assert [(module, name) for module, name in imported if not hasattr(import_module(module), name)] == []

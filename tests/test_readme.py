@@ -12,7 +12,7 @@ from coordinator_core import Cluster, GroupSubscription, Registry, Subscription,
 from coordinator_core.documents.files import load_scenario_text
 from rebalance_conformance.checks import CHECKS
 from rebalance_spark.schema import SCORE_COLUMNS
-from tests.documents import DOCUMENTS, anchors, blocks, commands, links, name_of
+from tests.documents import DOCUMENTS, anchors, blocks, commands, imports, links, name_of
 from tests.places import ROOT
 
 README = ROOT / "README.md"
@@ -26,7 +26,6 @@ LONG = ("mentions-day", "rolling-deploy", "check sticky")
 """Parts of the commands that take long."""
 
 PLACE = re.compile(r"`((?:assignors|coordinator_core|notebooks|plugins|tests)/[\w./-]*)`")
-OURS = ("coordinator_core", "rebalance_")
 
 each_document = pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 
@@ -42,16 +41,6 @@ def first_column(path, head):
     """The names in the first column of a table."""
     rows = path.read_text().split(head)[1].split("\n\n")[0].splitlines()[2:]
     return [name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
-
-
-def imported(code):
-    """Module -> names that a piece of Python imports from this distribution."""
-    return [
-        (node.module, alias.name)
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.ImportFrom) and node.module.startswith(OURS)
-        for alias in node.names
-    ]
 
 
 @pytest.fixture
@@ -109,7 +98,7 @@ def test_the_paths_that_a_document_names_exist(path):
 def test_the_python_of_a_document_imports_what_exists(path):
     for block in blocks(path, "py", "python"):
         compile(block.text, name_of(path), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        for module, name in imported(block.text):
+        for module, name in imports(block.text):
             assert hasattr(import_module(module), name)
 
 

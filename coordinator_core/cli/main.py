@@ -7,11 +7,12 @@ import typer
 
 from coordinator_core.cli.assign import assign
 from coordinator_core.cli.compare import compare
+from coordinator_core.cli.extras import extra_of
 from coordinator_core.cli.output import ExitStatus, complain, warn
 from coordinator_core.cli.plugins import plugins
 from coordinator_core.cli.simulate import simulate
-from coordinator_core.errors import RebalanceLabError
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.registry.registry import DISTRIBUTION, Registry, default_registry
 
 _BUILT_IN: Mapping[str, Callable[..., None]] = {
     "compare": compare,
@@ -60,4 +61,11 @@ def run() -> None:
         command_line(default_registry())()
     except RebalanceLabError as error:
         complain(error)
-        sys.exit(int(ExitStatus.WRONG_USE))
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        extra = extra_of(module)
+        if extra is None:
+            raise
+        expected = f'it installed: pip install "{DISTRIBUTION}[{extra}]"'
+        complain(InputError("command", f"no module {module}", expected))
+    sys.exit(int(ExitStatus.WRONG_USE))

