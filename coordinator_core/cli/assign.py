@@ -1,4 +1,4 @@
-"""``rebalance-lab assign``: groups in JSON Lines in, the same lines with their assignments out."""
+"""``rebalance-lab assign``: reads groups in JSON Lines and writes the same lines with their assignments."""
 
 import gzip
 import sys
@@ -41,8 +41,8 @@ def assign(
 ) -> None:
     """Assign partitions to the members of groups, one group a line.
 
-    Each line comes back with "assignment" added, or with "error" if it is not a group; the other lines
-    go on, and the exit status is 1 at the end.
+    Each line is written with "assignment" added, or with "error" if it fails. A line that fails does not stop
+    the others; the exit status is 1 at the end.
     """
     registry = default_registry()
     if assignor is not None:
@@ -50,10 +50,10 @@ def assign(
     failed = count = 0
     with _opened(file) as stream:
         for number, line in _lines(stream, file):
-            answer = assigned_line(line, f"line {number}", assignor, registry, timeout=timeout)
-            failed += "error" in answer
+            document = assigned_line(line, f"line {number}", assignor, registry, timeout=timeout)
+            failed += "error" in document
             count += 1
-            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+            sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
     sys.stdout.buffer.flush()
     if not count:
         give_up(InputError(_title(file), "nothing (it is empty)", "a group a line, in JSON"))
@@ -65,9 +65,9 @@ def assign(
 def assigned_line(
     line: bytes | InputError, where: str, assignor: str | None, registry: Registry, *, timeout: float = 0
 ) -> dict[str, Any]:
-    """A line's document with "assignment", or with "error"; "report" is what the assignor says of it.
+    """Return the document of a line with "assignment" and the assignor's "report", or with "error".
 
-    An assignor that takes longer than `timeout` seconds is an error; 0 waits for ever.
+    It is an error if the assignor takes longer than `timeout` seconds; 0 means no limit.
     """
     document: dict[str, Any] = {}
     try:
@@ -88,26 +88,26 @@ def assigned_line(
         document["assignment"] = assignment_document(assignment, list(parsed.group))
         if assignment.report:
             document["report"] = assignment.report
-    except AssignmentError as problem:
+    except AssignmentError as error:
         name = document.get("name")
-        document["error"] = str(problem.of(where if name is None else f"{where} ({name})"))
-    except RebalanceLabError as problem:
-        document["error"] = str(problem)
+        document["error"] = str(error.of(where if name is None else f"{where} ({name})"))
+    except RebalanceLabError as error:
+        document["error"] = str(error)
     return document
 
 
 def _assignor(name: str, where: str, registry: Registry) -> Assignor:
     try:
         return registry.assignor(name)
-    except InputError as problem:
-        raise InputError(f"{where}: {problem.where}", problem.found, problem.expected) from None
+    except InputError as error:
+        raise InputError(f"{where}: {error.where}", error.found, error.expected) from None
 
 
 def _decoded(line: bytes, where: str) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        found = f"what is not JSON ({problem})"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        found = f"what is not JSON ({error})"
         raise InputError(where, found, "a group as a JSON object") from None
     if not isinstance(document, dict):
         raise InputError(where, describe(document), "a group as a JSON object")
@@ -115,7 +115,7 @@ def _decoded(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes | InputError]]:
-    """Numbered lines that are not blank; one that is too long is skipped and comes as an error."""
+    """Yield the lines that are not blank with their numbers, and an error for a line that is too long."""
     number = 0
     try:
         while line := stream.readline(LONGEST_LINE + 1):
@@ -127,10 +127,8 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes | InputErro
                 yield number, InputError(f"line {number}", found, f"at most {LONGEST_LINE:,} bytes")
             elif line.strip():
                 yield number, line
-    except (OSError, EOFError, zlib.error) as problem:
-        raise InputError(
-            _title(name), f"what cannot be read after line {number} ({problem})", "text"
-        ) from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(_title(name), f"what cannot be read after line {number} ({error})", "text") from None
 
 
 def _skip_line(stream: BinaryIO) -> int:
@@ -150,9 +148,9 @@ def _opened(name: str) -> Iterator[BinaryIO]:
     path = Path(name)
     try:
         opened = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
-    except OSError as problem:
+    except OSError as error:
         raise InputError(
-            name, f"a file that cannot be read ({problem.strerror})", "groups in JSON Lines"
+            name, f"a file that cannot be read ({error.strerror})", "groups in JSON Lines"
         ) from None
     with opened as stream:
         yield cast("BinaryIO", stream)

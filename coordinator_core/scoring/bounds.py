@@ -1,4 +1,4 @@
-"""Lower bounds that runs are measured against: the best balance, and the fewest moves at a balance."""
+"""Lower bounds for the metrics of runs: the best balance, and the fewest moves at a balance."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ from coordinator_core.model import (
 
 
 def least_sum_of_squares(topics: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> int:
-    """The least sum of squares of loads over all assignments of these topics to these subscribers."""
+    """Return the least sum of squares of loads over all assignments of topics to their subscribers."""
     group = GroupSubscription({m: Subscription(tuple(t)) for m, t in members.items()})
     owner = balanced_owners(build_problem(Cluster(topics), group))
     loads = np.bincount(owner[owner != NO_OWNER], minlength=len(members)).astype(np.int64)
@@ -28,17 +28,17 @@ def least_sum_of_squares(topics: Mapping[str, int], members: Mapping[str, Sequen
 def least_largest_load(
     weights: Mapping[TopicPartition, float], members: Mapping[str, Sequence[str]]
 ) -> float:
-    """What the heaviest member has at least, over all assignments of these partitions to their subscribers.
+    """Return a lower bound of the largest load, over all assignments of partitions to their subscribers.
 
-    The greatest of four bounds: the average, the heaviest partition, the level at which topics with few
-    subscribers fit (an LP, solved by flows), and the pigeonhole's. 0 where nobody subscribes to anything that
-    weighs anything.
+    It is the greatest of four bounds: the average, the heaviest partition, the level at which topics with few
+    subscribers fit (a linear program, solved by flows), and the bound of the pigeonhole principle. It is 0 if
+    no subscribed partition has a weight.
     """
     subscribed = {t for topics in members.values() for t in topics}
-    mine = {tp: w for tp, w in weights.items() if tp.topic in subscribed and w > 0}
-    topics = sorted({tp.topic for tp in mine})
+    weighty = {tp: w for tp, w in weights.items() if tp.topic in subscribed and w > 0}
+    topics = sorted({tp.topic for tp in weighty})
     supply, place = np.zeros(len(topics)), {t: i for i, t in enumerate(topics)}
-    for tp, weight in mine.items():
+    for tp, weight in weighty.items():
         supply[place[tp.topic]] += weight
     classes: dict[frozenset[str], int] = {}
     for listed in members.values():
@@ -46,18 +46,18 @@ def least_largest_load(
     allowed = np.array([[t in subscribes for subscribes in classes] for t in topics], dtype=np.bool_)
     if not topics:
         return 0.0
-    each = np.array(list(mine.values()))
+    loads = np.array(list(weighty.values()))
     return max(
         least_level(supply, np.array(list(classes.values()), dtype=np.float64), allowed),
-        float(each.max()),
-        pigeonhole(each, np.ones(len(members))),
+        float(loads.max()),
+        pigeonhole(loads, np.ones(len(members))),
     )
 
 
 def fewest_moves_in_balance(
     before: Mapping[TopicPartition, str], topics: Mapping[str, int], members: Mapping[str, Sequence[str]]
 ) -> int:
-    """How many partitions must change owner to get to the least sum of squares of loads: exact."""
+    """Return the exact number of partitions that must change owner to reach the least sum of squares."""
     owned: dict[str, list[TopicPartition]] = {m: [] for m in members}
     for tp, owner in before.items():
         owned.setdefault(owner, []).append(tp)
@@ -73,11 +73,12 @@ def fewest_moves(
     members: Mapping[str, Sequence[str]],
     loads: tuple[int, int],
 ) -> int:
-    """How many of the partitions must change owner so that every member's load is within ``loads``.
+    """Return how many partitions must change owner so that the load of every member is within ``loads``.
 
-    ``before`` maps partitions to their owners; one whose owner is gone or does not subscribe must move,
-    one that had none does not count. ``loads`` are the least and the most partitions of a member, both
-    included; there must be an assignment within them. Exact: one min-cost flow over topics and members.
+    ``before`` maps partitions to their owners. A partition must move if its owner has left or does not
+    subscribe to its topic; it does not count if it had no owner. ``loads`` are the least and the most
+    partitions of a member, both included. There must be an assignment within them. The number is exact: it
+    is the cost of a flow over topics and members.
     """
     least, most = loads
     from ortools.graph.python.min_cost_flow import SimpleMinCostFlow

@@ -28,26 +28,26 @@ class Trace:
 
     @property
     def started(self) -> RunStarted:
-        """What was run: scenario, strategy, seed, duration, topics."""
+        """The first event: scenario, strategy, seed, duration and topics."""
         first = self.events[0].event
         assert isinstance(first, RunStarted)
         return first
 
     @property
     def ended(self) -> RunEnded:
-        """How it ended: the group's state and generation, and the requests by API."""
+        """The last event: the state and generation of the group, and the requests by API."""
         last = self.events[-1].event
         assert isinstance(last, RunEnded)
         return last
 
     @property
     def scenario(self) -> str:
-        """The scenario's name."""
+        """The name of the scenario."""
         return self.started.scenario
 
     @property
     def strategy(self) -> str:
-        """The strategy's name as written."""
+        """The name of the strategy as written."""
         return self.started.strategy
 
     @property
@@ -56,17 +56,21 @@ class Trace:
         return self.started.protocol or DEFAULT_PROTOCOL
 
     def encode(self) -> bytes:
-        """JSON Lines, one event a line; equal traces give equal bytes."""
+        """Write JSON Lines, one event a line. Equal traces have equal bytes."""
         return msgspec.json.Encoder().encode_lines(self.events)
 
 
 def read_trace(path: Path) -> Trace:
-    """A trace from a file. Raises InputError that names the file and the line."""
+    """Read a trace from a file.
+
+    Raises:
+        InputError: if the file cannot be read, or a line is not an event. It names the file and the line.
+    """
     try:
         with path.open("rb") as file:
             return Trace(tuple(_decoded(file, str(path))))
-    except OSError as problem:
-        found = f"a file that cannot be read ({problem.strerror})"
+    except OSError as error:
+        found = f"a file that cannot be read ({error.strerror})"
         raise InputError(str(path), found, "a trace in JSON Lines") from None
 
 
@@ -74,5 +78,5 @@ def _decoded(file: BinaryIO, where: str) -> Iterator[TraceEvent]:
     for line, data in enumerate(file, start=1):
         try:
             yield _DECODER.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-            raise InputError(f"{where}: line {line}", str(problem), "an event of a trace") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{where}: line {line}", str(error), "an event of a trace") from None

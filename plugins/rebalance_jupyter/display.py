@@ -1,4 +1,4 @@
-"""How traces look where no widget runs: a picture and plain words."""
+"""The display of traces without widgets: a picture and plain text."""
 
 from collections.abc import Sequence
 from html import escape
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 MOST_LANES = 60
-"""Lanes of a static picture."""
+"""The most lanes of a static picture."""
 
 
 def picture(trace: Trace) -> str:
-    """Who worked on which partition when, as an SVG element."""
+    """Return the owners of partitions over time as an SVG element."""
     return trace_svg(trace, most_lanes=MOST_LANES)
 
 
 def words(trace: Trace) -> str:
-    """A trace in a few lines: a sentence a round."""
+    """Describe a trace in a few lines: one sentence for each round."""
     found = rounds(trace)
     lines = [f"{trace.scenario} under {trace.strategy}, seed {trace.started.seed}"]
-    lines += [f"  {sentence(each, after)}" for each, after in zip_longest(found, found[1:])]
+    lines += [f"  {sentence(entry, after)}" for entry, after in zip_longest(found, found[1:])]
     lines.append(
         f"ended {trace.ended.group_state} in generation {trace.ended.generation}"
         if trace.ended.group_state
@@ -38,30 +38,30 @@ def words(trace: Trace) -> str:
     return "\n".join(lines)
 
 
-def alert(problem: object) -> str:
-    """What is wrong, in the colour that the theme has for it."""
-    return f'<span role="alert" style="color: var(--jp-error-color1, #b00020)">{escape(str(problem))}</span>'
+def alert(error: object) -> str:
+    """Write an error in the colour of the theme for errors."""
+    return f'<span role="alert" style="color: var(--jp-error-color1, #b00020)">{escape(str(error))}</span>'
 
 
 def assignment_html(assignment: GroupAssignment) -> str:
-    """A member a row, with what it is given."""
+    """Write an assignment as a table with a row for each member."""
     rows = [(member, str(len(given)), _listed(given)) for member, given in assignment.items()]
     return _table(("member", "partitions", ""), rows)
 
 
 def group_html(group: GroupSubscription) -> str:
-    """A member a row, with what it said when it joined; what nobody said has no column."""
-    said = {
-        "topics": [", ".join(each.topics) for each in group.values()],
-        "owned": [_listed(each.owned) for each in group.values()],
+    """Write the subscriptions of a group as a table. A field that no member has gets no column."""
+    columns = {
+        "topics": [", ".join(member.topics) for member in group.values()],
+        "owned": [_listed(member.owned) for member in group.values()],
         "generation": [
-            "" if each.generation == NO_GENERATION else str(each.generation) for each in group.values()
+            "" if member.generation == NO_GENERATION else str(member.generation) for member in group.values()
         ],
-        "instance id": [each.instance_id or "" for each in group.values()],
-        "rack": [each.rack or "" for each in group.values()],
-        "capacity": ["" if each.capacity is None else f"{each.capacity:g}" for each in group.values()],
+        "instance id": [member.instance_id or "" for member in group.values()],
+        "rack": [member.rack or "" for member in group.values()],
+        "capacity": ["" if m.capacity is None else f"{m.capacity:g}" for m in group.values()],
     }
-    kept = {name: column for name, column in said.items() if name == "topics" or any(column)}
+    kept = {name: column for name, column in columns.items() if name == "topics" or any(column)}
     return _table(("member", *kept), list(zip(group, *kept.values(), strict=True)))
 
 
@@ -75,7 +75,7 @@ def _listed(given: Any, most: int = 40) -> str:
 
 
 def register_formatters(ipython: "InteractiveShell") -> None:
-    """Show traces, comparisons, assignments and groups so, wherever IPython displays one."""
+    """Register formatters, by which IPython displays traces, comparisons, assignments and groups."""
     formatters: Any = getattr(ipython.display_formatter, "formatters", None)
     formatters["image/svg+xml"].for_type(Trace, picture)
     formatters["text/plain"].for_type(Trace, lambda trace, printer, _: printer.text(words(trace)))

@@ -1,4 +1,4 @@
-"""The bench: choose strategies, edit the scenario, run, and see the comparison."""
+"""The bench: choose strategies, edit the scenario, run, and compare."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -35,20 +35,20 @@ events:
 _TARGETED = ("leave", "crash", "restart", "pause", "cut", "subscribe")
 _KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover", "calm")
 _LISTED_RATES = ("rates", "rates_csv", "rates_rows")
-"""Rates that go with the number of partitions: the controls cannot change either."""
+"""Rates of single partitions: the controls cannot change them, nor the number of partitions."""
 _OWN = ("count", "id", "instance_id", "owned")
-"""What is a member's own: another that is like it has none of it."""
+"""The fields that a copy of a member does not take over."""
 
 
 class _CancelledError(Exception):
-    """The person at the bench changed her mind."""
+    """The run was cancelled."""
 
 
 class Lab(widgets.VBox):
     """Controls above, the comparison below.
 
-    ``strategies`` (names, a line each), ``scenario`` (YAML, in `document`) and the controls can be set by
-    hand or by code. What is wrong is said beside the field; the last good result stays. `traces` has it.
+    ``strategies`` (a name in each line), the scenario (YAML, in ``document``) and the controls can be set by
+    hand or by code. Errors are shown beside their field. The last good result stays, also in ``traces``.
     """
 
     def __init__(
@@ -111,11 +111,11 @@ class Lab(widgets.VBox):
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """The last good result, a trace for each strategy."""
+        """The last good result: a trace for each strategy."""
         return self.view.traces
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The bench, and for whoever reads the notebook without a kernel its result."""
+        """Return the bench, and its result for a notebook without a kernel."""
         return with_pictures(super()._repr_mimebundle_(**kwargs), self.traces, self.view.errors)
 
     def _connect(self) -> None:
@@ -133,7 +133,7 @@ class Lab(widgets.VBox):
     # --- running
 
     def run(self, *, wait: bool = True) -> None:
-        """Run every strategy on the scenario; what is wrong is shown, not raised."""
+        """Run every strategy on the scenario. Errors are shown, not raised."""
         if self._thread is not None and self._thread.is_alive():
             return
         scenario, strategies = self._scenario(), self._chosen()
@@ -147,13 +147,13 @@ class Lab(widgets.VBox):
             self._thread.join()
 
     def cancel(self) -> None:
-        """Stop the run that is under way; the last good result stays."""
+        """Stop the current run. The last good result stays."""
         self._cancelled.set()
 
     def _run(self, scenario: Scenario, strategies: Sequence[Strategy]) -> None:
         try:
             traces, errors = run_each(
-                scenario, strategies, self._registry, partial(self._look, scenario, strategies)
+                scenario, strategies, self._registry, partial(self._report, scenario, strategies)
             )
             if traces:
                 self.view.show(traces, figures=figures_of(traces, self._registry), errors=errors)
@@ -162,13 +162,13 @@ class Lab(widgets.VBox):
             self.status.value = f"{len(traces)} of {len(strategies)} strategies ran" if errors else ""
         except _CancelledError:
             self.status.value = "cancelled; this is the result before" if self.traces else "cancelled"
-        except Exception as problem:
-            self.status.value = alert(f"{type(problem).__name__}: {problem}")
+        except Exception as error:
+            self.status.value = alert(f"{type(error).__name__}: {error}")
         finally:
             self.progress.value = 0
             self.run_button.disabled, self.cancel_button.disabled = False, True
 
-    def _look(self, scenario: Scenario, strategies: Sequence[Strategy], number: int, at_ms: int) -> None:
+    def _report(self, scenario: Scenario, strategies: Sequence[Strategy], number: int, at_ms: int) -> None:
         if self._cancelled.is_set():
             raise _CancelledError
         self.status.value = f"{escape(strategies[number].name)} ..."
@@ -177,8 +177,8 @@ class Lab(widgets.VBox):
     def _scenario(self) -> Scenario | None:
         try:
             scenario = self._parsed(self.document.value)
-        except RebalanceLabError as problem:
-            self.document_error.value = alert(problem)
+        except RebalanceLabError as error:
+            self.document_error.value = alert(error)
             return None
         self.document_error.value = ""
         return scenario
@@ -187,12 +187,12 @@ class Lab(widgets.VBox):
         return load_scenario_text(text, "scenario", base_dir=self._base_dir, registry=self._registry)
 
     def _chosen(self) -> list[Strategy]:
-        """The strategies, or none where one of them is wrong."""
+        """Return the strategies, or none if one of them is invalid."""
         names = list(dict.fromkeys(filter(None, map(str.strip, self.strategies.value.splitlines()))))
         try:
             strategies = [self._registry.strategy(name) for name in names]
-        except RebalanceLabError as problem:
-            self.strategies_error.value = alert(problem)
+        except RebalanceLabError as error:
+            self.strategies_error.value = alert(error)
             return []
         self.strategies_error.value = "" if names else alert("no strategy, expected one a line")
         return strategies
@@ -200,7 +200,7 @@ class Lab(widgets.VBox):
     # --- editing
 
     def _read(self) -> dict[str, Any] | None:
-        """The document as it stands, if it is one that can be edited."""
+        """Return the document if it is valid."""
         if self._scenario() is None:
             return None
         document = read_document(self.document.value, "scenario")
@@ -216,7 +216,7 @@ class Lab(widgets.VBox):
             self.document.value = _as_yaml(document)
 
     def _follow_document(self) -> None:
-        """Controls show what the document says."""
+        """Set the controls to the values of the document."""
         scenario = self._scenario()
         if scenario is None:
             return
@@ -238,7 +238,7 @@ class Lab(widgets.VBox):
             self._following = False
 
     def _set_sizes(self, document: dict[str, Any]) -> None:
-        """Only what is not as the controls have it: everything else stays as it was written."""
+        """Change only the values that differ from the controls. Everything else stays as it was written."""
         topic = next(iter(document["topics"].values()))
         if topic["partitions"] != self.partitions.value and not self.partitions.disabled:
             topic["partitions"] = self.partitions.value
@@ -263,8 +263,8 @@ class Lab(widgets.VBox):
             event = {"at": format_duration(self.view.at), **self._event(document)}
             text = _as_yaml({**document, "events": [*(document.get("events") or []), event]})
             self._parsed(text)
-        except RebalanceLabError as problem:
-            self.event_error.value = alert(problem)
+        except RebalanceLabError as error:
+            self.event_error.value = alert(error)
             return
         self.event_error.value = ""
         self.document.value = text
@@ -278,7 +278,8 @@ class Lab(widgets.VBox):
             like = document["members"][0] if document["members"] else {"topics": list(document["topics"])}
             like = {k: v for k, v in like.items() if k not in _OWN}
             name = target or f"new-{len(document.get('events') or [])}"
-            return {"join": {"id": name, **deepcopy(like)}}  # a copy: YAML refers back to what comes twice
+            copy = deepcopy(like)  # YAML writes a reference for an object that occurs twice
+            return {"join": {"id": name, **copy}}
         if kind == "subscribe":
             return {"subscribe": target, "topics": list(document["topics"])}
         if kind in ("pause", "cut"):
@@ -297,8 +298,8 @@ class Lab(widgets.VBox):
         try:
             Path(self.path.value).write_text(self.document.value, encoding="utf-8")
             self.saved.value = f"saved as {escape(self.path.value)}"
-        except OSError as problem:
-            self.saved.value = alert(f"{self.path.value}: {problem.strerror}")
+        except OSError as error:
+            self.saved.value = alert(f"{self.path.value}: {error.strerror}")
 
 
 def _as_yaml(document: Mapping[str, Any]) -> str:

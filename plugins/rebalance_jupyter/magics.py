@@ -23,7 +23,7 @@ DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
 
 @magics_class
 class RebalanceMagics(Magics):
-    """The magics of this extension."""
+    """The magics of the extension."""
 
     @magic_arguments()
     @argument("-s", "--strategy", action="append", help="A strategy, or a class or function of the notebook.")
@@ -34,8 +34,8 @@ class RebalanceMagics(Magics):
         try:
             arguments = parse_argstring(self.rebalance, line)
             traces, errors = self._run(arguments.strategy or DEFAULT_STRATEGIES, cell)
-        except RebalanceLabError as problem:
-            display(HTML(alert(problem)))
+        except RebalanceLabError as error:
+            display(HTML(alert(error)))
             return
         if hasattr(arguments, "out"):
             self._names()[arguments.out] = traces
@@ -49,14 +49,14 @@ class RebalanceMagics(Magics):
         return run_each(scenario, strategies, registry)
 
     def _strategy(self, text: str, registry: Registry) -> Strategy:
-        """A strategy by its name; a class or function of the notebook by its own."""
+        """Return a strategy by its name, or by the name of a class or function of the notebook."""
         first = text.partition("+")[0]
         if first not in registry.assignors() and first.isidentifier() and first in self._names():
             return registry.strategy(f"__main__:{text}").with_changes(name=text)
         return registry.strategy(text)
 
     def _names(self) -> dict[str, Any]:
-        """What the notebook has defined."""
+        """Return the names that the notebook has defined."""
         return self.shell.user_ns if self.shell is not None else {}
 
     @line_magic
@@ -72,7 +72,7 @@ class RebalanceMagics(Magics):
 
 
 def strategy_completer(shell: Any, event: Any) -> list[str]:
-    """Behind ``-s`` names of assignors and the notebook's classes; behind a plus options and modifiers."""
+    """Complete assignors and classes of the notebook after ``-s``, and options and modifiers after a plus."""
     *before, typed = event.text_until_cursor.split(" ")
     if [word for word in before if word][-1:] not in (["-s"], ["--strategy"]):
         return ["-s"]

@@ -35,7 +35,7 @@ const model = {
 def as_page(
     views: Sequence[ViewModel], figures: Mapping[str, Any] | None = None, errors: Sequence[str] = ()
 ) -> str:
-    """The page of one trace or several, with everything in it."""
+    """Return a complete page of one trace or several."""
     state = {
         "views": [{"document": v.document, "spans": base64.b64encode(v.spans).decode()} for v in views],
         "figures": figures or {},

@@ -25,12 +25,10 @@ from rebalance_jupyter.view_model import ViewModel, view_model
 
 
 class RebalanceView(anywidget.AnyWidget):
-    """Drawn traces. ``at`` (ms) and ``round`` (of the first trace) follow the cursor when it rests.
+    """A view of traces. ``at`` (ms) and ``round`` (of the first trace) follow the cursor when it rests.
 
-    ``at`` can be set.
-
-    ``selected`` is the name of the partition that was clicked last. Keys: space plays, left and right step by
-    round, up and down choose a partition, Home and End.
+    ``at`` can be set. ``selected`` is the name of the partition that was clicked last. Keys: space plays,
+    left and right step by round, up and down choose a partition, Home and End move to the ends.
     """
 
     _esm = MODULE
@@ -56,7 +54,7 @@ class RebalanceView(anywidget.AnyWidget):
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """What is drawn."""
+        """The traces that are shown."""
         return self._traces
 
     def show(
@@ -66,7 +64,7 @@ class RebalanceView(anywidget.AnyWidget):
         figures: Mapping[str, Any] | None = None,
         errors: Sequence[str] = (),
     ) -> None:
-        """Draw other traces in the same place."""
+        """Show other traces in the same place."""
         models = [view_model(trace) for trace in traces]
         self._traces = tuple(traces)
         with self.hold_sync():
@@ -75,16 +73,16 @@ class RebalanceView(anywidget.AnyWidget):
             self.views = [{"document": model.document, "spans": model.spans} for model in models]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """The widget, and for whoever reads the notebook without a kernel the picture."""
+        """Return the widget, and the picture for a notebook without a kernel."""
         return with_pictures(super()._repr_mimebundle_(**kwargs), self._traces, self.errors)
 
     def to_html(self) -> str:
-        """The same view as a page that needs no kernel and no network."""
+        """Return the view as a page that needs no kernel and no network."""
         return as_page([_model_of(view) for view in self.views], self.figures, self.errors)
 
 
 def with_pictures(bundle: Any, traces: Sequence[Trace], errors: Sequence[str] = ()) -> Any:
-    """A widget's bundle with what to show where no widget runs."""
+    """Return the bundle of a widget with pictures for places without widgets."""
     data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
     lines = [*(f"{t.scenario} under {t.strategy}" for t in traces), *errors]
     shown = [*map(picture, traces), *(f"<p>{escape(error)}</p>" for error in errors)]
@@ -94,16 +92,16 @@ def with_pictures(bundle: Any, traces: Sequence[Trace], errors: Sequence[str] = 
 
 
 def show(trace: Trace) -> RebalanceView:
-    """One trace, to play, scrub and step through."""
+    """Show one trace, to play, scrub and step through."""
     return RebalanceView([trace])
 
 
 def compare_view(
     traces: Sequence[Trace], *, errors: Sequence[str] = (), registry: Registry | None = None
 ) -> RebalanceView:
-    """Several traces of a scenario one above another on one axis, with their metrics.
+    """Show several traces of a scenario one above another on one axis, with their metrics.
 
-    Beside each figure stands its difference to the best. ``errors`` are shown below.
+    Each figure has its difference to the best figure. ``errors`` are shown below.
     """
     return RebalanceView(traces, figures=figures_of(traces, registry or default_registry()), errors=errors)
 
@@ -111,9 +109,12 @@ def compare_view(
 def run(
     scenario: Scenario | str | Path, strategy: str | Strategy, *, registry: Registry | None = None
 ) -> Trace:
-    """The trace of a scenario (parsed, a path, or text in YAML) under a strategy.
+    """Run a strategy on a scenario: a parsed one, a path, or text in YAML.
 
-    Raises InputError, AssignmentError or PluginError.
+    Raises:
+        InputError: if the scenario or the strategy is invalid.
+        AssignmentError: if the assignor fails.
+        PluginError: if other code of a plugin fails.
     """
     registry = registry or default_registry()
     return simulate(opened(scenario, registry), strategy, registry)
@@ -125,9 +126,9 @@ def run_each(
     registry: Registry,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[Trace], list[str]]:
-    """The traces of the strategies that ran, and what became of the others, each named.
+    """Run strategies. Return the traces of those that succeeded and the errors of the others.
 
-    ``progress`` is told the number of the strategy that runs, and the virtual time it has reached.
+    ``progress`` receives the number of the running strategy and the virtual time that it has reached.
     """
     traces: list[Trace] = []
     errors: list[str] = []
@@ -135,13 +136,13 @@ def run_each(
         reached = partial(progress, number) if progress is not None else None
         try:
             traces.append(simulate(scenario, strategy, registry, progress=reached))
-        except RebalanceLabError as problem:
-            errors.append(f"{strategy.name}: {problem}")
+        except RebalanceLabError as error:
+            errors.append(f"{strategy.name}: {error}")
     return traces, errors
 
 
 def opened(scenario: Scenario | str | Path, registry: Registry) -> Scenario:
-    """A scenario from what stands for one: text with a line break is a document, other text a path."""
+    """Return a scenario. Text with a line break is a document, other text is a path."""
     if isinstance(scenario, Scenario):
         return scenario
     if isinstance(scenario, str) and "\n" in scenario:
@@ -150,12 +151,12 @@ def opened(scenario: Scenario | str | Path, registry: Registry) -> Scenario:
 
 
 def to_html(view: RebalanceView | Trace) -> str:
-    """A page that needs no kernel and no network."""
+    """Return a page that needs no kernel and no network."""
     return (show(view) if isinstance(view, Trace) else view).to_html()
 
 
 def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
-    """The metrics of traces as cells: text, whether it is the best, and the difference to the best."""
+    """Return the metrics of traces as cells with the text and the difference to the best."""
     names = _different([trace.strategy for trace in traces])
     measured = {name: measure(trace, registry) for name, trace in zip(names, traces, strict=True)}
     scenario, seed = (traces[0].scenario, traces[0].started.seed) if traces else ("", 0)
@@ -181,7 +182,7 @@ def _cell(value: float, best: float | None) -> dict[str, Any]:
 
 
 def _different(names: Sequence[str]) -> list[str]:
-    """Names, numbered where one comes again."""
+    """Return the names, with numbers if a name occurs more than once."""
     return [
         name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
         for i, name in enumerate(names)

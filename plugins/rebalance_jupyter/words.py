@@ -8,32 +8,31 @@ _LISTED = 3
 _SOON_MS = 5_000
 
 
-def sentence(each: Round, follows: Round | None = None) -> str:
-    """What a round did: ``generation 5: c1 and c2 each give up 1 partition, c3 waits; a round follows``."""
-    if not each.generation:
+def sentence(entry: Round, follows: Round | None = None) -> str:
+    """Describe a round: ``generation 5: c1 and c2 each give up 1 partition, c3 waits; a round follows``."""
+    if not entry.generation:
         return "a round that nobody got through"
-    if each.stable_ms is None:
-        return f"generation {each.generation} never became Stable"
-    if not each.members:
-        return f"generation {each.generation}: nobody is given anything"
-    said = [
-        *_same(each.members, "revoked", "gives up", "each give up"),
-        *_same(each.members, "lost", "loses", "each lose"),
-        *_same(each.members, "assigned", "takes over", "each take over"),
+    if entry.stable_ms is None:
+        return f"generation {entry.generation} never became Stable"
+    if not entry.members:
+        return f"generation {entry.generation}: nobody is given anything"
+    parts = [
+        *_same(entry.members, "revoked", "gives up", "each give up"),
+        *_same(entry.members, "lost", "loses", "each lose"),
+        *_same(entry.members, "assigned", "takes over", "each take over"),
     ]
-    idle = [name for name, member in sorted(each.members.items()) if not _touched(member)]
+    idle = [name for name, member in sorted(entry.members.items()) if not _touched(member)]
     if idle:
-        said.append(f"{_names(idle)} {'waits' if len(idle) == 1 else 'wait'}")
-    if not said:
-        said.append("everybody keeps what they have")
-    soon = follows is not None and follows.began_ms - each.stable_ms <= _SOON_MS
-    return (
-        f"generation {each.generation}: {', '.join(said)}{'; the next round follows at once' if soon else ''}"
-    )
+        parts.append(f"{_names(idle)} {'waits' if len(idle) == 1 else 'wait'}")
+    if not parts:
+        parts.append("everybody keeps what they have")
+    soon = follows is not None and follows.began_ms - entry.stable_ms <= _SOON_MS
+    follow_up = "; the next round follows at once" if soon else ""
+    return f"generation {entry.generation}: {', '.join(parts)}{follow_up}"
 
 
 def _same(members: Mapping[str, MemberRound], what: str, one: str, many: str) -> list[str]:
-    """Members with equal counts together, the most first."""
+    """Describe members with equal counts together, the largest count first."""
     by_count: dict[int, list[str]] = {}
     for name, member in sorted(members.items()):
         count = sum(map(len, getattr(member, what).values()))

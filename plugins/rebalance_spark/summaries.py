@@ -1,4 +1,4 @@
-"""What scores say, in plain Spark SQL: by strategy and metric, pair by pair, and moves against balance."""
+"""Summaries of scores in plain Spark SQL: by strategy and metric, pair by pair, and moves against balance."""
 
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 TIE = 1e-9
-"""Figures that differ by less, relatively, are the same."""
+"""Figures with a smaller relative difference are ties."""
 
 
 def metric_names(scores: "DataFrame") -> list[str]:
-    """The metrics of scores, in their order."""
+    """Return the names of the metrics of scores, in their order.
+
+    Raises:
+        InputError: if the columns are not those of scores.
+    """
     own = {column.name for column in SCORE_COLUMNS}
     names = [name for name, kind in scores.dtypes if kind == "double" and name not in own]
     missing = [name for name in ("scenario_id", "strategy", "status") if name not in scores.columns]
@@ -26,7 +30,7 @@ def metric_names(scores: "DataFrame") -> list[str]:
 
 
 def summary(scores: "DataFrame") -> "DataFrame":
-    """A row per strategy and metric: over how many rows, mean, p50, p95, p99, the worst, and whose it was.
+    """Return a row per strategy and metric: number of rows, mean, p50, p95, p99, the worst, and its scenario.
 
     Rows that are not ok, or have no such figure, do not count. Percentiles are exact.
     """
@@ -56,17 +60,17 @@ def summary(scores: "DataFrame") -> "DataFrame":
 
 
 def statuses(scores: "DataFrame") -> "DataFrame":
-    """A row per strategy: how many scenarios were ok, an error, a timeout."""
+    """Return a row per strategy with the numbers of scenarios by their status."""
     from pyspark.sql import functions as sf
 
-    counts = [sf.count_if(sf.col("status") == each.value).alias(each.value) for each in Status]
+    counts = [sf.count_if(sf.col("status") == status.value).alias(status.value) for status in Status]
     return scores.groupBy("strategy").agg(*counts)
 
 
 def wins(scores: "DataFrame") -> "DataFrame":
-    """A row per metric and ordered pair of strategies: how often the first is better, even, or worse.
+    """Return a row per metric and ordered pair of strategies: how often the first is better, even, or worse.
 
-    Over the scenarios where both are ok and have the figure.
+    Only scenarios count in which both strategies are ok and have the figure.
     """
     from pyspark.sql import functions as sf
 
@@ -85,15 +89,15 @@ def wins(scores: "DataFrame") -> "DataFrame":
         counts = [sf.count_if(~even & (gain > 0)), sf.count_if(even), sf.count_if(~even & (gain < 0))]
         columns = [c.alias(alias) for c, alias in zip(counts, ("wins", "ties", "losses"), strict=True)]
         counted.append(sf.struct(sf.lit(name).alias("metric"), *columns))
-    each = pairs.groupBy("strategy", "other").agg(sf.array(*counted).alias("counts"))
-    return each.select("strategy", "other", sf.inline("counts"))
+    grouped = pairs.groupBy("strategy", "other").agg(sf.array(*counted).alias("counts"))
+    return grouped.select("strategy", "other", sf.inline("counts"))
 
 
 def pareto(scores: "DataFrame", moves: str = "moved_partitions", balance: str = "imbalance") -> "DataFrame":
-    """A row per strategy: the means of two metrics, and whether no other strategy is better in both.
+    """Return a row per strategy: the means of two metrics, and whether no other strategy is better in both.
 
-    Over the scenarios for which every strategy has both figures, so that the means are of the same ones.
-    ``scenarios`` says how many these are. Both metrics are better the lower they are.
+    The means are over the scenarios for which every strategy has both figures; ``scenarios`` is their number.
+    Lower values of both metrics are better.
     """
     from pyspark.sql import functions as sf
 
@@ -123,7 +127,7 @@ def pareto(scores: "DataFrame", moves: str = "moved_partitions", balance: str = 
 
 
 def quantiles(scores: "DataFrame", points: int = 100) -> "DataFrame":
-    """A row per strategy and metric: the figures at `points` + 1 evenly spaced quantiles."""
+    """Return a row per strategy and metric: the figures at `points` + 1 evenly spaced quantiles."""
     from pyspark.sql import functions as sf
 
     long = _long(scores, metric_names(scores))
@@ -132,7 +136,7 @@ def quantiles(scores: "DataFrame", points: int = 100) -> "DataFrame":
 
 
 def _long(scores: "DataFrame", names: list[str]) -> "DataFrame":
-    """A row per scenario, strategy and metric, where there is a figure."""
+    """Return a row per scenario, strategy and metric that has a figure."""
     from pyspark.sql import functions as sf
 
     ok = scores.where(sf.col("status") == Status.OK.value)
@@ -141,6 +145,6 @@ def _long(scores: "DataFrame", names: list[str]) -> "DataFrame":
 
 
 def higher_is_better(name: str) -> bool:
-    """Whether a metric says so; one that is not installed here is better the lower it is."""
+    """Return whether higher values of a metric are better. They are not if the metric is not installed."""
     spec = default_registry().metrics().get(name)
     return spec is not None and spec.better == "higher"
