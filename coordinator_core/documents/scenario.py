@@ -64,8 +64,8 @@ class Topic:
 class Member:
     """A consumer process. It has either ``topics`` or a ``pattern``. A ``process_rate`` of None is unlimited.
 
-    A member of a group that runs already is in ``generation`` and has its sorted partitions in ``owned``, which
-    is None for a member that joins.
+    A member of a group that runs already is in ``generation``, with its sorted partitions in ``owned``. For a
+    member that joins ``owned`` is None.
     """
 
     id: str

@@ -1,8 +1,8 @@
 """The built-in providers. An entry point of the plugin group ``rebalance_lab``.
 
-With ``reported-rates``, ``reported-lags`` and ``reported-work`` each member measures its partitions. The leader
-uses the reports, and remembers earlier ones for partitions whose owner has left. With ``scenario-rates`` and
-``scenario-lags`` the host knows all loads, as the simulator does.
+With ``reported-rates``, ``reported-lags`` and ``reported-work`` each member measures its partitions. The
+leader uses the reports, and remembers earlier ones for partitions whose owner has left. With
+``scenario-rates`` and ``scenario-lags`` the host knows all loads, as the simulator does.
 """
 
 from collections.abc import Callable, Iterable, Mapping
