@@ -6,7 +6,7 @@ from coordinator_core.errors import InputError
 from rebalance_kafka import BackgroundBroker, EmbeddedBroker
 
 
-def test_a_broker_on_a_thread_that_was_not_started_says_so():
+def test_a_background_broker_that_was_not_started_is_an_error():
     broker = BackgroundBroker({"t": 1})
     with pytest.raises(InputError, match="one that was not started"):
         broker.address  # noqa: B018
@@ -24,7 +24,7 @@ def test_traces_of_a_broker_that_was_not_started_are_an_error():
 
 
 @pytest.mark.parametrize("where", [{"port": -1}, {"port": 70_000}, {"host": "a..b"}])
-def test_where_nobody_can_listen_is_an_error(where):
+def test_an_address_that_cannot_be_listened_on_is_an_error(where):
     broker = BackgroundBroker(**where)
     with pytest.raises(InputError, match="expected an address to listen on"):
         broker.start()

@@ -71,15 +71,15 @@ def test_metadata_names_the_broker_and_what_it_leads(desk, version):
         (9, None, {"t": 2, "u": 1}),
     ],
 )
-def test_an_empty_list_means_all_in_version_0_and_none_later(desk, version, names, told):
+def test_an_empty_list_means_all_topics_in_version_0_and_no_topic_later(desk, version, names, told):
     assert counts(metadata(desk, names, version)) == told
 
 
-def test_topics_are_told_in_the_order_of_the_question_each_once(desk):
+def test_topics_are_described_once_in_the_order_of_the_request(desk):
     assert [topic.name for topic in metadata(desk, ["u", "t", "u"]).topics] == ["u", "t"]
 
 
-def test_topics_that_there_are_not_have_an_error(desk):
+def test_unknown_topics_have_an_error(desk):
     answer = metadata(desk, ["t", "v", "no topic"])
     assert [(t.name, Wire(t.error_code), len(t.partitions)) for t in answer.topics] == [
         ("t", Wire.none, 2),
@@ -92,7 +92,7 @@ def test_topics_that_there_are_not_have_an_error(desk):
 @pytest.mark.parametrize(
     ("version", "allowed", "is_made"), [(3, None, True), (4, True, True), (4, False, False)]
 )
-def test_a_topic_is_made_when_it_is_asked_for_where_both_sides_want_that(version, allowed, is_made):
+def test_a_requested_topic_is_created_if_client_and_broker_allow_it(version, allowed, is_made):
     desk = Desk({"t": 1}, auto_create=3)
     options = {} if allowed is None else {"allow_auto_topic_creation": allowed}
     answer = metadata(desk, ["v", "no topic", "t"], version, **options)
@@ -120,7 +120,7 @@ def written(answer):
 
 
 @versions(Api.PRODUCE)
-def test_records_are_written_and_their_offsets_told(desk, version):
+def test_records_are_written_and_their_offsets_returned(desk, version):
     desk.write("t", 1, numbered(2))
     answer = produce(desk, {"t": {1: numbered(3), 5: numbered(1)}, "u": {0: numbered(1)}}, version=version)
     assert written(answer) == {
@@ -134,11 +134,11 @@ def test_records_are_written_and_their_offsets_told(desk, version):
 
 
 @pytest.mark.parametrize("acks", [-1, 1])
-def test_a_producer_that_wants_to_know_is_answered(desk, acks):
+def test_a_produce_request_with_acks_gets_a_response(desk, acks):
     assert written(produce(desk, {"t": {0: numbered(1)}}, acks=acks)) == {("t", 0): (Wire.none, 0)}
 
 
-def test_a_producer_that_wants_no_answer_has_none(desk):
+def test_a_produce_request_without_acks_gets_no_response(desk):
     assert produce(desk, {"t": {0: numbered(1), 7: numbered(1)}}, acks=0) is None
     assert desk.topics.end("t", 0) == 1
 
@@ -207,7 +207,7 @@ def test_records_are_read_from_an_offset_on(desk, version):
 
 
 @pytest.mark.parametrize("offset", [-1, 3, 2**62])
-def test_an_offset_out_of_range_is_an_error_and_told_at_once(desk, offset):
+def test_an_offset_out_of_range_is_an_error_at_once(desk, offset):
     desk.write("t", 0, numbered(2))
     answer = fetch(desk, {"t": {0: offset}})
     part = answer.responses[0].partitions[0]
@@ -237,7 +237,7 @@ SIZE = len(numbered(1))
         (0, 0, [0], []),
     ],
 )
-def test_limits_hold_but_there_is_one_batch_at_least(desk, max_bytes, most, first, second):
+def test_limits_hold_but_at_least_one_batch_is_returned(desk, max_bytes, most, first, second):
     """KIP-74: so that a consumer gets past a batch that is larger than what it allows."""
     for partition in (0, 1):
         for _ in range(3):
@@ -246,7 +246,7 @@ def test_limits_hold_but_there_is_one_batch_at_least(desk, max_bytes, most, firs
     assert fetched(answer) == {("t", 0): first, ("t", 1): second}
 
 
-def test_the_one_batch_may_be_of_a_later_partition(desk):
+def test_the_one_batch_may_come_from_a_later_partition(desk):
     desk.write("t", 1, numbered(1))
     assert fetched(fetch(desk, {"t": {0: 0, 1: 0}}, max_bytes=1)) == {("t", 0): [], ("t", 1): [0]}
 
@@ -299,13 +299,13 @@ def at_a_node(steps):
     asyncio.run(work())
 
 
-def test_what_a_fetch_says_of_itself():
+def test_places_and_waiting_time_of_a_fetch():
     request = waiting_fetch({"t": {0: 0, 1: 5}, "u": {0: 0}}, max_wait_ms=250)
     assert (places_of(request), wait_ms(request)) == ([("t", 0), ("t", 1), ("u", 0)], 250)
     assert wait_ms(waiting_fetch({}, max_wait_ms=-1)) == 0
 
 
-def test_a_fetch_is_answered_at_once_where_there_are_records():
+def test_a_fetch_is_answered_at_once_if_records_exist():
     async def steps(desk, waiting):
         desk.write("t", 0, numbered(2))
         assert waiting.fetch(waiting_fetch({"t": {0: 0}})) is None
@@ -314,7 +314,7 @@ def test_a_fetch_is_answered_at_once_where_there_are_records():
     at_a_node(steps)
 
 
-def test_a_fetch_that_has_no_time_or_wants_nothing_is_answered_at_once():
+def test_a_fetch_without_waiting_time_or_partitions_is_answered_at_once():
     async def steps(desk, waiting):
         assert waiting.fetch(waiting_fetch({"t": {0: 0}}, max_wait_ms=0)) is None
         assert waiting.fetch(waiting_fetch({"t": {0: 0}}, min_bytes=0)) is None
@@ -337,7 +337,7 @@ def test_a_write_wakes_a_waiting_fetch():
     at_a_node(steps)
 
 
-def test_a_fetch_waits_for_as_many_bytes_as_it_wants():
+def test_a_fetch_waits_for_its_minimum_of_bytes():
     async def steps(desk, waiting):
         waiting.fetch(waiting_fetch({"t": {0: 0, 1: 0}}, min_bytes=2 * SIZE))
         desk.write("t", 0, numbered(1))
@@ -348,7 +348,7 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_wants():
     at_a_node(steps)
 
 
-def test_a_fetch_is_answered_with_what_there_is_when_its_time_is_over():
+def test_a_fetch_is_answered_when_its_waiting_time_is_over():
     async def steps(desk, waiting):
         waiting.fetch(waiting_fetch({"t": {0: 0}}, min_bytes=PLENTY, max_wait_ms=1))
         desk.write("t", 0, numbered(1))
@@ -385,7 +385,7 @@ def list_offsets(desk, wanted, version=6):
 
 
 @versions(Api.LIST_OFFSETS)
-def test_beginning_and_end_are_told(desk, version):
+def test_earliest_and_latest_offsets_are_returned(desk, version):
     desk.write("t", 0, numbered(3))
     found = list_offsets(desk, {"t": [(0, LATEST), (0, EARLIEST), (1, LATEST)]}, version)
     assert [(each.error_code, each.offset, each.timestamp) for each in found] == [
@@ -413,7 +413,7 @@ def test_unknown_partitions_have_no_offsets(desk):
 
 
 @versions(Api.INIT_PRODUCER_ID)
-def test_every_producer_has_an_id_of_its_own(desk, version):
+def test_every_producer_gets_a_different_id(desk, version):
     answers = [desk.ask(Api.INIT_PRODUCER_ID, version, transactional_id=None) for _ in range(3)]
     assert {(each.error_code, each.producer_epoch) for each in answers} == {(0, 0)}
     assert len({each.producer_id for each in answers}) == 3
@@ -426,7 +426,7 @@ def test_a_transactional_producer_is_refused(desk):
 
 
 @versions(Api.OFFSET_FOR_LEADER_EPOCH)
-def test_there_is_one_epoch_that_has_not_ended(desk, version):
+def test_epoch_0_ends_at_the_end_of_the_log(desk, version):
     desk.write("t", 0, numbered(3))
     wanted = {
         "t": [{"partition": 0, "leader_epoch": 0}, {"partition": 0, "leader_epoch": 1}, {"partition": 2}],

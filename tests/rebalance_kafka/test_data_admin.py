@@ -20,7 +20,7 @@ def create(desk, *topics, version=5, **options):
 
 
 @versions(Api.CREATE_TOPICS)
-def test_topics_are_made(desk, version):
+def test_topics_are_created(desk, version):
     assert create(desk, {"name": "v", "num_partitions": 4}, {"name": "w"}, version=version) == {
         "v": Wire.none,
         "w": Wire.none,
@@ -29,13 +29,13 @@ def test_topics_are_made(desk, version):
 
 
 @pytest.mark.parametrize(("auto_create", "count"), [(0, 1), (6, 6)])
-def test_a_topic_without_a_number_of_partitions_has_the_brokers(auto_create, count):
+def test_a_topic_without_a_number_of_partitions_gets_the_brokers_default(auto_create, count):
     desk = Desk(auto_create=auto_create)
     create(desk, {"name": "v", "num_partitions": -1, "replication_factor": -1})
     assert desk.topics.partitions == {"v": count}
 
 
-def test_replicas_that_are_given_are_counted(desk):
+def test_replica_assignments_give_the_number_of_partitions(desk):
     assignment = their_class(Api.CREATE_TOPICS, "Request").CreatableTopic.CreatableReplicaAssignment
     given = [assignment(partition_index=n, broker_ids=[1]) for n in range(3)]
     create(desk, {"name": "v", "num_partitions": -1, "replication_factor": -1, "assignments": given})
@@ -52,19 +52,19 @@ def test_replicas_that_are_given_are_counted(desk):
         ({"name": "v", "replication_factor": 3}, Wire.invalid_replication_factor),
     ],
 )
-def test_a_topic_that_cannot_be_made_leaves_the_others(desk, asked, error):
+def test_a_refused_topic_does_not_affect_the_others(desk, asked, error):
     before = dict(desk.topics.partitions)
     assert create(desk, asked, {"name": "other"}) == {asked["name"]: error, "other": Wire.none}
     assert desk.topics.partitions == {**before, "other": 1}
 
 
-def test_a_topic_that_comes_twice_is_not_made_twice(desk):
+def test_a_topic_that_comes_twice_is_created_once(desk):
     answer = create(desk, {"name": "v", "num_partitions": 2}, {"name": "v", "num_partitions": 3})
     assert answer["v"] is Wire.invalid_request
     assert desk.topics.partitions["v"] == 2
 
 
-def test_what_is_only_tried_is_not_made(desk):
+def test_validate_only_creates_no_topic(desk):
     assert create(desk, {"name": "v"}, {"name": "t"}, validate_only=True) == {
         "v": Wire.none,
         "t": Wire.topic_already_exists,
@@ -80,7 +80,7 @@ def grow(desk, *wanted, version=3, **options):
 
 
 @versions(Api.CREATE_PARTITIONS)
-def test_topics_grow_where_they_can(desk, version):
+def test_topics_get_more_partitions_if_possible(desk, version):
     assert grow(desk, ("t", 5), ("u", 1), ("v", 2), version=version) == [
         ("t", Wire.none),
         ("u", Wire.invalid_partitions),
@@ -89,12 +89,12 @@ def test_topics_grow_where_they_can(desk, version):
     assert desk.topics.partitions == {"t": 5, "u": 1}
 
 
-def test_a_topic_that_is_to_grow_twice_grows_once(desk):
+def test_a_topic_that_comes_twice_grows_once(desk):
     assert grow(desk, ("t", 5), ("t", 3)) == [("t", Wire.none), ("t", Wire.invalid_request)]
     assert desk.topics.partitions["t"] == 5
 
 
-def test_what_is_only_tried_does_not_grow(desk):
+def test_validate_only_adds_no_partitions(desk):
     assert grow(desk, ("t", 5), ("u", 0), validate_only=True) == [
         ("t", Wire.none),
         ("u", Wire.invalid_partitions),

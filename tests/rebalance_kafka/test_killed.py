@@ -15,7 +15,7 @@ KILLS = 5
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
-def test_a_broker_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path, seed):
+def test_a_killed_broker_loses_no_acknowledged_write(tmp_path, seed):
     result = run(tmp_path, KILLS, seed)
     assert result.kills == KILLS
     assert result.records > 0
@@ -24,7 +24,7 @@ def test_a_broker_that_is_killed_loses_nothing_that_it_acknowledged(tmp_path, se
 
 
 @pytest.mark.slow
-def test_what_a_killed_broker_leaves_behind_is_opened_by_the_next(tmp_path):
+def test_the_data_of_a_killed_broker_can_be_opened(tmp_path):
     run(tmp_path, 1, 2)
     store = Store(tmp_path)
     with pytest.raises(InputError, match="no other process uses"):

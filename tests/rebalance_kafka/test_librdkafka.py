@@ -107,7 +107,7 @@ async def read(consumer, count):
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_our_consumer_reads_commits_and_goes_on_where_it_left(mock_cluster, strategy):
+def test_our_consumer_resumes_at_its_committed_offsets(mock_cluster, strategy):
     async def members():
         joined = {
             "bootstrap_servers": mock_cluster,
@@ -131,7 +131,7 @@ def test_our_consumer_reads_commits_and_goes_on_where_it_left(mock_cluster, stra
     assert all(record.offset == int(record.value) // 4 for record in (*handed_out, *rest))
 
 
-def test_the_cluster_is_asked_for_topics_and_ends(mock_cluster):
+def test_topics_and_end_offsets_of_the_mock_cluster(mock_cluster):
     async def ask():
         async with AdminClient(places_of(mock_cluster, "address")) as admin:
             return await admin.offsets((await admin.metadata(["orders"])).topics, LATEST)

@@ -53,7 +53,7 @@ def test_damaged_frames_are_answered_or_closed(shared, random):
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_REQUEST, ids=lambda each: getattr(each, "name", each))
-def test_a_request_that_is_cut_anywhere_is_answered_or_closed(shared, api, version):
+def test_truncated_requests_are_answered_or_closed(shared, api, version):
     frame = request(api, version)
     whole_size = range(4, len(frame), 3)
     cut = [frame[:at] for at in range(0, len(frame), 7)]
@@ -91,7 +91,7 @@ def commit(stand, group, *, topic=TOPIC, partition=0, metadata=""):
     return answer.topics[0].partitions[0].error_code
 
 
-def test_groups_are_made_until_they_take_too_much_memory():
+def test_groups_are_created_until_they_take_too_much_memory():
     with Stand(most_group_bytes=100_000) as stand:
         errors = [join(stand, f"g{n}").error_code for n in range(PLENTY)]
         assert errors[0] == ErrorCode.MEMBER_ID_REQUIRED
@@ -100,33 +100,33 @@ def test_groups_are_made_until_they_take_too_much_memory():
         stand.run(stand.neighbour_works())
 
 
-def test_ids_of_members_that_never_come_back_count_as_well():
+def test_pending_member_ids_count_towards_the_limit():
     with Stand(most_group_bytes=100_000) as stand:
         errors = [join(stand, "g").error_code for _ in range(PLENTY)]
         assert errors[-1] == ErrorCode.GROUP_MAX_SIZE_REACHED
         assert stand.figures()["group bytes"] <= 100_000
 
 
-def test_groups_of_commits_count_as_well():
+def test_groups_with_offsets_only_count_towards_the_limit():
     with Stand(most_group_bytes=100_000) as stand:
         errors = [commit(stand, f"g{n}", metadata="m" * 1_000) for n in range(PLENTY)]
         assert (errors[0], errors[-1]) == (ErrorCode.NONE, ErrorCode.GROUP_MAX_SIZE_REACHED)
         assert stand.figures()["group bytes"] <= 100_000
 
 
-def test_who_commits_the_same_again_takes_no_more_room():
+def test_repeated_commits_take_no_more_memory():
     with Stand(most_group_bytes=20_000) as stand:
         assert {commit(stand, "g") for _ in range(100)} == {ErrorCode.NONE}
         assert stand.figures()["group bytes"] <= 20_000
 
 
-def test_offsets_of_partitions_that_there_are_not_are_not_kept(stand):
+def test_offsets_of_unknown_partitions_are_not_kept(stand):
     assert commit(stand, "g", topic="nowhere") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert commit(stand, "g", partition=3) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "g" not in stand.broker.groups
 
 
-def test_groups_that_nobody_has_are_not_remembered(stand, monkeypatch):
+def test_unknown_groups_are_not_remembered(stand, monkeypatch):
     monkeypatch.setattr("coordinator_core.coordinator.facade.HOMES_REMEMBERED", 10)
     for n in range(30):
         error = asked(stand, Api.HEARTBEAT, 4, group_id=f"g{n}").error_code
@@ -147,12 +147,12 @@ def test_traces_are_kept_until_they_take_too_much_memory():
         assert stand.broker.trace("neighbours").events  # somebody is still in it
 
 
-def test_a_group_that_was_refused_leaves_no_trace(stand):
+def test_a_refused_group_leaves_no_trace(stand):
     assert join(stand, "g", session_timeout=from_ms(1)).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
     assert list(stand.broker.traces()) == ["neighbours"]
 
 
-def test_events_without_an_end_are_not_recorded():
+def test_events_of_a_group_are_recorded_up_to_a_limit():
     with Stand(most_trace_bytes=recorder.GROUP_BYTES + 5_000, neighbour=False) as stand:
         joined = join(stand, "g", version=3)
         for n in range(50):
@@ -179,7 +179,7 @@ def create(stand, **partitions):
     return [each.error_code for each in asked(stand, Api.CREATE_TOPICS, 5, topics=made).topics]
 
 
-def test_partitions_are_made_until_there_are_too_many(stand):
+def test_partitions_are_created_up_to_a_limit(stand):
     assert create(stand, a=1_000, b=1_000, c=1) == [0, Wire.policy_violation, 0]
     assert create(stand, million=1_000_000) == [Wire.invalid_partitions]
     grown = ({"name": "a", "count": 1_998, "assignments": None},)
@@ -191,13 +191,13 @@ def test_partitions_are_made_until_there_are_too_many(stand):
     assert stand.figures()["partitions"] == LIMITS["most_partitions"]
 
 
-def test_a_member_may_list_only_so_many_assignors(stand):
+def test_a_member_that_lists_too_many_assignors_is_refused(stand):
     protocols = tuple({"name": f"p{n}", "metadata": b""} for n in range(5_000))
     assert join(stand, "g", protocols=protocols).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.parametrize("longest", ["client", "instance"])
-def test_the_longest_names_do_not_keep_a_group_from_its_round(stand, longest):
+def test_the_longest_names_do_not_prevent_a_rebalance(stand, longest):
     """Ids of members are made of them, and the leader is told of all."""
     if longest == "instance":
         answer = join(stand, "g", group_instance_id="i" * 32_767)
@@ -216,7 +216,7 @@ def test_the_longest_names_do_not_keep_a_group_from_its_round(stand, longest):
     stand.run(joined())
 
 
-def test_a_request_of_too_many_elements_is_closed(stand, monkeypatch):
+def test_a_request_with_too_many_elements_is_closed(stand, monkeypatch):
     def numbers(count):
         return request(Api.OFFSET_FETCH, 5, topics=({"name": TOPIC, "partition_indexes": (0,) * count},))
 
@@ -232,7 +232,7 @@ def test_a_request_of_too_many_elements_is_closed(stand, monkeypatch):
     assert stand.run(answer_to(numbers(lengths.MOST_ELEMENTS))) == b""
 
 
-def test_who_asks_for_one_thing_a_thousand_times_is_answered_once(stand):
+def test_repeated_names_in_a_request_are_answered_once(stand):
     assert len(asked(stand, Api.DESCRIBE_GROUPS, 5, groups=("g",) * 1_000).groups) == 1
     wanted = ({"name": TOPIC, "partition_indexes": (0,) * 1_000},)
     (topic,) = asked(stand, Api.OFFSET_FETCH, 5, topics=wanted).topics
@@ -272,7 +272,7 @@ def test_a_repeated_request_takes_the_place_of_the_first(monkeypatch, stand, api
     stand.run(asks_again())
 
 
-def test_a_neighbour_is_served_between_two_requests_of_one_who_never_stops(stand, monkeypatch):
+def test_other_clients_are_served_while_one_sends_without_a_pause(stand, monkeypatch):
     monkeypatch.setattr("rebalance_kafka.broker.connections.TURN_SECONDS", 0.0)
     order, receive = [], stand.broker.receive
 
@@ -312,7 +312,7 @@ def test_a_request_may_come_byte_by_byte(stand):
 
 
 @pytest.mark.parametrize("said", [b"", b"\0", request(Api.METADATA, 9)[:-1], b"\x05\0\0\0" + bytes(100)])
-def test_who_says_no_more_is_closed(said):
+def test_an_idle_connection_is_closed(said):
     with Stand(idle_seconds=0.2, neighbour=False) as stand:
 
         async def silent():
@@ -326,7 +326,7 @@ def test_who_says_no_more_is_closed(said):
 
 
 @pytest.mark.parametrize("api", [Api.METADATA, Api.FETCH])
-def test_what_was_asked_before_one_side_was_closed_is_answered(stand, api):
+def test_requests_before_a_half_close_are_answered(stand, api):
     async def half_closed():
         line = await stand.line()
         line.writer.write(request(api, 9) * 5)
@@ -339,7 +339,7 @@ def test_what_was_asked_before_one_side_was_closed_is_answered(stand, api):
     assert len(set(stand.run(half_closed()))) == 1
 
 
-def test_half_a_request_and_then_no_more_is_closed(stand):
+def test_half_a_request_before_a_half_close_is_closed(stand):
     async def half():
         line = await stand.line()
         line.writer.write(request(Api.METADATA, 9)[:-3])
@@ -368,7 +368,7 @@ async def one_who_does_not_read(stand):
     return line, own
 
 
-def test_the_broker_does_not_read_on_for_one_who_does_not_read(stand):
+def test_reading_pauses_for_a_client_that_does_not_read_responses(stand):
     async def backed_up():
         line, own = await one_who_does_not_read(stand)
         for _ in range(20):
@@ -381,7 +381,7 @@ def test_the_broker_does_not_read_on_for_one_who_does_not_read(stand):
     stand.run(backed_up())
 
 
-def test_one_who_never_reads_is_closed(monkeypatch):
+def test_a_client_that_never_reads_is_disconnected(monkeypatch):
     monkeypatch.setattr("rebalance_kafka.broker.connections.LINGER_SECONDS", 0.1)
     with Stand(idle_seconds=0.5, neighbour=False) as stand:
 
@@ -393,7 +393,7 @@ def test_one_who_never_reads_is_closed(monkeypatch):
         stand.run(never())
 
 
-def test_answers_that_nobody_reads_have_a_limit():
+def test_unread_responses_have_a_limit():
     with Stand(most_waiting_bytes=500_000) as stand:
 
         async def too_much():
@@ -415,7 +415,7 @@ def test_answers_that_nobody_reads_have_a_limit():
         stand.run(too_much())
 
 
-def test_a_thousand_idle_connections_do_not_keep_anybody_from_working(stand, many_files):
+def test_a_thousand_idle_connections_do_not_disturb_other_clients(stand, many_files):
     async def crowd():
         lines = [await stand.line() for _ in range(1_000)]
         await until(lambda: stand.broker.connections == 1_001)
@@ -463,7 +463,7 @@ def test_one_connection_too_many_is_closed_until_another_leaves():
         stand.run(too_many())
 
 
-def test_a_request_that_is_all_but_complete_waits_for_the_rest(stand):
+def test_an_incomplete_request_waits_for_its_last_byte(stand):
     async def later():
         line: Line = await stand.line()
         frame = request(Api.METADATA, 9)

@@ -141,7 +141,7 @@ def is_balanced(owners):
         where_there_is("kafka-python", "confluent", "rebalance-lab", "kafka-python", "confluent"),
     ],
 )
-def test_a_cooperative_group_takes_away_only_what_moves(stage, kinds):
+def test_a_cooperative_group_revokes_only_partitions_that_move(stage, kinds):
     members, before = [], {}
     tool = stage.tool("kafka-python" if "kafka-python" in kinds else "confluent")
     for kind in kinds:
@@ -166,7 +166,7 @@ def test_a_cooperative_group_takes_away_only_what_moves(stage, kinds):
 @pytest.mark.killed
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is(*KINDS)])
-def test_what_crashed_members_owned_goes_to_the_others(stage, kinds):
+def test_partitions_of_crashed_members_go_to_the_others(stage, kinds):
     members = [stage.member(kind, "range", session_timeout_ms=3_000) for kind in kinds]
     settled_by("range", members, stage)
     for crashed in (members.pop(), members.pop(0)):
@@ -175,7 +175,7 @@ def test_what_crashed_members_owned_goes_to_the_others(stage, kinds):
 
 
 @pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
-def test_both_admin_clients_tell_of_the_same_members(stage, kinds):
+def test_both_admin_clients_describe_the_same_members(stage, kinds):
     members = [static_member(stage, kind, f"the-{kind}", session_timeout_ms=10_000) for kind in kinds]
     owners = settled_by("range", members, stage)
     expected = {peer.name: (peer.name, member_id(peer), mine) for peer, mine in owners.items()}
@@ -186,7 +186,7 @@ def test_both_admin_clients_tell_of_the_same_members(stage, kinds):
 
 
 @pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
-def test_both_admin_clients_tell_of_a_group_that_nobody_joined(stage, kinds):
+def test_both_admin_clients_describe_an_unknown_group(stage, kinds):
     for kind in kinds:
         told = described(stage.tool(kind), "nobody")
         assert (told.state, told.owned) == ("DEAD", {})
@@ -208,7 +208,7 @@ def static_member(stage, kind, name, session_timeout_ms):
 @pytest.mark.killed
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
-def test_a_static_member_that_is_soon_back_disturbs_nobody(stage, kinds):
+def test_a_static_member_that_restarts_in_time_causes_no_rebalance(stage, kinds):
     members = static_members(stage, *kinds, session_timeout_ms=30_000)
     before = settled_by("range", list(members.values()), stage)
     others = [members["ada"], members["cyd"]]
@@ -227,7 +227,7 @@ def test_a_static_member_that_is_soon_back_disturbs_nobody(stage, kinds):
 @pytest.mark.killed
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", [where_there_is(kind) for kind in STATIC])
-def test_a_static_member_that_is_away_too_long_finds_its_place_taken_and_gets_a_new_one(stage, kinds):
+def test_a_static_member_that_restarts_too_late_joins_as_a_new_member(stage, kinds):
     members = static_members(stage, *kinds, session_timeout_ms=3_000)
     settled_by("range", list(members.values()), stage)
     others = [members["ada"], members["cyd"]]

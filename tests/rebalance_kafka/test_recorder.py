@@ -72,7 +72,7 @@ def check(trace, tmp_path):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_trace_says_what_the_members_say(strategy, tmp_path):
+def test_the_trace_agrees_with_the_members(strategy, tmp_path):
     async def work():
         async with broker() as kafka, named(kafka, "a", strategy=strategy) as a:
             await settled(a)
@@ -98,7 +98,7 @@ def test_the_trace_says_what_the_members_say(strategy, tmp_path):
 
 
 @pytest.mark.parametrize(("strategy", "given_up"), [("range", {0, 1, 2, 3}), ("cooperative-sticky", {2, 3})])
-def test_eager_members_give_up_everything_and_cooperative_ones_what_moves(strategy, given_up):
+def test_eager_members_revoke_everything_and_cooperative_members_what_moves(strategy, given_up):
     async def work():
         ids = [{"group.instance.id": name} for name in "ab"]
         async with broker() as kafka, named(kafka, "x", strategy=strategy, settings=ids[0]) as a:
@@ -113,7 +113,7 @@ def test_eager_members_give_up_everything_and_cooperative_ones_what_moves(strate
     run(work())
 
 
-def test_joins_and_leaves_are_told_by_the_names_of_the_clients():
+def test_joins_and_leaves_are_recorded_by_client_id():
     async def work():
         async with broker() as kafka:
             async with named(kafka, "a") as a:
@@ -141,7 +141,7 @@ def test_joins_and_leaves_are_told_by_the_names_of_the_clients():
     run(work())
 
 
-def test_a_member_that_is_heard_of_no_more_has_crashed(tmp_path):
+def test_a_member_whose_session_expires_has_crashed(tmp_path):
     async def work():
         async with broker() as kafka, named(kafka, "a") as a:
             short = {"session.timeout.ms": 200}
@@ -166,7 +166,7 @@ async def hang_up(consumer):
     await links.close()
 
 
-def test_a_static_member_that_comes_back_has_restarted(tmp_path):
+def test_a_static_member_that_joins_again_has_restarted(tmp_path):
     async def work():
         static = {"group.instance.id": "ada", "session.timeout.ms": 600_000}
         async with broker() as kafka, named(kafka, "a") as a:
@@ -183,7 +183,7 @@ def test_a_static_member_that_comes_back_has_restarted(tmp_path):
     run(work())
 
 
-def test_members_of_one_name_are_told_apart(tmp_path):
+def test_members_with_the_same_client_id_get_different_names(tmp_path):
     async def work():
         async with broker() as kafka, named(kafka, "a") as one, named(kafka, "a", seed=2) as other:
             await settled(one, other)
@@ -200,7 +200,7 @@ def test_members_of_one_name_are_told_apart(tmp_path):
     run(work())
 
 
-def test_what_the_leader_computed_is_noted():
+def test_the_leaders_assignment_is_recorded():
     async def work():
         async with broker() as kafka, named(kafka, "a", strategy="range") as a:
             await settled(a)
@@ -212,7 +212,7 @@ def test_what_the_leader_computed_is_noted():
     run(work())
 
 
-def test_another_subscription_is_noted():
+def test_a_new_subscription_is_recorded():
     async def work():
         async with broker({"t": 1, "u": 1}) as kafka, named(kafka, "a") as a:
             await settled(a, partitions=1)
@@ -247,7 +247,7 @@ def grow(topic, count):
 
 
 @pytest.mark.parametrize("by_a_client", [False, True])
-def test_partitions_that_are_added_are_noted(by_a_client, tmp_path):
+def test_added_partitions_are_recorded(by_a_client, tmp_path):
     async def work():
         quick = {"metadata.max.age.ms": 50}
         async with broker() as kafka, named(kafka, "a", settings=quick) as a:
@@ -265,7 +265,7 @@ def test_partitions_that_are_added_are_noted(by_a_client, tmp_path):
     run(work())
 
 
-def test_a_topic_that_is_made_when_it_is_asked_for_is_noted():
+def test_an_automatically_created_topic_is_recorded():
     async def work():
         async with broker({"t": 1}, auto_create=3) as kafka, named(kafka, "a") as a:
             await settled(a, partitions=1)
@@ -326,7 +326,7 @@ def test_a_group_of_another_type_is_not_recorded():
     run(work())
 
 
-def test_a_member_that_says_nothing_readable_is_recorded_without_topics():
+def test_a_member_with_an_unreadable_subscription_has_no_topics():
     async def work():
         async with broker() as kafka:
             answer = await ask(kafka.address, Api.JOIN_GROUP, 3, **join("g", "consumer"))
@@ -337,7 +337,7 @@ def test_a_member_that_says_nothing_readable_is_recorded_without_topics():
     run(work())
 
 
-def test_groups_are_recorded_apart():
+def test_groups_are_recorded_separately():
     async def work():
         async with broker() as kafka, named(kafka, "a") as a, named(kafka, "b", group_id="h") as b:
             await settled(a)
@@ -351,7 +351,7 @@ def test_groups_are_recorded_apart():
     run(work())
 
 
-def test_after_so_many_events_no_more_are_kept(monkeypatch, tmp_path):
+def test_events_beyond_the_limit_are_not_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(recorder, "MOST_EVENTS", 5)
 
     async def work():
@@ -367,7 +367,7 @@ def test_after_so_many_events_no_more_are_kept(monkeypatch, tmp_path):
 # --- brokers that were there before
 
 
-def test_members_of_before_a_restart_keep_their_names(tmp_path):
+def test_members_from_before_a_restart_keep_their_names(tmp_path):
     async def work():
         options = {"data_dir": tmp_path / "data"}
         async with broker(**options) as kafka:

@@ -65,7 +65,7 @@ def check(shot):
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_members_and_what_they_own_are_told_as_the_members_say(strategy):
+def test_members_and_owned_partitions_agree_with_the_consumers(strategy):
     async def work():
         async with (
             broker({"t": 4, "u": 2}) as kafka,
@@ -87,7 +87,7 @@ def test_members_and_what_they_own_are_told_as_the_members_say(strategy):
     run(work())
 
 
-def test_one_leaves_and_another_joins_in_what_follows():
+def test_in_the_scenario_one_member_leaves_and_another_joins():
     async def work():
         async with broker() as kafka, named(kafka, "new") as a:
             await settled(a)
@@ -105,7 +105,7 @@ def test_one_leaves_and_another_joins_in_what_follows():
     run(work())
 
 
-def test_racks_and_instance_ids_are_told():
+def test_racks_and_instance_ids_are_included():
     async def work():
         settings = {"group.instance.id": "ada", "client.rack": "east"}
         async with broker() as kafka, named(kafka, "a", settings=settings) as a:
@@ -118,7 +118,7 @@ def test_racks_and_instance_ids_are_told():
     run(work())
 
 
-def test_racks_of_replicas_are_told(monkeypatch):
+def test_racks_of_replicas_are_included(monkeypatch):
     """As a cluster of brokers in racks describes its topics; here one broker has them all, in none."""
     described = AdminClient.metadata
 
@@ -149,7 +149,7 @@ def test_racks_of_replicas_are_told(monkeypatch):
     run(work())
 
 
-def test_client_ids_that_several_have_are_numbered():
+def test_equal_client_ids_are_numbered():
     async def work():
         async with (
             broker() as kafka,
@@ -170,7 +170,7 @@ def test_client_ids_that_several_have_are_numbered():
     run(work())
 
 
-def test_an_instance_id_may_be_anothers_client_id():
+def test_an_instance_id_may_equal_the_client_id_of_another_member():
     async def work():
         async with (
             broker() as kafka,
@@ -188,7 +188,7 @@ def test_an_instance_id_may_be_anothers_client_id():
 # --- lag and rates
 
 
-def test_what_waits_is_what_was_not_committed():
+def test_the_backlog_is_what_is_not_committed():
     async def work():
         async with broker({"t": 2, "u": 1}) as kafka, named(kafka, "a", "t", "u") as a:
             await produce(kafka.address, 0, *(b"%d" % n for n in range(5)))
@@ -224,7 +224,7 @@ def window(monkeypatch):
     return window
 
 
-def test_rates_are_what_came_in_the_window(window):
+def test_rates_are_measured_in_the_window(window):
     async def work():
         async with broker({"t": 2}) as kafka, named(kafka, "a") as a:
             await settled(a, partitions=2)
@@ -243,7 +243,7 @@ def test_rates_are_what_came_in_the_window(window):
     run(work())
 
 
-def test_a_member_that_was_busy_all_the_time_has_a_process_rate(window):
+def test_a_member_with_a_backlog_has_a_process_rate(window):
     async def work():
         async with broker({"t": 2}) as kafka, named(kafka, "a") as a:
             await produce(kafka.address, 0, *(b"x" for _ in range(20)))
@@ -264,7 +264,7 @@ def test_a_member_that_was_busy_all_the_time_has_a_process_rate(window):
     run(work())
 
 
-def test_a_member_that_waited_for_records_has_none(window):
+def test_a_member_that_waited_for_records_has_no_process_rate(window):
     async def work():
         async with broker({"t": 1}) as kafka, named(kafka, "a") as a:
             await produce(kafka.address, 0, b"x")
@@ -282,7 +282,7 @@ def test_a_member_that_waited_for_records_has_none(window):
     run(work())
 
 
-def test_a_first_commit_in_the_window_is_no_rate(window):
+def test_a_first_commit_in_the_window_gives_no_process_rate(window):
     """Where it was before, nobody knows: a member that begins at the end has handled nothing."""
 
     async def work():
@@ -301,7 +301,7 @@ def test_a_first_commit_in_the_window_is_no_rate(window):
     run(work())
 
 
-def test_what_is_not_there_any_more_does_not_wait(monkeypatch):
+def test_deleted_records_are_not_in_the_backlog(monkeypatch):
     """A log that begins at 7, as retention leaves it."""
     offsets = AdminClient.offsets
 
@@ -359,7 +359,7 @@ def test_a_group_of_another_type_is_refused():
     run(work())
 
 
-def test_a_group_whose_members_say_nothing_readable_is_refused(monkeypatch):
+def test_a_group_with_unreadable_subscriptions_is_refused(monkeypatch):
     described = m.DescribedMember("x-1", None, "x", "/here", b"!", b"")
     group = m.DescribedGroup(
         error=ErrorCode.NONE,
@@ -378,7 +378,7 @@ def test_a_group_whose_members_say_nothing_readable_is_refused(monkeypatch):
         asyncio.run(snapshot(Answering(), "g"))
 
 
-def test_a_group_in_a_rebalance_is_waited_for(monkeypatch):
+def test_a_snapshot_waits_for_the_end_of_a_rebalance(monkeypatch):
     monkeypatch.setattr(snapshots, "LOOK_AGAIN_SECONDS", 0.01)
 
     async def work():
@@ -396,7 +396,7 @@ def test_a_group_in_a_rebalance_is_waited_for(monkeypatch):
     run(work())
 
 
-def test_a_rebalance_without_an_end_is_refused(monkeypatch):
+def test_a_rebalance_that_does_not_end_is_refused(monkeypatch):
     monkeypatch.setattr(snapshots, "LOOK_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(snapshots, "SETTLE_SECONDS", 0.05)
 
@@ -409,7 +409,7 @@ def test_a_rebalance_without_an_end_is_refused(monkeypatch):
     run(work())
 
 
-def test_subscriptions_to_topics_that_there_are_not_are_left_out():
+def test_subscriptions_to_unknown_topics_are_left_out():
     async def work():
         async with broker({"t": 2}) as kafka, named(kafka, "a", "t", "missing") as a:
             async with named(kafka, "b", "missing") as b:

@@ -53,13 +53,13 @@ def folder(tmp_path):
 # --- topics
 
 
-def test_topics_are_told_in_the_order_they_were_made(store):
+def test_topics_are_listed_in_the_order_of_their_creation(store):
     store.save_topics({"b": 2})
     store.save_topics({"a": 1, "t": 5})
     assert list(store.topics().items()) == [("t", 5), ("u", 1), ("b", 2), ("a", 1)]
 
 
-def test_nothing_is_there_at_first():
+def test_a_new_store_is_empty():
     with closing(Store()) as store:
         assert (store.topics(), store.ends(), store.size(), list(store.producers(5))) == ({}, {}, 0, [])
         assert store.read(0) == []
@@ -68,7 +68,7 @@ def test_nothing_is_there_at_first():
 # --- records
 
 
-def test_batches_are_read_from_the_one_that_has_the_offset(store):
+def test_batches_are_read_from_the_one_that_contains_the_offset(store):
     store.append_batches([stored(0, 0, 4), stored(0, 5, 5), stored(0, 6, 9), stored(1, 0, 7)])
     firsts = [[b.first for b in store.batches_from("t", 0, at)] for at in (0, 4, 5, 6, 9, 10)]
     assert firsts == [[0, 5, 6], [0, 5, 6], [5, 6], [6], [6], [6]]
@@ -79,7 +79,7 @@ def test_a_batch_comes_back_as_it_was_written(store):
     assert list(store.batches_from("t", 2, 0)) == [(3, 8, 77, b"\0bytes\xff")]
 
 
-def test_ends_and_size_are_of_what_is_there(store):
+def test_ends_and_size_of_the_stored_batches(store):
     store.append_batches(
         [stored(0, 0, 4, data=b"123"), stored(0, 5, 5, data=b"4"), stored(0, 0, 1, topic="u")]
     )
@@ -94,7 +94,7 @@ def test_the_first_batch_since_a_time_is_the_one_with_the_lowest_offset(store):
     assert store.batch_since("t", 1, 0) is None
 
 
-def test_of_producers_the_newest_batches_are_told_in_the_order_they_were_written(store):
+def test_the_newest_batches_of_producers_are_listed_in_the_order_of_writing(store):
     for n in range(4):
         store.append_batches([stored(0, n, n, producer=8, epoch=1, sequence=n)])
     store.append_batches([stored(0, 4, 6, producer=9, epoch=0, sequence=0), stored(0, 7, 7)])
@@ -107,7 +107,7 @@ def test_of_producers_the_newest_batches_are_told_in_the_order_they_were_written
     ]
 
 
-def test_one_batch_that_cannot_be_written_leaves_none(store):
+def test_if_one_batch_cannot_be_written_none_is(store):
     store.append_batches([stored(0, 0, 0)])
     with pytest.raises(sqlite3.IntegrityError):
         store.append_batches([stored(1, 0, 0), stored(0, 0, 3)])
@@ -139,7 +139,7 @@ def test_the_log_is_read_as_it_was_written_and_compacts_to_the_newest(written):
         assert len(store.read(7)) == len(newest)
 
 
-def test_partitions_of_the_log_are_apart(store):
+def test_partitions_of_the_log_are_separate(store):
     store.append(1, [commit(1)])
     store.append(2, [commit(2), commit(3)])
     store.compact()
@@ -152,7 +152,7 @@ def full(store):
     store._sql.execute(f"pragma max_page_count = {pages}")
 
 
-def test_a_log_that_cannot_be_written_is_an_error_for_the_coordinator_and_not_the_end(store):
+def test_a_failed_write_to_the_log_is_an_error_code(store):
     store.append(0, [commit(1)])
     full(store)
     many = [commit(n, partition=n) for n in range(10_000)]
@@ -163,7 +163,7 @@ def test_a_log_that_cannot_be_written_is_an_error_for_the_coordinator_and_not_th
     assert list(store.read(0)) == [commit(1), commit(2)]
 
 
-def test_a_disk_without_room_takes_no_batch_and_the_next_one_when_there_is_some(store):
+def test_a_full_disk_refuses_batches_until_there_is_space(store):
     full(store)
     with pytest.raises(sqlite3.OperationalError, match="full"):
         store.append_batches([stored(0, 0, 0, data=b"x" * 1_000_000)])
@@ -175,7 +175,7 @@ def test_a_disk_without_room_takes_no_batch_and_the_next_one_when_there_is_some(
 # --- folders
 
 
-def test_what_is_written_is_there_again(folder):
+def test_everything_written_is_read_back(folder):
     folder.store.save_topics({"t": 3})
     folder.store.append_batches([stored(2, 0, 4, data=b"12345")])
     folder.store.append(9, [commit(1), commit(2)])
@@ -208,7 +208,7 @@ def test_a_second_process_on_the_folder_is_refused(folder):
     assert "a broker's data that no other process uses" in ended.stderr
 
 
-def test_a_file_of_another_version_is_refused_and_left_alone(tmp_path):
+def test_a_file_of_another_version_is_refused_and_not_changed(tmp_path):
     Store(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / FILE)) as sql:
         sql.execute("pragma user_version = 2")
@@ -220,7 +220,7 @@ def test_a_file_of_another_version_is_refused_and_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all, but a text that is long enough" * 50])
-def test_a_file_that_is_no_database_is_refused_unless_it_is_empty(tmp_path, content):
+def test_a_file_of_another_kind_is_refused_unless_it_is_empty(tmp_path, content):
     (tmp_path / FILE).write_bytes(content)
     if content:
         with pytest.raises(InputError, match="a broker's data"):
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_database_is_refused_unless_it_is_empty(tmp_path, cont
         Store(tmp_path).close()
 
 
-def test_somebody_elses_database_is_refused(tmp_path):
+def test_the_database_of_another_program_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / FILE)) as sql:
         sql.execute("create table theirs (value integer)")
     with pytest.raises(InputError, match="a broker's data"):
@@ -239,7 +239,7 @@ def test_somebody_elses_database_is_refused(tmp_path):
         assert sql.execute("select name from sqlite_master").fetchall() == [("theirs",)]
 
 
-def test_a_folder_that_cannot_be_made_or_used_is_refused(tmp_path):
+def test_a_folder_that_cannot_be_created_or_used_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="expected a folder to write to"):
         Store(tmp_path / "file")

@@ -40,7 +40,7 @@ def values(topics, topic="t", partition=0, offset=0):
 # --- what there is
 
 
-def test_there_are_the_partitions_that_were_made(topics):
+def test_created_partitions_exist(topics):
     assert topics.partitions == {"t": 2, "u": 1}
     there = [topics.has(*place) for place in (("t", 0), ("t", 1), ("t", 2), ("t", -1), ("v", 0))]
     assert there == [True, True, False, False, False]
@@ -52,30 +52,30 @@ def test_a_topic_can_grow(topics):
 
 
 @pytest.mark.parametrize("name", ["a", "A-z_0.9", "x" * LONGEST_NAME, "..."])
-def test_names_that_topics_can_have(topics, name):
+def test_valid_topic_names(topics, name):
     assert topics.cannot_create(name, 1) is None
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "ä", "a\n", "x" * (LONGEST_NAME + 1)])
-def test_names_that_topics_cannot_have(topics, name):
+def test_invalid_topic_names(topics, name):
     refused = topics.cannot_create(name, 1)
     assert refused.error is Wire.invalid_topic_exception
     assert "expected 1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-'" in refused.message
 
 
-def test_a_topic_is_made_once(topics):
+def test_a_topic_is_created_once(topics):
     assert topics.cannot_create("t", 2) == (Wire.topic_already_exists, -1, "topic t exists already")
 
 
 @pytest.mark.parametrize("count", [0, -1, MOST_PARTITIONS + 1])
-def test_numbers_of_partitions_that_cannot_be(topics, count):
+def test_invalid_numbers_of_partitions(topics, count):
     assert topics.cannot_create("v", count).error is Wire.invalid_partitions
     assert topics.cannot_grow("t", count).error is Wire.invalid_partitions
     assert topics.cannot_create("v", MOST_PARTITIONS) is None
     assert topics.cannot_grow("t", MOST_PARTITIONS) is None
 
 
-def test_a_topic_cannot_shrink_nor_stay_nor_grow_from_nothing(topics):
+def test_the_number_of_partitions_must_increase(topics):
     assert topics.cannot_grow("t", 1).error is Wire.invalid_partitions
     assert topics.cannot_grow("t", 2).message == "2 partitions, expected 3 to 100,000"
     assert topics.cannot_grow("v", 2).error is Wire.unknown_topic_or_partition
@@ -101,7 +101,7 @@ def test_offsets_of_each_partition_are_dense(written, at):
             assert first.base_offset <= at <= first.last_offset
 
 
-def test_several_batches_of_one_write_follow_one_another(topics):
+def test_several_batches_of_one_write_are_consecutive(topics):
     assert write(topics, numbered(2) + batch(b"x", b"y")).base_offset == 0
     assert (topics.end("t", 0), values(topics)) == (4, [b"0", b"1", b"x", b"y"])
 
@@ -112,7 +112,7 @@ def test_a_partition_may_come_twice_in_a_write(topics):
     assert (values(topics), values(topics, "t", 1)) == ([b"a", b"c"], [b"b"])
 
 
-def test_what_is_refused_leaves_the_others(topics):
+def test_a_refused_partition_does_not_affect_the_others(topics):
     damaged = bytearray(numbered(1))
     damaged[-1] ^= 1
     results = topics.append(
@@ -139,7 +139,7 @@ def test_what_is_refused_leaves_the_others(topics):
     assert (values(topics), values(topics, "t", 1), values(topics, "u")) == ([b"a"], [], [b"d"])
 
 
-def test_what_the_store_refuses_has_not_happened(topics):
+def test_a_failed_write_changes_nothing(topics):
     write(topics, batch(b"a"))
     topics._store.close()
     with pytest.raises(Exception, match="closed database"):
@@ -147,7 +147,7 @@ def test_what_the_store_refuses_has_not_happened(topics):
     assert (topics.end("t", 0), topics._sequences) == (1, {})
 
 
-def test_as_many_whole_batches_are_read_as_there_is_room_for(topics):
+def test_as_many_whole_batches_are_read_as_fit(topics):
     size = len(numbered(1))
     for _ in range(3):
         write(topics, numbered(1))
@@ -160,20 +160,20 @@ def test_as_many_whole_batches_are_read_as_there_is_room_for(topics):
     assert [lengths[most, True] for most in (0, size - 1, size, 2 * size, 10 * size)] == [1, 1, 1, 2, 3]
 
 
-def test_a_time_leads_to_the_first_record_that_has_it(topics):
+def test_a_time_is_found_exactly(topics):
     write(topics, batch(Sent(b"a", timestamp_ms=10), Sent(b"b", timestamp_ms=20), Sent(b"c", timestamp_ms=5)))
     write(topics, batch(Sent(b"d", timestamp_ms=30)))
     found = [topics.offset_since("t", 0, at_ms) for at_ms in (0, 10, 11, 20, 21, 31)]
     assert found == [(0, 10), (0, 10), (1, 20), (1, 20), (3, 30), (-1, -1)]
 
 
-def test_a_time_in_a_compressed_batch_leads_to_its_first_record(topics):
+def test_a_time_in_a_compressed_batch_gives_its_first_record(topics):
     times = (Sent(b"a", timestamp_ms=10), Sent(b"b", timestamp_ms=20))
     write(topics, batch(*times, compression=GZIP))
     assert topics.offset_since("t", 0, 20) == (0, 20)
 
 
-def test_a_time_in_a_batch_that_cannot_be_read_leads_to_its_first_record(topics):
+def test_a_time_in_an_unreadable_batch_gives_its_first_record(topics):
     """Its checksum is right: so it was written."""
     damaged = batch(Sent(b"a", timestamp_ms=10))[:-2] + b"\xff\xff"
     write(topics, damaged[:17] + crc32c(damaged[21:]).to_bytes(4, "big") + damaged[21:])
@@ -198,14 +198,14 @@ def test_writes_beyond_the_limit_are_refused_one_by_one():
     )
 
 
-def test_what_is_kept_already_counts(tmp_path):
+def test_stored_records_count_towards_the_limit(tmp_path):
     with closing(Store(tmp_path)) as store:
         write(made(store), numbered(1))
     with closing(Store(tmp_path)) as store:
         assert write(made(store, most_bytes=100), numbered(1)).error is Wire.policy_violation
 
 
-def test_a_batch_that_came_before_is_known_even_when_there_is_no_room():
+def test_a_repeated_batch_is_recognised_even_beyond_the_limit():
     written = numbered(1, producer=(5, 0, 0))
     topics = made(most_bytes=len(written))
     assert write(topics, written) == write(topics, written) == (Wire.none, 0, None)
@@ -214,14 +214,14 @@ def test_a_batch_that_came_before_is_known_even_when_there_is_no_room():
 # --- idempotent producers (KIP-98)
 
 
-def test_a_batch_that_comes_again_is_answered_as_before_and_written_once(topics):
+def test_a_repeated_batch_is_written_once(topics):
     first, second = numbered(3, producer=(5, 0, 0)), numbered(2, producer=(5, 0, 3))
     answers = [write(topics, each) for each in (first, second, first, second)]
     assert [each.base_offset for each in answers] == [0, 3, 0, 3]
     assert topics.end("t", 0) == 5
 
 
-def test_as_many_batches_are_known_as_may_be_in_flight(topics):
+def test_as_many_batches_are_recognised_as_may_be_in_flight(topics):
     written = [numbered(1, producer=(5, 0, n)) for n in range(REMEMBERED + 1)]
     for each in written:
         write(topics, each)
@@ -241,13 +241,13 @@ def test_a_batch_that_leaves_a_gap_is_refused(topics, sequence):
     assert write(topics, numbered(1, producer=(5, 0, 3))).base_offset == 3
 
 
-def test_a_producer_that_nobody_knows_may_begin_anywhere(topics):
+def test_an_unknown_producer_may_begin_with_any_sequence(topics):
     """Its earlier batches may be gone, as in Kafka since 2.5 (KIP-360)."""
     assert write(topics, numbered(1, producer=(5, 0, 77))).error is Wire.none
     assert write(topics, numbered(1, producer=(5, 0, 78))).error is Wire.none
 
 
-def test_a_new_epoch_begins_at_0_and_the_old_one_is_over(topics):
+def test_a_new_epoch_begins_with_sequence_0_and_ends_the_old_one(topics):
     write(topics, numbered(3, producer=(5, 0, 0)))
     assert write(topics, numbered(1, producer=(5, 1, 3))).error is Wire.out_of_order_sequence_number
     assert write(topics, numbered(1, producer=(5, 1, 0))) == (Wire.none, 3, None)
@@ -266,14 +266,14 @@ def test_after_the_largest_sequence_comes_0(topics, last):
     assert write(topics, numbered(1, producer=(5, 0, following))).base_offset == 3
 
 
-def test_sequences_are_of_each_partition_and_each_producer(topics):
+def test_sequences_are_kept_for_each_partition_and_producer(topics):
     for place in (("t", 0), ("t", 1), ("u", 0)):
         for producer in (5, 6):
             assert write(topics, numbered(1, producer=(producer, 0, 0)), *place).error is Wire.none
     assert [topics.end(*place) for place in (("t", 0), ("t", 1), ("u", 0))] == [2, 2, 2]
 
 
-def test_what_is_known_of_producers_outlives_the_process(tmp_path):
+def test_sequences_of_producers_are_durable(tmp_path):
     first, second = numbered(3, producer=(5, 2, 0)), numbered(2, producer=(5, 2, 3))
     with closing(Store(tmp_path)) as store:
         topics = made(store)
@@ -291,7 +291,7 @@ def test_what_is_known_of_producers_outlives_the_process(tmp_path):
 # --- waiting
 
 
-def test_a_write_wakes_who_waits_for_its_partition(topics):
+def test_a_write_wakes_waits_for_its_partition(topics):
     woken = []
     topics.wait([("t", 0), ("u", 0)], lambda: woken.append("both"))
     topics.wait([("t", 1)], lambda: woken.append("other"))
@@ -302,14 +302,14 @@ def test_a_write_wakes_who_waits_for_its_partition(topics):
     assert woken == ["both", "both"]
 
 
-def test_the_records_are_there_when_somebody_is_woken(topics):
+def test_records_can_be_read_when_a_wait_is_woken(topics):
     seen = []
     topics.wait([("t", 0)], lambda: seen.append(values(topics)))
     write(topics, batch(b"a"))
     assert seen == [[b"a"]]
 
 
-def test_who_stops_waiting_is_forgotten(topics):
+def test_an_ended_wait_is_forgotten(topics):
     woken = []
     stop = topics.wait([("t", 0), ("t", 0), ("u", 0)], lambda: woken.append(1))
     others = topics.wait([("t", 0)], lambda: woken.append(2))
@@ -321,7 +321,7 @@ def test_who_stops_waiting_is_forgotten(topics):
     assert topics._waiting == {}
 
 
-def test_who_is_woken_may_stop_waiting(topics):
+def test_a_woken_wait_may_end_itself(topics):
     woken = []
 
     def wake():
@@ -333,7 +333,7 @@ def test_who_is_woken_may_stop_waiting(topics):
     assert (woken, topics._waiting) == ([1], {})
 
 
-def test_who_is_woken_may_end_the_wait_of_the_next(topics):
+def test_a_woken_wait_may_end_the_next_one(topics):
     woken, stops = [], []
 
     def wake(name):

@@ -212,12 +212,12 @@ EXAMPLES = [
         for version in range(VERSIONS[api_of(each)][0], VERSIONS[api_of(each)][1] + 1)
     ],
 )
-def test_kafka_python_would_have_sent_the_same_bytes(request_, version):
+def test_kafka_python_sends_the_same_bytes(request_, version):
     theirs = read_by_them(api_of(request_), version, "Request", frame_of(request_, version))
     assert (theirs.header.correlation_id, theirs.header.client_id) == (7, "us")
 
 
-def test_offsets_of_all_partitions_are_asked_for_with_no_list():
+def test_offsets_of_all_partitions_are_requested_by_null():
     request = m.OffsetFetchRequest(group_id="g")
     for version in range(2, 8):
         frame = frame_of(request, version)
@@ -226,12 +226,12 @@ def test_offsets_of_all_partitions_are_asked_for_with_no_list():
 
 
 @pytest.mark.parametrize(("version", "every_topic"), [(0, []), *((v, None) for v in range(1, 10))])
-def test_all_topics_are_asked_for_as_the_version_has_it(version, every_topic):
+def test_all_topics_are_requested_in_the_form_of_the_version(version, every_topic):
     frame = frame_of(m.MetadataRequest(), version)
     assert read_by_them(Api.METADATA, version, "Request", frame).topics == every_topic
 
 
-def test_a_version_without_fetch_sessions_asks_for_everything():
+def test_versions_without_fetch_sessions_request_everything():
     request = m.FetchRequest(session_id=4, session_epoch=2, partitions=(m.FetchPartition("t", 0, 5),))
     for version in range(4, 13):
         theirs = read_by_them(Api.FETCH, version, "Request", frame_of(request, version))
@@ -391,7 +391,7 @@ def answer_as_of(answer, version):
 @pytest.mark.parametrize(("api", "version"), BOTH_SIDES)
 @settings(max_examples=scaled(12))  # of each version
 @given(data=st.data())
-def test_an_answer_of_the_core_means_the_same_to_the_client(api, version, data):
+def test_a_response_of_the_core_means_the_same_to_the_client(api, version, data):
     question = next(each for each in EXAMPLES if api_of(each) is api)
     came = taken_in(frame_of(question, version))
     answer = data.draw(ANSWERS[api])
@@ -403,7 +403,7 @@ def test_an_answer_of_the_core_means_the_same_to_the_client(api, version, data):
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_offsets_that_cannot_be_told_all_carry_the_error(version):
+def test_an_error_of_the_response_is_an_error_of_every_offset(version):
     question = m.OffsetFetchRequest(group_id="g", partitions=(T0, U0))
     came = taken_in(frame_of(question, version))
     refused = m.OffsetFetchResponse(error=ErrorCode.NOT_COORDINATOR)
@@ -416,7 +416,7 @@ def test_offsets_that_cannot_be_told_all_carry_the_error(version):
     assert answer.response.error is (ErrorCode.NOT_COORDINATOR if version >= 2 else ErrorCode.NONE)
 
 
-def test_what_was_deleted_is_told():
+def test_responses_about_deletions():
     came = their_request(Api.DELETE_GROUPS, 2, groups_names=["g"])
     answer = m.DeleteGroupsResponse(groups=(m.DeletedGroup("g", ErrorCode.NON_EMPTY_GROUP),))
     theirs = read_by_them(
@@ -434,7 +434,7 @@ def test_what_was_deleted_is_told():
     ]
 
 
-def test_an_error_that_the_core_does_not_know_is_the_brokers_own_trouble():
+def test_an_unknown_error_is_unknown_server_error():
     values = {"error_code": Wire.cluster_authorization_failed}
     frame = encode_response(Api.HEARTBEAT, 4, 7, values)
     question = m.HeartbeatRequest(group_id="g", generation_id=1, member_id="a")

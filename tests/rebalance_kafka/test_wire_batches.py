@@ -82,7 +82,7 @@ def one(data):
 
 
 @given(st.lists(SENT, min_size=1, max_size=5), st.sampled_from(COMPRESSIONS))
-def test_a_batch_tells_what_its_producer_said(records, compression):
+def test_the_header_of_a_batch_is_read(records, compression):
     data = batch(*records, compression=compression, producer=(7, 3, 40))
     found = one(data)
     assert found.data == data
@@ -96,7 +96,7 @@ def test_a_producer_that_is_not_idempotent_has_no_id():
     assert one(numbered(2))[5:8] == (-1, -1, -1)
 
 
-def test_several_batches_follow_one_another():
+def test_several_batches_are_split():
     written = [numbered(n, compression=c) for n, c in zip((1, 4, 2), COMPRESSIONS, strict=False)]
     assert [each.data for each in batches_of(b"".join(written))] == written
 
@@ -106,7 +106,7 @@ def test_no_bytes_are_no_batches():
 
 
 @given(data=st.data())
-def test_a_batch_that_is_cut_off_is_refused_behind_a_whole_one(data):
+def test_an_incomplete_batch_after_a_complete_one_is_refused(data):
     whole, torn = numbered(2), numbered(3)
     kept = data.draw(st.integers(1, len(torn) - 1))
     found = batches_of(whole + torn[:kept])
@@ -158,7 +158,7 @@ def test_a_length_below_a_header_is_refused():
 
 
 @given(st.lists(SENT, min_size=1, max_size=4), st.sampled_from(COMPRESSIONS), OFFSETS)
-def test_a_batch_at_another_offset_is_whole_still(records, compression, offset):
+def test_a_batch_at_another_offset_is_valid(records, compression, offset):
     sent = one(batch(*records, compression=compression))
     moved = at_offset(sent, offset)
     found = one(moved)
@@ -236,7 +236,7 @@ def test_a_tombstone_has_no_value():
     ]
 
 
-def test_times_of_the_broker_are_those_of_all_records():
+def test_the_log_append_time_holds_for_all_records():
     """message.timestamp.type=LogAppendTime: the batch's last time is when it was appended (KIP-32)."""
     data = with_attributes(batch(Sent(b"a", timestamp_ms=5), Sent(b"b", timestamp_ms=9)), LOG_APPEND_TIME)
     records, _ = records_of(data)
@@ -244,7 +244,7 @@ def test_times_of_the_broker_are_those_of_all_records():
     assert records == read_by_kafka_python(data)
 
 
-def test_markers_of_transactions_are_no_records_and_are_passed_by():
+def test_markers_of_transactions_are_skipped():
     log = Log()
     for written in (numbered(2), with_attributes(numbered(1), CONTROL), numbered(1)):
         log.add(written)
@@ -253,27 +253,27 @@ def test_markers_of_transactions_are_no_records_and_are_passed_by():
     assert next_offset == 4
 
 
-def test_what_was_compacted_away_is_passed_by():
+def test_compacted_offsets_are_skipped():
     data = changed(numbered(2), LAST_DELTA, 6)
     records, next_offset = records_of(data)
     assert ([each.offset for each in records], next_offset) == ([0, 1], 7)
 
 
 @given(st.integers(0, 200))
-def test_a_batch_that_is_cut_off_at_the_end_is_left_out(kept):
+def test_an_incomplete_batch_at_the_end_is_left_out(kept):
     first, second = one(numbered(2)), one(numbered(9))
     torn = at_offset(second, 2)[: min(kept, len(second.data) - 1)]
     assert records_of(first.data + torn) == records_of(first.data)
 
 
-def test_nothing_has_no_next_offset():
+def test_no_bytes_have_no_next_offset():
     assert records_of(b"") == ([], -1)
     assert records_of(numbered(3)[:-1]) == ([], -1)
 
 
 @pytest.mark.parametrize("value", [b"v", b"v" * 100])
 @pytest.mark.parametrize("magic", [0, 1])
-def test_old_formats_are_no_records(magic, value):
+def test_records_of_old_formats_are_refused(magic, value):
     builder = MemoryRecordsBuilder(magic=magic, compression_type=NO_COMPRESSION, batch_size=1_000)
     builder.append(AT_MS, None, value)
     builder.close()
@@ -292,13 +292,13 @@ def test_old_formats_are_no_records(magic, value):
     ],
     ids=["unknown compression", "not what it says", "too many records", "damaged", "negative length"],
 )
-def test_what_cannot_be_read_is_an_error(data, problem):
+def test_unreadable_batches_are_an_error(data, problem):
     with pytest.raises(ProtocolError, match=problem):
         records_of(data)
 
 
 @given(st.binary(max_size=80))
-def test_records_that_are_none_are_an_error(payload):
+def test_unreadable_records_are_an_error(payload):
     head = batch(b"v")[:HEADER_BYTES]
     made = head[:8] + (HEADER_BYTES - 12 + len(payload)).to_bytes(4, "big") + head[12:] + payload
     data = changed(made, COUNT, 2)

@@ -32,7 +32,7 @@ TIMES = st.integers(0, 2**31 - 1)
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_what_is_served_is_told_under_a_header_of_version_0(version):
+def test_api_versions_are_listed_with_a_header_of_version_0(version):
     assert load_response_schema(Api.API_VERSIONS, version).__header_schema__.__version__ == 0
     frame = encode_response(Api.API_VERSIONS, version, 7, api_versions())
     assert frame[4:10] == b"\0\0\0\7\0\0"
@@ -41,7 +41,7 @@ def test_what_is_served_is_told_under_a_header_of_version_0(version):
     assert told == {int(api): versions for api, versions in VERSIONS.items()}
 
 
-def test_every_other_flexible_answer_has_tags_in_its_header():
+def test_every_other_flexible_response_has_tags_in_its_header():
     for api, version in EVERY_VERSION:
         schema = load_response_schema(api, version)
         flexible = schema.__flexible__ and api is not Api.API_VERSIONS
@@ -49,7 +49,7 @@ def test_every_other_flexible_answer_has_tags_in_its_header():
 
 
 @pytest.mark.parametrize("version", [4, 99, -1])
-def test_a_version_of_it_that_is_not_served_is_answered_in_version_0(version):
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version):
     """KIP-511: the client knows nothing yet, so the answer is in words that every client knows."""
     packed = Api.API_VERSIONS.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True)
     frame = packed + b"\0\0\0\7" + b"\0\4them" + b"whatever that version has"
@@ -80,19 +80,19 @@ def test_the_first_eight_bytes_are_always_the_head(key, version, number):
     assert is_served(head) == (lowest <= version <= highest)
 
 
-def test_a_request_that_is_too_short_for_a_head_is_none():
+def test_a_request_that_is_too_short_for_a_head_is_refused():
     with pytest.raises(ProtocolError, match="7 bytes, expected 8 or more"):
         head_of(b"\0" * 7)
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
-def test_a_request_that_is_cut_off_is_none(api, version):
+def test_an_incomplete_request_is_refused(api, version):
     frame = their_frame(api, version)
     with pytest.raises(ProtocolError, match=f"{api.name} v{version}"):
         decode_request(frame[:-1], head_of(frame))
 
 
-def test_an_answer_that_is_cut_off_is_none():
+def test_an_incomplete_response_is_refused():
     frame = encode_response(Api.HEARTBEAT, 4, 7, {"error_code": Wire.none})[4:]
     with pytest.raises(ProtocolError, match="answer to HEARTBEAT v4"):
         decode_response(Api.HEARTBEAT, 4, frame[:-1])
@@ -103,7 +103,7 @@ def test_a_client_without_an_id_has_an_empty_one():
     assert decode_request(frame[4:], head_of(frame[4:])).client_id == ""
 
 
-def test_what_a_version_needs_must_be_said():
+def test_values_without_a_required_field_are_refused():
     with pytest.raises(TypeError, match="HeartbeatRequest v0 without group_id"):
         encode_request(Api.HEARTBEAT, 0, 7, "us", {"generation_id": 1, "member_id": "a"})
 
@@ -123,7 +123,7 @@ def test_the_common_version_is_the_newest_that_both_speak(least, more, api):
             common_version(api, offered)
 
 
-def test_an_api_that_they_do_not_offer_has_no_common_version():
+def test_an_api_that_is_not_offered_has_no_common_version():
     with pytest.raises(ProtocolError, match="does not offer FETCH"):
         common_version(Api.FETCH, {0: (0, 9)})
 
