@@ -1,4 +1,4 @@
-"""Event loops of their own for these tests, whatever else runs in the same process."""
+"""Separate event loops for these tests, whatever else runs in the same process."""
 
 import gc
 from asyncio import events
@@ -18,8 +18,7 @@ def own_garbage():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Here without the mark that a browser of other tests leaves: Playwright's loop counts as running in
-    this thread, while it sleeps in a greenlet until the browser is used again."""
+    """Hide the event loop of Playwright, which counts as running in this thread even while it sleeps."""
     if not item.path.is_relative_to(HERE):
         return (yield)
     kept = events._get_running_loop()

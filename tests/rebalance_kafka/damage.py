@@ -1,4 +1,4 @@
-"""Valid requests of every API in every version, and what becomes of them on a bad day."""
+"""Valid requests of every API in every version, and damaged ones."""
 
 from random import Random
 from typing import Any
@@ -149,11 +149,11 @@ NUMBERS = (
     *(n.to_bytes(8, "big", signed=True) for n in (-1, 2**63 - 1, -(2**63))),
     *map(bytes.fromhex, ("ffffffff0f", "ffffffff07", "8080808010", "8080808000", "ffffffffff7f", "c0843d")),
 )
-"""Lengths, counts, offsets and epochs that nobody means, in two's complement and as varints."""
+"""Unlikely lengths, counts, offsets and epochs, in two's complement and as varints."""
 
 
 def request(api: Api, version: int, **other: Any) -> bytes:
-    """A frame with its length; fields of one's own in place of the usual."""
+    """Return a frame with its length. ``other`` fields replace the usual ones."""
     return encode_request(api, version, 7, "them", {**REQUESTS[api], **other})
 
 
@@ -162,7 +162,7 @@ def framed(body: bytes, size: int | None = None) -> bytes:
 
 
 def damaged(random: Random) -> bytes:
-    """One to three requests, most of them damaged in one to four ways."""
+    """Return one to three requests, most of which are damaged in one to four ways."""
     return b"".join(_one(random) for _ in range(random.choice((1, 1, 1, 2, 3))))
 
 
@@ -176,7 +176,7 @@ def _one(random: Random) -> bytes:
 
 
 def _fresh(api: Api, random: Random) -> dict[str, Any]:
-    """The same of a group, a topic or a producer that nobody has heard of."""
+    """Return fields with a new group, topic or producer."""
     number = random.randrange(10**9)
     if api is Api.PRODUCE:
         records = batch(b"three", producer=(number, 0, 0))
@@ -235,7 +235,7 @@ _WAYS = (_flip, _flip, _number, _number, _number, _insert, _cut, _take_out, _ext
 
 
 def may_wait(data: bytes) -> bool:
-    """Whether there is a request in it whose answer may take its time."""
+    """Return whether the bytes contain a request whose response may take time."""
     while len(data) >= 4:
         size = int.from_bytes(data[:4], "big", signed=True)
         frame = data[4 : 4 + size]
@@ -252,7 +252,7 @@ def may_wait(data: bytes) -> bool:
 
 
 def corpus() -> dict[str, bytes]:
-    """What each of the saved frames is, and its bytes."""
+    """Return the saved frames by their descriptions."""
     frames: dict[str, bytes] = {}
     name = ""
     for line in CORPUS.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Frames as kafka-python writes and reads them: a client that is not ours on the other side of the wire."""
+"""Frames as kafka-python, an independent client, writes and reads them."""
 
 import warnings
 from typing import Any
@@ -20,44 +20,44 @@ EVERY_VERSION = [(api, version) for api, (low, high) in VERSIONS.items() for ver
 
 
 def versions(api: Api) -> pytest.MarkDecorator:
-    """A test of every version of an API."""
+    """Parametrize a test with every version of an API."""
     return pytest.mark.parametrize("version", [version for each, version in EVERY_VERSION if each is api])
 
 
 def their_class(api: Api, kind: str) -> Any:
-    """kafka-python's class of a Request or a Response."""
+    """Return kafka-python's class of a Request or a Response."""
     name = api.name.title().replace("_", "") + kind
     return next(getattr(m, name) for m in (admin, consumer, metadata, producer) if hasattr(m, name))
 
 
 def their_frame(api: Api, version: int, **values: Any) -> bytes:
-    """A request as kafka-python sends it, without the length in front."""
+    """Return a request as kafka-python sends it, without its length."""
     message = their_class(api, "Request")(version=version, **values)
     message.with_header(correlation_id=7, client_id="them")
     return bytes(message.encode(header=True))
 
 
 def their_request(api: Api, version: int, **values: Any) -> Request:
-    """A request of kafka-python's as the broker takes it in."""
+    """Return a request of kafka-python as the broker decodes it."""
     frame = their_frame(api, version, **values)
     return decode_request(frame, head_of(frame))
 
 
 def read_by_them(api: Api, version: int, kind: str, frame: bytes) -> Any:
-    """A whole frame as kafka-python reads it; it would have written the same bytes."""
+    """Return a frame as kafka-python reads it. Check that kafka-python writes the same bytes."""
     message = their_class(api, kind).decode(frame, version=version, header=True, framed=True)
     assert bytes(message.encode(header=True, framed=True)) == frame
     return message
 
 
 def their_answer(request: Request, values: Any) -> Any:
-    """What kafka-python reads of our answer."""
+    """Return our response as kafka-python reads it."""
     frame = encode_response(request.api, request.version, request.correlation_id, values)
     return read_by_them(request.api, request.version, "Response", frame)
 
 
 class Desk:
-    """The broker's topics without a network: kafka-python's requests in, what it reads of the answers out."""
+    """The topics of a broker without a network, for requests of kafka-python."""
 
     def __init__(
         self, topics: dict[str, int] | None = None, *, auto_create: int = 0, most_bytes: int = PLENTY
@@ -74,7 +74,7 @@ class Desk:
         return None if answer is None else their_answer(request, answer)
 
     def write(self, topic: str, partition: int, records: bytes) -> int:
-        """The offset of the first of these records."""
+        """Write records and return the offset of the first one."""
         (appended,) = self.topics.append([(topic, partition, records)])
         assert not int(appended.error), appended
         return appended.base_offset

@@ -1,4 +1,4 @@
-"""A gate before a broker: who comes has to show who it is, by TLS, SASL or both; then it is led through."""
+"""A proxy before a broker that authenticates clients by TLS, SASL or both, and then forwards their bytes."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 
 class Gate:
-    """``mechanisms``: those it takes; ``broker``: the address behind it, once there is one."""
+    """The proxy. ``mechanisms`` are accepted. ``broker`` is the address of the broker, once it is known."""
 
     def __init__(self, *mechanisms: str, tls: ssl.SSLContext | None = None, forged: bool = False) -> None:
         self.mechanisms, self.broker, self._tls, self._forged = mechanisms, "", tls, forged
@@ -41,7 +41,7 @@ class Gate:
     async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if self.mechanisms:
-                await self._ask_who(reader, writer)
+                await self._authenticate(reader, writer)
             if not self.broker:
                 return
             self.let_in += 1
@@ -54,8 +54,12 @@ class Gate:
         finally:
             writer.close()
 
-    async def _ask_who(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer until it has said who it is. Raises PermissionError."""
+    async def _authenticate(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer requests until the client is authenticated.
+
+        Raises:
+            PermissionError: if authentication fails.
+        """
         talk: Any = None
         while True:
             frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
@@ -83,18 +87,18 @@ class Gate:
                 talk = _plain() if body.mechanism == "PLAIN" else self._scram(HASHES[body.mechanism])
                 next(talk)
                 continue
-            said, done = talk.send(body.auth_bytes)
-            error = Wire.sasl_authentication_failed if said is None else Wire.none
-            message = None if said is not None else "nobody of that name and password"
-            answer = {"error_code": error, "error_message": message, "auth_bytes": said or b""}
+            reply, done = talk.send(body.auth_bytes)
+            error = Wire.sasl_authentication_failed if reply is None else Wire.none
+            message = None if reply is not None else "nobody of that name and password"
+            answer = {"error_code": error, "error_message": message, "auth_bytes": reply or b""}
             writer.write(encode_response(api, head.version, head.correlation_id, answer))
-            if said is None:
+            if reply is None:
                 raise PermissionError
             if done:
                 return
 
     def _scram(self, name: str) -> Any:
-        """RFC 5802 as a server has it, which knows only what it has stored of the password."""
+        """The server's part of SCRAM (RFC 5802). The server stores keys that come from the password."""
 
         def keyed(key: bytes, message: bytes) -> bytes:
             return hmac.digest(key, message, name)
@@ -119,15 +123,15 @@ class Gate:
 
 @asynccontextmanager
 async def guarded(*mechanisms: str, tls: ssl.SSLContext | None = None) -> AsyncIterator[Any]:
-    """A gate and the broker behind it, which tells clients to come to the gate."""
+    """A proxy and the broker behind it, which advertises the address of the proxy."""
     async with Gate(*mechanisms, tls=tls) as gate, broker({"t": 1}, advertise=gate.address) as kafka:
         gate.broker = kafka.address
         yield gate, kafka
 
 
 def _plain() -> Any:
-    said = yield
-    yield (b"" if said == f"\0{USER}\0{PASSWORD}".encode() else None), True
+    reply = yield
+    yield (b"" if reply == f"\0{USER}\0{PASSWORD}".encode() else None), True
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

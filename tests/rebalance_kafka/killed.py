@@ -1,4 +1,4 @@
-"""A broker with a folder that is killed again and again while clients work: nothing acknowledged is lost.
+"""A broker with a folder that is killed repeatedly while clients work. No acknowledged write is lost.
 
     python -m tests.rebalance_kafka.killed [KILLS] [SEED]
 
@@ -98,9 +98,9 @@ class Producer:
             topic = {"name": TOPIC, "partition_data": (written,)}
             answer = await self._line.ask(Api.PRODUCE, 9, topic_data=(topic,), again=self._idempotent)
             if answer is not None:
-                (told,) = answer.responses[0].partition_responses
-                assert told.error_code == 0, told
-                self.acknowledged |= {told.base_offset + n: value for n, value in enumerate(values)}
+                (reported,) = answer.responses[0].partition_responses
+                assert reported.error_code == 0, reported
+                self.acknowledged |= {reported.base_offset + n: value for n, value in enumerate(values)}
             await asyncio.sleep(0)
 
 
@@ -151,7 +151,7 @@ class Member:
 
 
 class Result(NamedTuple):
-    """What a run comes to."""
+    """The result of a run."""
 
     kills: int
     records: int
@@ -160,7 +160,7 @@ class Result(NamedTuple):
 
 
 class World:
-    """The broker's process, everybody who works with it, and what they were told."""
+    """The broker's process, its clients, and the writes that were acknowledged."""
 
     def __init__(self, folder: Path, random: Random) -> None:
         self._folder, self._random = folder, random
@@ -176,7 +176,7 @@ class World:
         self.stable_after: list[float] = []
 
     async def killed(self, kills: int) -> Result:
-        """Work, kill, look; and look at everything in the end."""
+        """Let the clients work, kill the broker, check the data; and check all data at the end."""
         try:
             for each in (*self.producers, self.committer, *self.members):
                 self._tasks.append(asyncio.create_task(each.work()))
@@ -219,7 +219,7 @@ class World:
     # --- what must hold
 
     async def _until_stable(self) -> None:
-        """The group is whole again within its timeouts, and everything is owned by one of its members."""
+        """Wait until the group is Stable and its members own all partitions. Fail after its timeouts."""
         begun = monotonic()
         while True:
             (group,) = (await self._line.ask(Api.DESCRIBE_GROUPS, 5, groups=(GROUP,))).groups
@@ -236,7 +236,7 @@ class World:
         return {member.consumer.member_id for member in self.members}
 
     async def _check_commits(self) -> None:
-        """Each acknowledged commit is there, or one that came after it."""
+        """Check that each acknowledged commit, or a later one, is stored."""
         acknowledged, alone = dict(self.commits), self.committer.acknowledged
         kept = await self._committed(GROUP)
         for tp, offset in acknowledged.items():
@@ -253,7 +253,7 @@ class World:
         }
 
     async def _check_records(self) -> None:
-        """Each acknowledged record is at its offset; an idempotent producer's are there once, in order."""
+        """Check that each acknowledged record is at its offset, and once and in order if it is idempotent."""
         for producer in self.producers:
             acknowledged = dict(producer.acknowledged)
             kept = await self._records(producer.partition)
@@ -266,22 +266,22 @@ class World:
         kept: dict[int, bytes | None] = {}
         offset, end = 0, 1
         while offset < end:
-            asked = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 2**20}
-            topics = ({"topic": TOPIC, "partitions": (asked,)},)
+            requested = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": 2**20}
+            topics = ({"topic": TOPIC, "partitions": (requested,)},)
             answer = await self._line.ask(
                 Api.FETCH, 12, topics=topics, max_bytes=2**20, min_bytes=0, max_wait=from_ms(0)
             )
-            (told,) = answer.responses[0].partitions
-            records, after = records_of(told.records)
+            (reported,) = answer.responses[0].partitions
+            records, after = records_of(reported.records)
             kept |= {each.offset: each.value for each in records}
-            offset, end = max(after, offset), told.high_watermark
-            if not told.records:
+            offset, end = max(after, offset), reported.high_watermark
+            if not reported.records:
                 break
         return kept
 
 
 async def _all_cancelled(tasks: list[asyncio.Task[None]]) -> None:
-    """Until they have heard it: wait_for of Python 3.11 drops a cancellation that meets a result."""
+    """Cancel repeatedly: wait_for of Python 3.11 drops a cancellation that coincides with a result."""
     left = set(tasks)
     while left:
         for task in left:
@@ -290,7 +290,11 @@ async def _all_cancelled(tasks: list[asyncio.Task[None]]) -> None:
 
 
 def run(folder: Path, kills: int, seed: int) -> Result:
-    """Raises AssertionError for whatever was lost."""
+    """Run one world.
+
+    Raises:
+        AssertionError: if an acknowledged write is lost.
+    """
 
     async def worlds() -> Result:
         return await World(folder, Random(seed)).killed(kills)
@@ -299,7 +303,7 @@ def run(folder: Path, kills: int, seed: int) -> Result:
 
 
 def main() -> None:
-    """Print what has held."""
+    """Print the result."""
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     begun = monotonic()

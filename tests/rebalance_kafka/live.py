@@ -1,4 +1,4 @@
-"""A broker, our consumers on it and records from kafka-python's requests, all on one event loop."""
+"""A broker with our consumers, and records from kafka-python's requests, on one event loop."""
 
 import asyncio
 import gc
@@ -27,7 +27,7 @@ MEMBER = {
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Carry it out, in a time that is enough on any machine; nothing may go wrong where nobody looks."""
+    """Run a coroutine with a time limit. Fail if the event loop reports an error."""
     unseen: list[dict[str, Any]] = []
 
     async def in_time() -> None:
@@ -41,13 +41,13 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 def broker(topics: Mapping[str, int] | None = None, **options: Any) -> EmbeddedBroker:
-    """A broker that lets a group begin at once."""
+    """Return a broker without an initial rebalance delay."""
     settings = BROKER | options.pop("settings", {})
     return EmbeddedBroker({"t": 4} if topics is None else topics, settings=settings, **options)
 
 
 def member(of: EmbeddedBroker | str, *topics: str, **options: Any) -> Consumer:
-    """A consumer of the group ``g``, on topic ``t`` if none is named; None subscribes to nothing."""
+    """Return a consumer of group ``g``, on topic ``t`` by default. A topic None subscribes to nothing."""
     settings = MEMBER | options.pop("settings", {})
     address = of if isinstance(of, str) else of.address
     options = {"bootstrap_servers": address, "group_id": "g", "seed": 1} | options
@@ -55,7 +55,7 @@ def member(of: EmbeddedBroker | str, *topics: str, **options: Any) -> Consumer:
 
 
 class Told:
-    """A listener that remembers what it hears, and raises at what is named in ``raising``."""
+    """A listener that records its calls, and raises in those that ``raising`` names."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[int]]] = []
@@ -78,21 +78,21 @@ class Told:
 
 
 async def ask(address: str, api: Api, version: int | None = None, **values: Any) -> Any:
-    """The answer to a request, both in kafka-python's words."""
+    """Send a request of kafka-python and return the response as kafka-python reads it."""
     host, port = address.split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
         version = VERSIONS[api][1] if version is None else version
-        return await said(reader, writer, api, version, their_frame(api, version, **values))
+        return await exchange(reader, writer, api, version, their_frame(api, version, **values))
     finally:
         writer.close()
         await writer.wait_closed()
 
 
-async def said(
+async def exchange(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, api: Api, version: int, frame: bytes
 ) -> Any:
-    """The answer to a frame on a connection."""
+    """Send a frame on a connection and return the response."""
     writer.write(len(frame).to_bytes(4, "big") + frame)
     size = await reader.readexactly(4)
     answer = await reader.readexactly(int.from_bytes(size, "big"))
@@ -100,7 +100,7 @@ async def said(
 
 
 async def produce(address: str, partition: int, *values: bytes, topic: str = "t") -> None:
-    """Write records, each in a batch of its own."""
+    """Write records, each in a separate batch."""
     cls = their_class(Api.PRODUCE, "Request").TopicProduceData
     data = cls.PartitionProduceData(index=partition, records=b"".join(batch(each) for each in values))
     answer = await ask(
@@ -114,7 +114,7 @@ Read = dict[Consumer, list[ConsumedRecord]]
 
 
 async def polled(*consumers: Consumer, until: Callable[[Read], object]) -> Read:
-    """Poll all until a condition of what they have read holds."""
+    """Poll all consumers until a condition of the records holds."""
     read: Read = {each: [] for each in consumers}
     while not until(read):
         answers = await asyncio.gather(*(each.poll(POLL_SECONDS) for each in consumers))
@@ -124,7 +124,7 @@ async def polled(*consumers: Consumer, until: Callable[[Read], object]) -> Read:
 
 
 def is_settled(*consumers: Consumer, partitions: int = 4) -> bool:
-    """All are in one generation and share all partitions; each has some."""
+    """Return whether the consumers are in one generation and share all partitions, each with some."""
     if not all(each.assignment for each in consumers):
         return False
     owned = [tp for each in consumers for tp in each.assignment]
@@ -134,11 +134,11 @@ def is_settled(*consumers: Consumer, partitions: int = 4) -> bool:
 
 
 async def settled(*consumers: Consumer, partitions: int = 4) -> Read:
-    """Poll all until they share all partitions."""
+    """Poll all consumers until they share all partitions."""
     return await polled(*consumers, until=lambda _: is_settled(*consumers, partitions=partitions))
 
 
 async def values(consumer: Consumer, count: int) -> list[bytes | None]:
-    """The next records' values, sorted."""
+    """Return the values of the next records, sorted."""
     read = await polled(consumer, until=lambda read: len(read[consumer]) >= count)
     return sorted(each.value for each in read[consumer])

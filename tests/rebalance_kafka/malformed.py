@@ -1,9 +1,10 @@
-"""Thousands of damaged requests at a broker: what it holds afterwards.
+"""Send thousands of damaged requests to a broker and print what it holds afterwards.
 
     python -m tests.rebalance_kafka.malformed [FRAMES] [SEED]
 
-Each is sent on a connection of its own whose other direction is closed at once. Every 25 a member of a group
-beside them must get its answers. Figures after a fifth of the frames and at the end; memory is the process's.
+Each request has its own connection, which is half-closed at once. After every 25 requests, a member of a
+group must get its responses. The figures are taken after each fifth of the frames. Memory is that of the
+process.
 """
 
 import sys

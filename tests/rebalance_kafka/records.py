@@ -1,4 +1,4 @@
-"""Record batches as a producer writes them: aiokafka's builder, which knows all compressions."""
+"""Record batches from aiokafka's builder, which has all compressions."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ def batch(
     producer: tuple[int, int, int] = (-1, -1, -1),
     transactional: bool = False,
 ) -> bytes:
-    """One batch; ``producer``: its id, epoch and first sequence."""
+    """Return a batch. ``producer``: id, epoch and first sequence."""
     producer_id, epoch, sequence = producer
     builder: Any = DefaultRecordBatchBuilder(
         magic=2,
@@ -43,5 +43,5 @@ def batch(
 
 
 def numbered(count: int, **options: Any) -> bytes:
-    """A batch of so many records."""
+    """Return a batch of numbered records."""
     return batch(*(b"%d" % number for number in range(count)), **options)

@@ -1,4 +1,4 @@
-"""``rebalance-lab serve`` in a process of its own."""
+"""``rebalance-lab serve`` as a process."""
 
 import os
 import signal

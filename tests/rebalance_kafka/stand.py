@@ -1,4 +1,4 @@
-"""A broker on an event loop of the test's own: bytes are thrown at it while a good client goes on working."""
+"""A broker on the test's event loop, which receives arbitrary bytes while a well-behaved client works."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from rebalance_kafka.wire.frames import decode_response, encode_request, from_ms
 from tests.rebalance_kafka.damage import REQUESTS, SUBSCRIPTION, TOPIC, may_wait, request
 
 SECONDS = 60.0
-"""Far more than anything here takes."""
+"""Much more than any step takes."""
 
 A_MOMENT = 0.02
 AT_ONCE = 25
@@ -44,7 +44,7 @@ class Line:
         return cls(*await asyncio.open_connection(host, int(port)))
 
     async def ask(self, api: Api, version: int, **other: Any) -> Any:
-        """The answer to a valid request."""
+        """Send a valid request and return the response."""
         self._asked += 1
         values = {**REQUESTS[api], **other}
         self.writer.write(encode_request(api, version, self._asked, "good", values))
@@ -57,7 +57,7 @@ class Line:
         return await self.reader.readexactly(size)
 
     async def rest(self) -> bytes:
-        """Everything until the broker closes."""
+        """Read until the broker closes the connection."""
         try:
             return await within(self.reader.read())
         except ConnectionError:
@@ -75,7 +75,7 @@ class Line:
 
 
 class Neighbour:
-    """A member of a group that expects its answers, whatever others do."""
+    """A member of a group that gets its responses, whatever other clients do."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -87,8 +87,8 @@ class Neighbour:
         identity = {"group_id": "neighbours", "session_timeout": from_ms(600_000)}
         protocols = ({"name": "range", "metadata": SUBSCRIPTION},)
         while self._generation < 0:
-            asked = {**identity, "protocols": protocols, "member_id": self._member_id}
-            joined = await self._line.ask(Api.JOIN_GROUP, 9, **asked)
+            requested = {**identity, "protocols": protocols, "member_id": self._member_id}
+            joined = await self._line.ask(Api.JOIN_GROUP, 9, **requested)
             self._member_id, self._generation = joined.member_id, joined.generation_id
         mine = {**identity, "member_id": self._member_id, "generation_id": self._generation}
         assignments = ({"member_id": self._member_id, "assignment": b"mine"},)
@@ -97,7 +97,7 @@ class Neighbour:
         return self
 
     async def works(self) -> None:
-        """Its session is alive, the topic is there, its commits are kept."""
+        """Check that the session is alive and the topic exists."""
         beat = {"group_id": "neighbours", "member_id": self._member_id, "generation_id": self._generation}
         assert (await self._line.ask(Api.HEARTBEAT, 4, **beat)).error_code == 0
         metadata = await self._line.ask(Api.METADATA, 9, topics=({"name": TOPIC},))
@@ -108,16 +108,16 @@ class Neighbour:
 
 
 class Stand:
-    """A broker and the good client; on leaving it, whatever went wrong in the loop is an error."""
+    """A broker and a well-behaved client. On exit, every error of the event loop is an error of the test."""
 
     def __init__(self, *, neighbour: bool = True, **options: Any) -> None:
         self.loop = asyncio.new_event_loop()
-        self.wrong: list[str] = []
-        self.loop.set_exception_handler(lambda _, context: self.wrong.append(_told(context)))
+        self.errors: list[str] = []
+        self.loop.set_exception_handler(lambda _, context: self.errors.append(_reported(context)))
         self.broker = EmbeddedBroker({TOPIC: 3}, settings=SETTINGS, **{"seed": 1, **options})
         self._has_neighbour = neighbour
         self._neighbour: Neighbour | None = None
-        self._complaints = _Errors(self.wrong)
+        self._complaints = _Errors(self.errors)
 
     def __enter__(self) -> Self:
         logging.getLogger().addHandler(self._complaints)
@@ -127,7 +127,7 @@ class Stand:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
             if self._neighbour is not None:
@@ -139,21 +139,21 @@ class Stand:
             logging.getLogger().removeHandler(self._complaints)
             self.loop.close()
         if kind is None:
-            assert self.wrong == [], "\n".join(self.wrong)
+            assert self.errors == [], "\n".join(self.errors)
             assert self.broker.connections == 0
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
 
     def throw(self, frames: Iterable[bytes]) -> None:
-        """Send each on a connection of its own; each is answered or closed, and the neighbour served."""
+        """Send each frame on a separate connection. It is answered or closed, and the neighbour is served."""
         self.run(self._throw(list(frames)))
 
     async def _throw(self, frames: list[bytes]) -> None:
         for first in range(0, len(frames), AT_ONCE):
             await asyncio.gather(*(self._sent(frame) for frame in frames[first : first + AT_ONCE]))
             await self.neighbour_works()
-            assert self.wrong == [], "\n".join(self.wrong)
+            assert self.errors == [], "\n".join(self.errors)
 
     async def _sent(self, frame: bytes) -> None:
         line = await Line.to(self.broker.address)
@@ -176,10 +176,10 @@ class Stand:
     async def line(self) -> Line:
         return await Line.to(self.broker.address)
 
-    # --- what the broker holds
+    # --- state of the broker
 
     def figures(self) -> dict[str, int]:
-        """How much there is of everything that requests leave behind."""
+        """Return the sizes of everything that requests leave behind."""
         broker = self.broker
         node, recorder = broker._node, broker._recorder
         assert node is not None
@@ -203,20 +203,20 @@ class Stand:
 
 
 class _Errors(logging.Handler):
-    """Complaints of clients are warnings; of our own there must be none."""
+    """Collects errors. Faults of clients are only warnings."""
 
-    def __init__(self, wrong: list[str]) -> None:
+    def __init__(self, errors: list[str]) -> None:
         super().__init__(logging.ERROR)
-        self._wrong = wrong
+        self._errors = errors
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._wrong.append(record.getMessage())
+        self._errors.append(record.getMessage())
 
 
-def _told(context: Mapping[str, Any]) -> str:
-    """What the loop complains of, with its traceback."""
-    wrong = context.get("exception")
-    return context["message"] + ("" if wrong is None else "\n" + "".join(format_exception(wrong)))
+def _reported(context: Mapping[str, Any]) -> str:
+    """Return an error of the event loop with its traceback."""
+    error = context.get("exception")
+    return context["message"] + ("" if error is None else "\n" + "".join(format_exception(error)))
 
 
 async def within(work: Awaitable[T]) -> T:

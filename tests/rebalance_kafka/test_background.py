@@ -1,4 +1,4 @@
-"""Brokers that were not started, or were stopped."""
+"""Brokers that are not started or are stopped."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the broker answers about topics and records, asked by kafka-python and read by it."""
+"""Requests about topics and records, written and read by kafka-python."""
 
 import asyncio
 
@@ -55,14 +55,14 @@ def test_metadata_names_the_broker_and_what_it_leads(desk, version):
     assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [(1, "somewhere", 9092)]
     (topic,) = answer.topics
     assert (topic.name, topic.error_code) == ("t", 0)
-    told = [(p.partition_index, p.leader_id, p.replica_nodes, p.isr_nodes) for p in topic.partitions]
-    assert told == [(0, 1, [1], [1]), (1, 1, [1], [1])]
+    reported = [(p.partition_index, p.leader_id, p.replica_nodes, p.isr_nodes) for p in topic.partitions]
+    assert reported == [(0, 1, [1], [1]), (1, 1, [1], [1])]
     if version >= 2:
         assert (answer.cluster_id, answer.controller_id) == ("c", 1)
 
 
 @pytest.mark.parametrize(
-    ("version", "names", "told"),
+    ("version", "names", "reported"),
     [
         (0, [], {"t": 2, "u": 1}),
         (1, [], {}),
@@ -71,8 +71,8 @@ def test_metadata_names_the_broker_and_what_it_leads(desk, version):
         (9, None, {"t": 2, "u": 1}),
     ],
 )
-def test_an_empty_list_means_all_topics_in_version_0_and_no_topic_later(desk, version, names, told):
-    assert counts(metadata(desk, names, version)) == told
+def test_an_empty_list_means_all_topics_in_version_0_and_no_topic_later(desk, version, names, reported):
+    assert counts(metadata(desk, names, version)) == reported
 
 
 def test_topics_are_described_once_in_the_order_of_the_request(desk):
@@ -434,6 +434,8 @@ def test_epoch_0_ends_at_the_end_of_the_log(desk, version):
     }
     topics = rows(Api.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderTopic", "OffsetForLeaderPartition", wanted)
     answer = desk.ask(Api.OFFSET_FOR_LEADER_EPOCH, version, topics=topics)
-    told = [(Wire(p.error_code), p.leader_epoch, p.end_offset) for t in answer.topics for p in t.partitions]
+    reported = [
+        (Wire(p.error_code), p.leader_epoch, p.end_offset) for t in answer.topics for p in t.partitions
+    ]
     unknown = (Wire.unknown_topic_or_partition, -1, -1)
-    assert told == [(Wire.none, 0, 3), (Wire.none, -1, -1), unknown, unknown]
+    assert reported == [(Wire.none, 0, 3), (Wire.none, -1, -1), unknown, unknown]

@@ -1,4 +1,4 @@
-"""Topics that clients make and let grow, asked by kafka-python and read by it."""
+"""CreateTopics and CreatePartitions, written and read by kafka-python."""
 
 import pytest
 from kio.schema.errors import ErrorCode as Wire
@@ -14,8 +14,8 @@ def desk():
 
 def create(desk, *topics, version=5, **options):
     topic = their_class(Api.CREATE_TOPICS, "Request").CreatableTopic
-    asked = [topic(**{"num_partitions": 1, "replication_factor": 1} | each) for each in topics]
-    answer = desk.ask(Api.CREATE_TOPICS, version, topics=asked, timeout_ms=1_000, **options)
+    requested = [topic(**{"num_partitions": 1, "replication_factor": 1} | each) for each in topics]
+    answer = desk.ask(Api.CREATE_TOPICS, version, topics=requested, timeout_ms=1_000, **options)
     return {each.name: Wire(each.error_code) for each in answer.topics}
 
 
@@ -43,7 +43,7 @@ def test_replica_assignments_give_the_number_of_partitions(desk):
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("requested", "error"),
     [
         ({"name": "t"}, Wire.topic_already_exists),
         ({"name": "no topic"}, Wire.invalid_topic_exception),
@@ -52,9 +52,9 @@ def test_replica_assignments_give_the_number_of_partitions(desk):
         ({"name": "v", "replication_factor": 3}, Wire.invalid_replication_factor),
     ],
 )
-def test_a_refused_topic_does_not_affect_the_others(desk, asked, error):
+def test_a_refused_topic_does_not_affect_the_others(desk, requested, error):
     before = dict(desk.topics.partitions)
-    assert create(desk, asked, {"name": "other"}) == {asked["name"]: error, "other": Wire.none}
+    assert create(desk, requested, {"name": "other"}) == {requested["name"]: error, "other": Wire.none}
     assert desk.topics.partitions == {**before, "other": 1}
 
 
@@ -74,8 +74,8 @@ def test_validate_only_creates_no_topic(desk):
 
 def grow(desk, *wanted, version=3, **options):
     topic = their_class(Api.CREATE_PARTITIONS, "Request").CreatePartitionsTopic
-    asked = [topic(name=name, count=count, assignments=None) for name, count in wanted]
-    answer = desk.ask(Api.CREATE_PARTITIONS, version, topics=asked, timeout_ms=1_000, **options)
+    requested = [topic(name=name, count=count, assignments=None) for name, count in wanted]
+    answer = desk.ask(Api.CREATE_PARTITIONS, version, topics=requested, timeout_ms=1_000, **options)
     return [(each.name, Wire(each.error_code)) for each in answer.results]
 
 

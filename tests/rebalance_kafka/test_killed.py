@@ -1,4 +1,7 @@
-"""A broker with a folder outlives its process: longer with ``python -m tests.rebalance_kafka.killed 100``."""
+"""A broker with a folder is killed repeatedly.
+
+Longer runs: ``python -m tests.rebalance_kafka.killed 100``.
+"""
 
 import pytest
 

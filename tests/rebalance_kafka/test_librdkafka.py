@@ -1,4 +1,4 @@
-"""librdkafka: its bytes are ours, and our consumer reads from the mock cluster inside it."""
+"""librdkafka: it writes the same bytes, and our consumer reads from its mock cluster."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What no client means to send: the broker answers or closes, serves the others, and does not grow.
+"""Malformed and excessive requests: the broker answers or closes, serves others, and does not grow.
 
 Longer runs: ``python -m tests.rebalance_kafka.malformed 10000``.
 """
@@ -25,7 +25,7 @@ PLENTY = 300
 
 @pytest.fixture(scope="module")
 def shared():
-    """One broker for all of the frames, whatever they leave behind in it."""
+    """One broker for all frames, whatever they leave behind."""
     with Stand(**LIMITS) as stand:
         yield stand
 
@@ -61,7 +61,7 @@ def test_truncated_requests_are_answered_or_closed(shared, api, version):
     shared.throw(cut + torn)
 
 
-# --- what is too much
+# --- excessive requests
 
 
 def asked(stand, api, version, **other):
@@ -142,9 +142,9 @@ def test_traces_are_kept_until_they_take_too_much_memory():
         figures = stand.figures()
         assert figures["trace bytes"] <= 20_000
         assert figures["traces"] == len(stand.broker.traces()) < 30
-        create(stand, made=1)  # which every group is told of
+        create(stand, made=1)  # every trace records it
         assert stand.figures()["trace bytes"] <= 20_000
-        assert stand.broker.trace("neighbours").events  # somebody is still in it
+        assert stand.broker.trace("neighbours").events  # the group still has a member
 
 
 def test_a_refused_group_leaves_no_trace(stand):
@@ -198,7 +198,7 @@ def test_a_member_that_lists_too_many_assignors_is_refused(stand):
 
 @pytest.mark.parametrize("longest", ["client", "instance"])
 def test_the_longest_names_do_not_prevent_a_rebalance(stand, longest):
-    """Ids of members are made of them, and the leader is told of all."""
+    """Member ids contain these names, and the leader receives all member ids."""
     if longest == "instance":
         answer = join(stand, "g", group_instance_id="i" * 32_767)
         assert answer.error_code == ErrorCode.INVALID_GROUP_ID
@@ -246,7 +246,7 @@ def test_a_repeated_request_takes_the_place_of_the_first(monkeypatch, stand, api
     slow = {"group_id": "g", "rebalance_timeout": from_ms(60_000)}
 
     async def one_who_waits():
-        """The leader does not come back, so whatever the other asks for has to wait."""
+        """The leader sends nothing more, so that every request of the other member waits."""
         leader, other = await stand.line(), await stand.line()
         leads = (await leader.ask(Api.JOIN_GROUP, 3, **slow)).member_id
         other.writer.write(request(Api.JOIN_GROUP, 3, **slow))
@@ -296,7 +296,7 @@ def test_other_clients_are_served_while_one_sends_without_a_pause(stand, monkeyp
     assert order.count("them") == 1_000
 
 
-# --- bytes that come slowly, or not at all
+# --- slow and silent clients
 
 
 def test_a_request_may_come_byte_by_byte(stand):
@@ -311,13 +311,13 @@ def test_a_request_may_come_byte_by_byte(stand):
     stand.run(slowly())
 
 
-@pytest.mark.parametrize("said", [b"", b"\0", request(Api.METADATA, 9)[:-1], b"\x05\0\0\0" + bytes(100)])
-def test_an_idle_connection_is_closed(said):
+@pytest.mark.parametrize("message", [b"", b"\0", request(Api.METADATA, 9)[:-1], b"\x05\0\0\0" + bytes(100)])
+def test_an_idle_connection_is_closed(message):
     with Stand(idle_seconds=0.2, neighbour=False) as stand:
 
         async def silent():
             line = await stand.line()
-            line.writer.write(said)
+            line.writer.write(message)
             assert await line.rest() == b""
             await line.close()
 
@@ -355,7 +355,7 @@ REQUESTS_AHEAD = 6_000
 
 
 async def one_who_does_not_read(stand):
-    """Everything asked for is more than all buffers between here and there have room for."""
+    """Request more than fits into all buffers between client and broker."""
     line = await stand.line()
     records = batch(bytes(RECORD_BYTES))
     data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)

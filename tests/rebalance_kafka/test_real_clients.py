@@ -1,7 +1,7 @@
-"""Groups of real clients, and of our own, on the embedded broker, each client in a process of its own.
+"""Groups of real clients and of our own consumer on the embedded broker, each client in a separate process.
 
-What they own is what each of them says; what they should own is worked out by the strategies of the registry
-from the ids of the members.
+Each client reports the partitions that it owns. The strategies of the registry compute the expected owners
+from the member ids.
 """
 
 import logging
@@ -27,7 +27,7 @@ GONE = ("revoked", "lost")
 
 
 def where_there_is(*kinds, name=None):
-    """A parameter that is skipped where one of the clients is missing."""
+    """Return a parameter that is skipped if one of the clients is missing."""
     needed = dict.fromkeys((*kinds, f"{DESCRIBING}-tool"))
     reasons = [reason for kind in needed if (reason := missing(kind))]
     marks = pytest.mark.skipif(bool(reasons), reason="; ".join(reasons) or "all there")
@@ -39,7 +39,7 @@ THREE_OF_EACH = [where_there_is(kind, kind, kind, name=kind) for kind in KINDS]
 
 @pytest.fixture
 def stage(tmp_path, caplog):
-    """The broker has nothing to complain of in any of these tests."""
+    """A stage whose broker logs no warning during the test."""
     with Stage(tmp_path, TOPICS) as stage:
         yield stage
     complaints = [r for r in caplog.get_records("call") if r.levelno >= logging.WARNING]
@@ -47,7 +47,7 @@ def stage(tmp_path, caplog):
 
 
 def by_strategy(strategy, members):
-    """What each member should own."""
+    """Return the expected partitions of each member."""
     ids = {peer: member_id(peer) for peer in members}
     group = GroupSubscription({mine: Subscription(tuple(sorted(TOPICS))) for mine in ids.values()})
     given = compute_assignment(default_registry().assignor(strategy), Cluster(TOPICS), group)
@@ -65,13 +65,13 @@ def settled_by(strategy, members, stage):
 
 
 def produce(tool, stage, first):
-    """Numbered records to all partitions in turn."""
+    """Produce numbered records to all partitions in turn."""
     answer = tool.ask("produce", partitions=sorted(stage.everything), count=RECORDS, first=first)
     return {tuple(record) for record in answer["records"]}
 
 
 def consume(members, wanted):
-    """Wait until the members have consumed the wanted records; owner -> what it consumed."""
+    """Wait until the members have consumed the records. Return the records of each member."""
     consumed = {peer: [] for peer in members}
 
     def all_there():
@@ -84,7 +84,7 @@ def consume(members, wanted):
 
 
 def consumed_by_owners(tool, stage, owners, first):
-    """Each new record is consumed once, by who owns its partition; and committed."""
+    """Check that each new record is consumed once, by the owner of its partition, and committed."""
     produced = produce(tool, stage, first)
     consumed = consume(owners, produced)
     for peer, mine in owners.items():
@@ -95,7 +95,7 @@ def consumed_by_owners(tool, stage, owners, first):
 
 
 def lives_and_leaves(stage, kinds, strategy):
-    """Join, consume, commit and leave one by one: right after each step."""
+    """Let members join, consume, commit and leave one by one, and check each step."""
     tool = stage.tool(DESCRIBING)
     members = [stage.member(kinds[0], strategy)]
     settled_by(strategy, members, stage)
@@ -180,16 +180,16 @@ def test_both_admin_clients_describe_the_same_members(stage, kinds):
     owners = settled_by("range", members, stage)
     expected = {peer.name: (peer.name, member_id(peer), mine) for peer, mine in owners.items()}
     for kind in kinds:
-        told = stage.tool(kind).ask("describe", group=GROUP)
-        assert told["protocol"] == "range"
-        assert {each["instance_id"]: who(each) for each in told["members"]} == expected
+        reported = stage.tool(kind).ask("describe", group=GROUP)
+        assert reported["protocol"] == "range"
+        assert {each["instance_id"]: who(each) for each in reported["members"]} == expected
 
 
 @pytest.mark.parametrize("kinds", [where_there_is("kafka-python", "confluent")])
 def test_both_admin_clients_describe_an_unknown_group(stage, kinds):
     for kind in kinds:
-        told = described(stage.tool(kind), "nobody")
-        assert (told.state, told.owned) == ("DEAD", {})
+        reported = described(stage.tool(kind), "nobody")
+        assert (reported.state, reported.owned) == ("DEAD", {})
 
 
 def who(member):

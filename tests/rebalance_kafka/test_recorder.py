@@ -1,4 +1,4 @@
-"""The trace of a live group is a trace: it can be written, told, measured, and says what the members say."""
+"""Traces of live groups: they are written and measured like simulated ones, and agree with the members."""
 
 import msgspec
 import pytest
@@ -160,7 +160,7 @@ def test_a_member_whose_session_expires_has_crashed(tmp_path):
 
 
 async def hang_up(consumer):
-    """As a process that is killed: nothing is said any more."""
+    """Let a client disappear like a killed process: it sends nothing more."""
     links = consumer._links
     links.send = lambda *_: None
     await links.close()
@@ -242,8 +242,8 @@ def test_requests_are_counted_by_api():
 
 
 def grow(topic, count):
-    asked = their_class(Api.CREATE_PARTITIONS, "Request").CreatePartitionsTopic
-    return {"topics": [asked(name=topic, count=count, assignments=None)], "timeout_ms": 1_000}
+    topic_class = their_class(Api.CREATE_PARTITIONS, "Request").CreatePartitionsTopic
+    return {"topics": [topic_class(name=topic, count=count, assignments=None)], "timeout_ms": 1_000}
 
 
 @pytest.mark.parametrize("by_a_client", [False, True])

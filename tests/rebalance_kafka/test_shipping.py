@@ -100,7 +100,7 @@ def shares(group):
 
 
 async def settled(address, members):
-    """The group as the broker tells of it, once it is Stable and each member has what the broker says."""
+    """Return the group as soon as it is Stable and its members agree with the broker."""
     until = time.monotonic() + ENOUGH_SECONDS
     async with AdminClient(places_of(address, "address")) as admin:
         while True:
@@ -130,7 +130,7 @@ def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, proje
         try:
             for number, kind in enumerate(kinds):
                 members.append(kind(broker.address, f"c{number}", project))
-                told = await settled(broker.address, members)
+                reported = await settled(broker.address, members)
             trace = broker.trace("g")
             while len(members) > 1:
                 await members.pop().close()
@@ -138,13 +138,15 @@ def test_a_plugins_assignor_runs_in_a_group_of_two_libraries(kafka_broker, proje
         finally:
             for member in members:
                 await member.close()
-        return told, trace
+        return reported, trace
 
-    told, trace = asyncio.run(group())
-    assert told.protocol_name == NAME
-    subscriptions = {each.member_id: decode_subscription(each.metadata) for each in told.members}
+    reported, trace = asyncio.run(group())
+    assert reported.protocol_name == NAME
+    subscriptions = {each.member_id: decode_subscription(each.metadata) for each in reported.members}
     wanted = project().assign(Cluster(TOPICS), GroupSubscription(subscriptions))
     assert sum(map(len, wanted.values())) == sum(TOPICS.values())
-    assert shares(told) == {member: {TopicPartition(*tp) for tp in share} for member, share in wanted.items()}
+    assert shares(reported) == {
+        member: {TopicPartition(*tp) for tp in share} for member, share in wanted.items()
+    }
     leaders = {line.event.client for line in trace.events if isinstance(line.event, ev.AssignmentComputed)}
     assert leaders == {"c0"}

@@ -1,4 +1,4 @@
-"""Snapshots of live groups of our consumers: what they say, and that the scenario in them loads and runs."""
+"""Snapshots of live groups of our consumers, and the scenarios in them."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def owned(scenario):
 
 
 def check(shot):
-    """Its scenario loads, as it is and written down, and runs with the owners of the group."""
+    """Check that the scenario loads, as a document and as text, and starts with the group's owners."""
     scenario = load_scenario_text(_yaml(shot), "snapshot.yaml")
     assert parse_scenario(json.loads(json.dumps(shot.scenario)), where="snapshot") == scenario
     row = workload_row("line", json.dumps(_row(shot)))
@@ -61,7 +61,7 @@ def check(shot):
     return scenario
 
 
-# --- what it says
+# --- content
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
@@ -111,8 +111,8 @@ def test_racks_and_instance_ids_are_included():
         async with broker() as kafka, named(kafka, "a", settings=settings) as a:
             await settled(a)
             shot = await taken(kafka)
-            (told,) = shot.scenario["members"]
-            assert (told["id"], told["instance_id"], told["rack"]) == ("ada", "ada", "east")
+            (reported,) = shot.scenario["members"]
+            assert (reported["id"], reported["instance_id"], reported["rack"]) == ("ada", "ada", "east")
             check(shot)
 
     run(work())
@@ -125,7 +125,7 @@ def test_racks_of_replicas_are_included(monkeypatch):
     async def in_racks(admin, topics=None):
         answer = await described(admin, topics)
         placed = {"t": [("east", "west"), ("west",)], "u": [(), ()]}
-        told = [
+        reported = [
             m.TopicMetadata(
                 each.name,
                 tuple(
@@ -135,7 +135,7 @@ def test_racks_of_replicas_are_included(monkeypatch):
             )
             for each in answer.topics
         ]
-        return structs.replace(answer, topics=tuple(told))
+        return structs.replace(answer, topics=tuple(reported))
 
     async def work():
         async with broker({"t": 2, "u": 2}) as kafka, named(kafka, "a", "t", "u") as a:
@@ -256,8 +256,8 @@ def test_a_member_with_a_backlog_has_a_process_rate(window):
 
             window.happens = happens
             shot = await taken(kafka, window_seconds=10.0)
-            (told,) = shot.scenario["members"]
-            assert told["process_rate"] == 2.0
+            (reported,) = shot.scenario["members"]
+            assert reported["process_rate"] == 2.0
             assert shot.scenario["events"][-1]["join"]["process_rate"] == 2.0
             check(shot)
 

@@ -1,4 +1,4 @@
-"""A live group of four libraries as a scenario, and what another strategy would do to it."""
+"""A snapshot of a live group of several libraries, and a comparison of strategies on it."""
 
 import json
 import subprocess
@@ -37,17 +37,17 @@ def test_a_snapshot_of_a_group_of_all_kinds_is_compared(tmp_path, kinds):
         for member in members:
             member.ask("commit")
         waiting = len(produce(tool, stage, RECORDS))
-        asked = ("snapshot", "--bootstrap-server", stage.broker.address)
-        status, _, complaint = rebalance_lab(*asked, "--group", GROUP, "-o", tmp_path / "shop.yaml")
+        command = ("snapshot", "--bootstrap-server", stage.broker.address)
+        status, _, complaint = rebalance_lab(*command, "--group", GROUP, "-o", tmp_path / "shop.yaml")
         assert (status, complaint) == (0, "")
-        status, rows, complaint = rebalance_lab(*asked, "--all-groups")
+        status, rows, complaint = rebalance_lab(*command, "--all-groups")
         assert (status, complaint) == (0, "")
     document = yaml.safe_load((tmp_path / "shop.yaml").read_text())
-    told = {
+    reported = {
         member["id"]: {(topic, n) for topic, numbers in member["owned"].items() for n in numbers}
         for member in document["members"]
     }
-    assert told == {member.name: set(mine) for member, mine in owners.items()}
+    assert reported == {member.name: set(mine) for member, mine in owners.items()}
     assert {name: topic["partitions"] for name, topic in document["topics"].items()} == TOPICS
     assert sum(sum(topic["backlog"]) for topic in document["topics"].values()) == waiting
     (row,) = map(json.loads, rows.splitlines())

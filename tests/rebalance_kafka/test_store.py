@@ -1,4 +1,4 @@
-"""The broker's store, in memory and in a folder: whole transactions, kept, for one process at a time."""
+"""The broker's store, in memory and in a folder: whole transactions, durable, for one process at a time."""
 
 import sqlite3
 import subprocess

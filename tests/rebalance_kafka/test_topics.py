@@ -1,4 +1,4 @@
-"""Topics and partitions: what is appended, in which order, what is refused, and who is woken."""
+"""Topics and partitions: appended and refused records, their order, and waits."""
 
 from contextlib import closing
 

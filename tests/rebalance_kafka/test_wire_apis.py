@@ -1,4 +1,4 @@
-"""Every request and answer in every version: what one side writes, the other reads, as kafka-python does."""
+"""Requests and responses in every version: one side reads what the other writes, and so does kafka-python."""
 
 import pytest
 from hypothesis import given, settings
@@ -38,12 +38,12 @@ def some(values, **options):
 
 
 def of_topics(make):
-    """Rows of topics that follow one another, each partition once."""
+    """Rows in the order of their topics, each partition once."""
     places = st.lists(st.tuples(NAMES, st.integers(0, 9)), max_size=5, unique=True).map(sorted)
     return places.flatmap(lambda listed: st.tuples(*(make(*place) for place in listed)))
 
 
-# --- requests: the core's, as each version can say them
+# --- requests of the core in each version
 
 REQUESTS = {
     Api.JOIN_GROUP: st.builds(
@@ -106,7 +106,7 @@ BOTH_SIDES = [(api, version) for api, version in EVERY_VERSION if api in REQUEST
 
 
 def request_as_of(request, version):
-    """What a version has no place for is as if it had not been said."""
+    """Return the request without the fields that the version lacks."""
     match request:
         case m.JoinGroupRequest():
             request = replace(request, version=version)
@@ -153,9 +153,9 @@ def taken_in(frame):
 @given(data=st.data())
 def test_a_request_of_the_core_means_the_same_to_the_broker(api, version, data):
     request = data.draw(REQUESTS[api])
-    came = taken_in(frame_of(request, version))
-    assert came[:4] == (api, version, 7, "us")
-    assert request_message(came) == request_as_of(request, version)
+    received = taken_in(frame_of(request, version))
+    assert received[:4] == (api, version, 7, "us")
+    assert request_message(received) == request_as_of(request, version)
 
 
 EXAMPLES = [
@@ -255,14 +255,14 @@ def test_a_join_in_version_0_byte_for_byte():
     assert frame_of(request, 0) == len(frame).to_bytes(4, "big") + frame
 
 
-# --- requests that only others send
+# --- requests that only other clients send
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_groups_to_delete_are_read(version):
-    came = their_request(Api.DELETE_GROUPS, version, groups_names=["g", "h"])
-    assert (came.client_id, came.correlation_id) == ("them", 7)
-    assert request_message(came) == m.DeleteGroupsRequest(group_ids=("g", "h"))
+    received = their_request(Api.DELETE_GROUPS, version, groups_names=["g", "h"])
+    assert (received.client_id, received.correlation_id) == ("them", 7)
+    assert request_message(received) == m.DeleteGroupsRequest(group_ids=("g", "h"))
 
 
 def test_offsets_to_delete_are_read():
@@ -272,11 +272,11 @@ def test_offsets_to_delete_are_read():
         topic(name="t", partitions=[topic.OffsetDeleteRequestPartition(partition_index=n) for n in (0, 1)]),
         topic(name="u", partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)]),
     ]
-    came = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=wanted)
-    assert request_message(came) == m.OffsetDeleteRequest(group_id="g", partitions=(T0, T1, U0))
+    received = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=wanted)
+    assert request_message(received) == m.OffsetDeleteRequest(group_id="g", partitions=(T0, T1, U0))
 
 
-# --- answers
+# --- responses
 
 ANSWERS = {
     Api.JOIN_GROUP: st.builds(
@@ -359,7 +359,7 @@ def anonymous(members):
 
 
 def described_as_of(group, version):
-    """An unknown group is an error from version 6 on, which is not served (KIP-1043)."""
+    """Return the group without the error of an unknown one, which exists from version 6 on (KIP-1043)."""
     if group.error is ErrorCode.GROUP_ID_NOT_FOUND:
         group = replace(group, error=ErrorCode.NONE)
     return group if version >= 4 else replace(group, members=anonymous(group.members))
@@ -393,9 +393,9 @@ def answer_as_of(answer, version):
 @given(data=st.data())
 def test_a_response_of_the_core_means_the_same_to_the_client(api, version, data):
     question = next(each for each in EXAMPLES if api_of(each) is api)
-    came = taken_in(frame_of(question, version))
+    received = taken_in(frame_of(question, version))
     answer = data.draw(ANSWERS[api])
-    frame = encode_response(api, version, 7, response_entity(came, answer))
+    frame = encode_response(api, version, 7, response_entity(received, answer))
     read_by_them(api, version, "Response", frame)
     correlation, body = decode_response(api, version, frame[4:])
     assert correlation == 7
@@ -405,9 +405,9 @@ def test_a_response_of_the_core_means_the_same_to_the_client(api, version, data)
 @pytest.mark.parametrize("version", range(1, 8))
 def test_an_error_of_the_response_is_an_error_of_every_offset(version):
     question = m.OffsetFetchRequest(group_id="g", partitions=(T0, U0))
-    came = taken_in(frame_of(question, version))
+    received = taken_in(frame_of(question, version))
     refused = m.OffsetFetchResponse(error=ErrorCode.NOT_COORDINATOR)
-    frame = encode_response(Api.OFFSET_FETCH, version, 7, response_entity(came, refused))
+    frame = encode_response(Api.OFFSET_FETCH, version, 7, response_entity(received, refused))
     answer = response_message(question, decode_response(Api.OFFSET_FETCH, version, frame[4:])[1], version)
     assert [(each.topic, each.error) for each in answer.response.offsets] == [
         ("t", ErrorCode.NOT_COORDINATOR),
@@ -417,17 +417,23 @@ def test_an_error_of_the_response_is_an_error_of_every_offset(version):
 
 
 def test_responses_about_deletions():
-    came = their_request(Api.DELETE_GROUPS, 2, groups_names=["g"])
+    received = their_request(Api.DELETE_GROUPS, 2, groups_names=["g"])
     answer = m.DeleteGroupsResponse(groups=(m.DeletedGroup("g", ErrorCode.NON_EMPTY_GROUP),))
     theirs = read_by_them(
-        Api.DELETE_GROUPS, 2, "Response", encode_response(came.api, 2, 7, response_entity(came, answer))
+        Api.DELETE_GROUPS,
+        2,
+        "Response",
+        encode_response(received.api, 2, 7, response_entity(received, answer)),
     )
     assert [(each.group_id, each.error_code) for each in theirs.results] == [("g", 68)]
-    came = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=[])
+    received = their_request(Api.OFFSET_DELETE, 0, group_id="g", topics=[])
     refused = m.PartitionError("t", 0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
     answer = m.OffsetDeleteResponse(error=ErrorCode.NONE, partitions=(refused,))
     theirs = read_by_them(
-        Api.OFFSET_DELETE, 0, "Response", encode_response(came.api, 0, 7, response_entity(came, answer))
+        Api.OFFSET_DELETE,
+        0,
+        "Response",
+        encode_response(received.api, 0, 7, response_entity(received, answer)),
     )
     assert [(t.name, p.partition_index, p.error_code) for t in theirs.topics for p in t.partitions] == [
         ("t", 0, 86)

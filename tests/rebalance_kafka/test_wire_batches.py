@@ -1,4 +1,4 @@
-"""Record batches: taken as other clients write them, kept as they came, read as other clients read them."""
+"""Record batches: received from other clients, kept unchanged, read like other clients read them."""
 
 import warnings
 from dataclasses import dataclass

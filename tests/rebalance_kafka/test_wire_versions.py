@@ -1,4 +1,4 @@
-"""What every frame begins with, which versions both sides speak, and how a client learns of them."""
+"""Heads of frames, versions that both sides speak, and ApiVersions."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from rebalance_kafka.wire.frames import (
     is_served,
 )
 from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_frame
-from tests.rebalance_kafka.live import broker, run, said
+from tests.rebalance_kafka.live import broker, exchange, run
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 TIMES = st.integers(0, 2**31 - 1)
@@ -37,8 +37,8 @@ def test_api_versions_are_listed_with_a_header_of_version_0(version):
     frame = encode_response(Api.API_VERSIONS, version, 7, api_versions())
     assert frame[4:10] == b"\0\0\0\7\0\0"
     theirs = read_by_them(Api.API_VERSIONS, version, "Response", frame)
-    told = {each.api_key: (each.min_version, each.max_version) for each in theirs.api_keys}
-    assert told == {int(api): versions for api, versions in VERSIONS.items()}
+    reported = {each.api_key: (each.min_version, each.max_version) for each in theirs.api_keys}
+    assert reported == {int(api): versions for api, versions in VERSIONS.items()}
 
 
 def test_every_other_flexible_response_has_tags_in_its_header():
@@ -50,7 +50,7 @@ def test_every_other_flexible_response_has_tags_in_its_header():
 
 @pytest.mark.parametrize("version", [4, 99, -1])
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version):
-    """KIP-511: the client knows nothing yet, so the answer is in words that every client knows."""
+    """KIP-511: the client does not know the versions yet, so the response has the oldest one."""
     packed = Api.API_VERSIONS.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True)
     frame = packed + b"\0\0\0\7" + b"\0\4them" + b"whatever that version has"
 
@@ -58,11 +58,16 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version):
         async with broker() as kafka:
             host, port = kafka.address.split(":")
             reader, writer = await asyncio.open_connection(host, int(port))
-            told = await said(reader, writer, Api.API_VERSIONS, 0, frame)
-            assert (told.header.correlation_id, Wire(told.error_code)) == (7, Wire.unsupported_version)
-            assert {each.api_key for each in told.api_keys} == set(VERSIONS)
-            asked = their_frame(Api.API_VERSIONS, 3, client_software_name="x", client_software_version="1")
-            assert (await said(reader, writer, Api.API_VERSIONS, 3, asked)).error_code == 0
+            reported = await exchange(reader, writer, Api.API_VERSIONS, 0, frame)
+            assert (reported.header.correlation_id, Wire(reported.error_code)) == (
+                7,
+                Wire.unsupported_version,
+            )
+            assert {each.api_key for each in reported.api_keys} == set(VERSIONS)
+            requested = their_frame(
+                Api.API_VERSIONS, 3, client_software_name="x", client_software_version="1"
+            )
+            assert (await exchange(reader, writer, Api.API_VERSIONS, 3, requested)).error_code == 0
             writer.close()
 
     run(work())

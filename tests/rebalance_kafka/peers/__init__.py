@@ -1,4 +1,4 @@
-"""Real clients in processes of their own, all driven by the same lines."""
+"""Real clients in separate processes, with one line protocol."""
 
 from tests.rebalance_kafka.peers.process import Peer, PeerError, available, missing
 from tests.rebalance_kafka.peers.waiting import Described, Owned, described, stable, wait_until

@@ -37,7 +37,7 @@ class ConfluentTool:
 
     def describe(self, group: str) -> Answer:
         try:
-            told = self.admin.describe_consumer_groups([group], request_timeout=SECONDS)[group].result()
+            reported = self.admin.describe_consumer_groups([group], request_timeout=SECONDS)[group].result()
         except KafkaException as wrong:
             if wrong.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
                 raise
@@ -49,9 +49,9 @@ class ConfluentTool:
                 "client_id": member.client_id,
                 "assignment": sorted((p.topic, p.partition) for p in member.assignment.topic_partitions),
             }
-            for member in told.members
+            for member in reported.members
         ]
-        return {"state": told.state.name, "protocol": told.partition_assignor, "members": members}
+        return {"state": reported.state.name, "protocol": reported.partition_assignor, "members": members}
 
     def close(self) -> None:
         self.producer.flush(SECONDS)

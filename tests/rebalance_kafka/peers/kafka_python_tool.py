@@ -23,9 +23,9 @@ class KafkaPythonTool:
         return {"records": sorted((m.topic, m.partition, m.offset, value) for value, m in done)}
 
     def describe(self, group: str) -> Answer:
-        told = self.admin.describe_groups([group])[group]
-        if told["error"] and told["group_state"] != "Dead":
-            raise RuntimeError(told["error"])
+        reported = self.admin.describe_groups([group])[group]
+        if reported["error"] and reported["group_state"] != "Dead":
+            raise RuntimeError(reported["error"])
         members = [
             {
                 "member_id": member["member_id"],
@@ -33,19 +33,19 @@ class KafkaPythonTool:
                 "client_id": member["client_id"],
                 "assignment": _assignment(member["member_assignment"]),
             }
-            for member in told["members"]
+            for member in reported["members"]
         ]
-        return {"state": told["group_state"], "protocol": told["protocol_data"], "members": members}
+        return {"state": reported["group_state"], "protocol": reported["protocol_data"], "members": members}
 
     def close(self) -> None:
         self.producer.close()
         self.admin.close()
 
 
-def _assignment(told: dict | bytes) -> list[tuple[str, int]]:
-    if not told:
+def _assignment(reported: dict | bytes) -> list[tuple[str, int]]:
+    if not reported:
         return []
-    return sorted((each["topic"], p) for each in told["assigned_partitions"] for p in each["partitions"])
+    return sorted((each["topic"], p) for each in reported["assigned_partitions"] for p in each["partitions"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a peer answers to: one JSON object per line, the first one its options, then commands.
+"""The protocol of peers: one JSON object per line. The first one has the options, the others are commands.
 
-A peer is a process with one real client in it. It polls all the time; between two polls it does what it was
-asked: ``{"id": 7, "do": "assignment"}`` is answered by ``{"id": 7, "assignment": [...], ...}``.
+A peer is a process with one real client in it. It polls all the time, and carries out commands between two
+polls: ``{"id": 7, "do": "assignment"}`` is answered by ``{"id": 7, "assignment": [...], ...}``.
 
 ==============  ========================================================================================
 ``assignment``  ``assignment``, a list of ``[topic, partition]``; ``member_id`` and ``generation``
@@ -39,7 +39,7 @@ Answer: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How to join: the same words for all clients."""
+    """Options of a member, the same for all clients."""
 
     bootstrap: str
     group: str
@@ -53,7 +53,7 @@ class Options:
 
 @dataclass
 class Notes:
-    """What the client of a peer did, until somebody asks."""
+    """Events and records of a peer's client since the last command that returned them."""
 
     consumed: int = 0
     positions: dict[Partition, int] = field(default_factory=dict)
@@ -70,15 +70,15 @@ class Notes:
         self.events.append({"event": name, "partitions": sorted(partitions)})
 
     def begins_anew(self, partitions: Iterable[Partition]) -> None:
-        """The client goes on in these where the group has committed, whatever it had consumed before."""
+        """Forget positions: the client continues at the committed offsets."""
         for partition in partitions:
             self.positions.pop(partition, None)
 
     def error(self, wrong: BaseException) -> None:
         traceback.print_exception(wrong, file=sys.stderr)
-        told = tell(wrong)
-        if told not in self.errors:
-            self.errors.append(told)
+        reported = tell(wrong)
+        if reported not in self.errors:
+            self.errors.append(reported)
 
     def take_records(self) -> Answer:
         taken, self.records = self.records, []
@@ -109,7 +109,7 @@ def tell(wrong: BaseException) -> str:
 
 
 class Lines:
-    """Commands from stdin and answers to stdout, which nobody else writes to."""
+    """Commands from stdin, and answers to stdout, which nothing else writes to."""
 
     def __init__(self) -> None:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -123,7 +123,7 @@ class Lines:
         self._commands.put(None)
 
     def next(self, seconds: float) -> Answer | None:
-        """The next command, None if there is none yet. Without anybody at the other end, no more answers."""
+        """Return the next command, None if there is none yet, and ``close`` at the end of the input."""
         try:
             command = self._commands.get(timeout=seconds) if seconds else self._commands.get_nowait()
         except queue.Empty:
@@ -144,7 +144,7 @@ def _only_for_answers() -> TextIO:
 
 
 def run_member(make: Callable[[Options, Notes], Awaitable[Member]]) -> None:
-    """Be a peer: join as the options say, consume, and answer until told to close."""
+    """Run a peer: join, consume, and answer commands until ``close``."""
     asyncio.run(_run_member(make))
 
 
@@ -204,8 +204,8 @@ async def _done(member: Member, notes: Notes, command: Answer) -> Answer:
                 await member.commit(offsets)
             return await _committed(member, list(offsets))
         case "committed":
-            asked = command.get("partitions")
-            mine = await member.assignment() if asked is None else [(t, p) for t, p in asked]
+            requested = command.get("partitions")
+            mine = await member.assignment() if requested is None else [(t, p) for t, p in requested]
             return await _committed(member, mine)
         case unknown:
             return {"error": f"there is no command {unknown!r}"}
@@ -217,7 +217,7 @@ async def _committed(member: Member, partitions: list[Partition]) -> Answer:
 
 
 def run_tool(make: Callable[[str], Any]) -> None:
-    """Be a client outside of groups: every command is a method of what is made for the bootstrap address."""
+    """Run a client outside of groups: every command is a method of the object that ``make`` returns."""
     lines = Lines()
     try:
         tool = make(lines.wait()["bootstrap"])

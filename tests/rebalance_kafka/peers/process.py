@@ -1,4 +1,4 @@
-"""Processes with a client in them, and what a test asks of them."""
+"""Processes of clients, as tests use them."""
 
 import json
 import os
@@ -36,7 +36,7 @@ KAFKAJS = "kafkajs"
 
 
 class Membership(NamedTuple):
-    """What a client owns, and as whom since when, as far as it knows yet."""
+    """The partitions, the member id and the generation of a client, as far as it knows them."""
 
     owned: frozenset[Partition]
     member_id: str | None
@@ -44,7 +44,7 @@ class Membership(NamedTuple):
 
 
 class PeerError(AssertionError):
-    """A peer answered with an error, or not at all."""
+    """A peer answered with an error or did not answer."""
 
 
 def node_modules() -> Path:
@@ -52,7 +52,7 @@ def node_modules() -> Path:
 
 
 def missing(kind: str) -> str | None:
-    """Why there can be no peer of a kind here; None if there can."""
+    """Return why a kind of peer cannot run here, None if it can."""
     if kind != KAFKAJS:
         module = PYTHON_MODULES[kind]
         return None if find_spec(module) else f"there is no Python module {module}"
@@ -76,7 +76,7 @@ def command_of(kind: str) -> list[str]:
 
 
 class Peer:
-    """A process that speaks the line protocol. Options are sent at once, nothing waits for them."""
+    """A process that speaks the line protocol. The constructor sends the options and does not wait."""
 
     def __init__(self, kind: str, name: str, folder: Path, options: Mapping[str, Any]) -> None:
         self.kind = kind
@@ -110,17 +110,21 @@ class Peer:
         try:
             self._process.stdin.write(json.dumps(message) + "\n")
             self._process.stdin.flush()
-        except OSError as wrong:
-            raise self.error(f"cannot be asked: {wrong}") from wrong
+        except OSError as error:
+            raise self.error(f"cannot be asked: {error}") from error
 
     def ready(self, timeout: float = SECONDS) -> None:
-        """Wait until the client has been made; it may still be on its way into the group."""
+        """Wait until the client exists. It may not have joined the group yet."""
         if not self._ready:
             self._answer(READY, "start", timeout)
             self._ready = True
 
     def ask(self, do: str, *, timeout: float = SECONDS, **arguments: Any) -> Answer:
-        """The answer to a command; raises PeerError for an error and where none comes."""
+        """Send a command and return the answer.
+
+        Raises:
+            PeerError: if the answer is an error or does not come in time.
+        """
         self.ready(timeout)
         self._number += 1
         self._send({"id": self._number, "do": do, **arguments})
@@ -139,12 +143,12 @@ class Peer:
         return answer
 
     def membership(self) -> Membership:
-        """What the client says of itself."""
-        told = self.ask("assignment")
-        return Membership(partitions(told["assignment"]), told["member_id"], told["generation"])
+        """Return the client's own view of its membership."""
+        reported = self.ask("assignment")
+        return Membership(partitions(reported["assignment"]), reported["member_id"], reported["generation"])
 
     def close(self, timeout: float = SECONDS) -> Answer:
-        """Leave the group properly; what was not asked for yet is in the answer."""
+        """Leave the group and return the records and events that were not returned yet."""
         answer = self.ask("close", timeout=timeout)
         try:
             status = self._process.wait(timeout)
@@ -155,13 +159,13 @@ class Peer:
         return answer
 
     def kill(self) -> None:
-        """Let it crash: nobody is told."""
+        """Kill the process, so that it does not leave the group."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # it died with something in its ear
+                with suppress(BrokenPipeError):  # the process died before it read everything
                     pipe.close()
 
     def error(self, what: str) -> PeerError:

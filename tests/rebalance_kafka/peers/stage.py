@@ -1,4 +1,4 @@
-"""A broker in this process, and the peers that come to it: all gone when the stage is left."""
+"""A broker in this process and its peers, which all end with the stage."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ SETTINGS = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms
 
 
 class Stage:
-    """Topics on a broker; members of one group and tools that come and go."""
+    """A broker with topics, members of one group, and tools."""
 
     def __init__(self, folder: Path, topics: Mapping[str, int], **settings: Any) -> None:
         self.folder = folder
@@ -32,14 +32,14 @@ class Stage:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
         for peer in self._peers:  # pytest shows it when the test has failed
             print(f"--- {peer!r}\n{peer.last_words()}")  # noqa: T201
 
     def member(self, kind: str, strategy: str, *, name: str | None = None, **options: Any) -> Peer:
-        """A member of the group; nothing waits until it has joined."""
+        """Start a member of the group, without waiting for its JoinGroup."""
         options = {
             "group": GROUP,
             "topics": sorted(self.topics),
@@ -51,17 +51,17 @@ class Stage:
         return self._start(kind, name or f"{kind}-{len(self._peers)}", options)
 
     def tool(self, kind: str) -> Peer:
-        """A client outside of the group: the same one for the same kind."""
+        """Return the client of this kind outside of the group."""
         if kind not in self._tools:
             self._tools[kind] = self._start(f"{kind}-tool", f"{kind}-tool", {})
         return self._tools[kind]
 
     def described(self) -> Described:
-        """The group, as the broker has it."""
+        """Return the broker's view of the group."""
         return described(self.tool(DESCRIBING), GROUP)
 
     def stable(self, members: Sequence[Peer]) -> Owned:
-        """Who owns what, once it stays like that."""
+        """Return the partitions of each member as soon as they do not change any more."""
         return stable(members, self.everything, self.described)
 
     def _start(self, kind: str, name: str, options: Mapping[str, Any]) -> Peer:

@@ -1,4 +1,4 @@
-"""Waiting for what a group of peers comes to, whatever way it takes there."""
+"""Waiting for conditions of a group of peers."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from tests.rebalance_kafka.peers.process import Membership, Partition, Peer, par
 SECONDS = 120.0
 BETWEEN = 0.05
 A_MOMENT = 0.7
-"""Longer than two heartbeats: who has to join again has been told by then."""
+"""Longer than two heartbeats: members that must join again have been notified by then."""
 
 Found = TypeVar("Found")
 Owned: TypeAlias = Mapping[Peer, frozenset[Partition]]
@@ -23,7 +23,7 @@ def pause(seconds: float) -> None:
 def wait_until(
     condition: Callable[[], Found], seconds: float = SECONDS, what: str = "the condition"
 ) -> Found:
-    """What the condition gives, once that is true."""
+    """Return the result of the condition as soon as it is true."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, f"{what} does not come true in {seconds} s; it is {found!r}"
@@ -32,7 +32,7 @@ def wait_until(
 
 
 class Described(NamedTuple):
-    """What the broker says of a group."""
+    """The broker's view of a group."""
 
     state: str
     protocol: str
@@ -41,16 +41,16 @@ class Described(NamedTuple):
 
 
 def described(tool: Peer, group: str) -> Described:
-    told = tool.ask("describe", group=group)
-    owned = {each["member_id"]: partitions(each["assignment"]) for each in told["members"]}
-    return Described(told["state"].upper(), told["protocol"], owned)
+    reported = tool.ask("describe", group=group)
+    owned = {each["member_id"]: partitions(each["assignment"]) for each in reported["members"]}
+    return Described(reported["state"].upper(), reported["protocol"], owned)
 
 
 def is_whole(members: Iterable[Membership], wanted: frozenset[Partition]) -> bool:
-    """All are in one generation, in which every partition has exactly one owner."""
-    told = list(members)
-    generations = {member.generation for member in told}
-    everything = [partition for member in told for partition in member.owned]
+    """Return whether all members are in one generation and every partition has exactly one owner."""
+    reported = list(members)
+    generations = {member.generation for member in reported}
+    everything = [partition for member in reported for partition in member.owned]
     joined = len(generations) == 1 and (generations.pop() or 0) > 0
     return joined and len(everything) == len(wanted) and frozenset(everything) == wanted
 
@@ -61,9 +61,9 @@ def stable(
     describe: Callable[[], Described],
     seconds: float = SECONDS,
 ) -> Owned:
-    """Who owns what, once everything has exactly one owner, as each client and the broker say, for a moment.
+    """Return the partitions of each member as soon as clients and broker agree for a moment.
 
-    Without the broker, a round in which all wait for one would pass for the end of the one before.
+    Without the broker's view, a rebalance in which all members wait for one would look like a stable group.
     """
     expected = frozenset(wanted)
     end = time.monotonic() + seconds
