@@ -10,7 +10,6 @@ from random import Random
 from uuid import UUID
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.client.classic.joining import PROTOCOL_TYPE
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
@@ -36,7 +35,7 @@ from coordinator_core.model import (
     Subscription,
     TopicInfo,
 )
-from coordinator_core.protocol.consumer_protocol import encode_assignment, encode_subscription
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, encode_assignment, encode_subscription
 
 FIRST_OFFSET = 0
 """The committed offset and the position of every partition at time 0. The backlog lies behind it."""

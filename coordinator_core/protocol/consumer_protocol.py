@@ -14,6 +14,9 @@ from coordinator_core.errors import ProtocolError
 from coordinator_core.java import java_order
 from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Int32Array, Partitions, Subscription
 
+PROTOCOL_TYPE = "consumer"
+"""The protocol type of a group of consumers."""
+
 SUBSCRIPTION_VERSION = 3
 ASSIGNMENT_VERSION = 3
 

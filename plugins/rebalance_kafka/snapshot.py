@@ -15,12 +15,11 @@ from typing import Any
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
-from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.consumer.admin_client import EARLIEST, LATEST, AdminClient
 
 STABLE = "Stable"
-CONSUMER = "consumer"
 WITHOUT_MEMBERS = ("Empty", "Dead")
 SETTLE_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 0.5
@@ -98,7 +97,7 @@ async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], st
         group = await admin.describe(group_id)
         if group.error is not ErrorCode.NONE:
             raise ProtocolError("broker", f"group {group_id}: {group.error.name}")
-        if group.protocol_type not in ("", CONSUMER):
+        if group.protocol_type not in ("", PROTOCOL_TYPE):
             found = f"one of type {group.protocol_type!r}"
             raise InputError(f"group {group_id}", found, "a consumer group of the classic protocol")
         if group.state == STABLE and group.members:

@@ -19,7 +19,7 @@ from coordinator_core.client.subscription import SubscriptionMode
 from coordinator_core.errors import AssignmentError, ProtocolError, RebalanceLabError
 from coordinator_core.java import java_order
 from coordinator_core.model import Subscription
-from coordinator_core.protocol.consumer_protocol import encode_subscription
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     JoinGroupProtocol,
@@ -31,7 +31,6 @@ from coordinator_core.protocol.messages import (
     SyncGroupResponse,
 )
 
-PROTOCOL_TYPE = "consumer"
 JOIN_SLACK_MS = 5_000
 """The timeout of a JoinGroup is the rebalance timeout and this time (PITFALLS C-55)."""
 

@@ -10,6 +10,7 @@ from coordinator_core.coordinator.classic.states import REFUSED, GroupState, che
 from coordinator_core.coordinator.classic.subscriptions import topics_of
 from coordinator_core.coordinator.records import StoredGroup, StoredMember
 from coordinator_core.coordinator.shard import GROUP_BYTES, MEMBER_BYTES, Step
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     DescribedGroup,
@@ -23,7 +24,6 @@ from coordinator_core.protocol.messages import (
 )
 
 FAMILY = "classic"
-CONSUMER = "consumer"
 
 MemberRequest: TypeAlias = SyncGroupRequest | HeartbeatRequest | OffsetCommitRequest
 """The requests that only members in good standing may send."""
@@ -138,7 +138,7 @@ class ClassicGroup:
 
     def subscribed_topics(self) -> dict[str, None] | None:
         """Return the topics of all members; None for members that are not consumers."""
-        if self.members and self.protocol_type != CONSUMER:
+        if self.members and self.protocol_type != PROTOCOL_TYPE:
             return None
         return {topic: None for member in self.members.values() for topic in topics_of(member.protocols)}
 

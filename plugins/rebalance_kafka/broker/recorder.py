@@ -15,7 +15,7 @@ from coordinator_core.errors import ProtocolError
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
-from coordinator_core.protocol.consumer_protocol import decode_assignment, decode_subscription
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.topics import Topics
@@ -28,7 +28,6 @@ GROUP_BYTES, EVENT_BYTES, ENTRY_BYTES = 2_000, 300, 24
 """About what a group, an event and each of the names or numbers in one take."""
 
 MEASURE_EVERY_MS = 1_000
-CONSUMER = "consumer"
 
 
 @dataclass(slots=True)
@@ -110,7 +109,7 @@ class Recorder:
             return
         group = self._groups.get(group_id)
         if group is None:
-            if not isinstance(request, m.JoinGroupRequest) or request.protocol_type != CONSUMER:
+            if not isinstance(request, m.JoinGroupRequest) or request.protocol_type != PROTOCOL_TYPE:
                 return
             topics = dict(self._topics.partitions)
             size = GROUP_BYTES + len(group_id) + ENTRY_BYTES * len(topics)

@@ -66,9 +66,10 @@ async def _taken(
     places: Sequence[Place], settings: Mapping[str, str], groups: Sequence[str] | None, seconds: float
 ) -> tuple[list["Snapshot"], int]:
     """Return the snapshots, and how many could not be taken. Report the errors of those on stderr."""
+    from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
     from rebalance_kafka.consumer.admin_client import AdminClient
     from rebalance_kafka.consumer.security import security_of
-    from rebalance_kafka.snapshot import CONSUMER, WITHOUT_MEMBERS
+    from rebalance_kafka.snapshot import WITHOUT_MEMBERS
     from rebalance_kafka.snapshot import snapshot as take
 
     async with AdminClient(places, security=security_of(settings, "--command-config")) as admin:
@@ -77,7 +78,7 @@ async def _taken(
             groups = [
                 group.group_id
                 for group in listed
-                if group.state not in WITHOUT_MEMBERS and group.protocol_type == CONSUMER
+                if group.state not in WITHOUT_MEMBERS and group.protocol_type == PROTOCOL_TYPE
             ]
         results = await asyncio.gather(
             *(take(admin, group, window_seconds=seconds) for group in groups), return_exceptions=True
