@@ -26,10 +26,10 @@ class Violation:
 
     at_ms: int
     rule: str
-    problem: str
+    detail: str
 
     def __str__(self) -> str:
-        return f"at {self.at_ms}ms, {self.rule}: {self.problem}"
+        return f"at {self.at_ms}ms, {self.rule}: {self.detail}"
 
 
 class Invariants:
@@ -76,8 +76,8 @@ class Invariants:
         """Check a committed offset."""
         before = self._committed.get(partition, -1)
         if offset < before:
-            problem = f"{partition.topic}-{partition.partition} went back from {before} to {offset}"
-            self._violated("committed offsets never go back", problem)
+            detail = f"{partition.topic}-{partition.partition} went back from {before} to {offset}"
+            self._violated("committed offsets never go back", detail)
         self._committed[partition] = offset
 
     def owners(self, partition: TopicPartition) -> list[str]:
@@ -101,8 +101,8 @@ class Invariants:
                     problems.append(f"{topic}-{number} has {len(owners)} owners ({', '.join(owners)})")
         return problems
 
-    def _violated(self, rule: str, problem: str) -> None:
-        self.violations.append(Violation(self._at_ms, rule, problem))
+    def _violated(self, rule: str, detail: str) -> None:
+        self.violations.append(Violation(self._at_ms, rule, detail))
 
     def _check(self, at_ms: int, event: ev.Event) -> None:
         self._at_ms = at_ms
@@ -116,11 +116,11 @@ class Invariants:
         for partition in self._now.contested:
             owners = self.owners(partition)
             if len(owners) > 1:
-                problem = (
+                detail = (
                     f"{partition.topic}-{partition.partition} is owned by {' and '.join(owners)} "
                     f"in generation {self.generation}"
                 )
-                self._violated("one owner per partition", problem)
+                self._violated("one owner per partition", detail)
 
     def _run_started(self, event: ev.RunStarted) -> None:
         self._family = family_of(event, self._registry)
@@ -151,8 +151,8 @@ class Invariants:
         if consumer is None:
             return
         if event.member_id == consumer.member_id and event.generation < consumer.generation:
-            problem = f"{event.client} went from {consumer.generation} to {event.generation}"
-            self._violated("generations only grow", problem)
+            detail = f"{event.client} went from {consumer.generation} to {event.generation}"
+            self._violated("generations only grow", detail)
 
     def _assigned(self, event: ev.Assigned) -> None:
         consumer = self._now.consumers.get(event.client)
@@ -164,8 +164,8 @@ class Invariants:
             self._violated("assigned within the subscription", f"{event.client} got {', '.join(strange)}")
         kept = [p for p in consumer.owned if p not in owned]
         if kept:
-            problem = f"{event.client} owned {len(kept)} more, and neither revoked nor lost them"
-            self._violated("what goes is revoked or lost", problem)
+            detail = f"{event.client} owned {len(kept)} more, and neither revoked nor lost them"
+            self._violated("what goes is revoked or lost", detail)
 
 
 def check_trace(trace: Trace) -> list[Violation]:

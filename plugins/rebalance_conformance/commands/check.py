@@ -3,8 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, stdout
 from coordinator_core.errors import InputError
+from coordinator_core.reports.tables import json_text
 from rebalance_conformance.requirements import require_hypothesis
 from rebalance_conformance.results import (
     DEFAULT_EXAMPLES,
@@ -35,13 +35,6 @@ _SIGNS = {
 }
 
 
-class Format(StrEnum):
-    """How to print it."""
-
-    text = "text"
-    json = "json"
-
-
 def check(
     name: Annotated[
         str,
@@ -53,7 +46,7 @@ def check(
     examples: Annotated[
         int, typer.Option("--examples", "-n", min=1, help="Groups to try for each check.")
     ] = DEFAULT_EXAMPLES,
-    output: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.text,
+    output: Annotated[Literal["text", "json"], typer.Option("--format", help="How to print it.")] = "text",
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.1, help="A check that takes longer has failed.")
     ] = DEFAULT_SECONDS,
@@ -79,10 +72,10 @@ def check(
     with redirect_stdout(sys.stderr):  # what the author's module prints is no result
         subject = subject_of(name)
     results = results_in_time(subject, CHECKS, expected, examples=examples, seconds=timeout)
-    if output is Format.json:
+    if output == "json":
         report = Report(subject.name, tuple(results))
         document = as_document(report, examples)
-        stdout().out(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        stdout().out(json_text(document))
     else:
         console = stdout()
         console.print(Text.assemble((name, "bold"), f", suite {SUITE_VERSION}, {examples} groups a check"))

@@ -68,7 +68,7 @@ def violations(trace, registry):
     watch = Invariants(registry)
     for line in trace.events:
         watch.observe(line.at_ms, line.event)
-    return [(violation.rule, violation.problem) for violation in watch.violations], watch.settled()
+    return [(violation.rule, violation.detail) for violation in watch.violations], watch.settled()
 
 
 def test_legal_moves_are_those_of_the_family(registry):
