@@ -1,8 +1,8 @@
-"""The trace of a live group: what the broker hears and says, as the events of a simulated run.
+"""The trace of a live group: requests and responses of the broker as the events of a simulated run.
 
-A broker does not see inside its clients; what they do is taken from their requests. A member revokes what its
-JoinGroup no longer lists as owned, and what a new assignment leaves out; it works on what it was last given
-until then. Lag is measured when offsets are committed, its integral is by the trapezoid rule.
+A broker knows its clients by their requests only. A member revokes the partitions that its JoinGroup no
+longer lists as owned, and those that a new assignment leaves out. Until then it works on its last assignment.
+Lag is measured when offsets are committed, and integrated by the trapezoid rule.
 """
 
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.topics import Topics
 
 MOST_EVENTS = 200_000
-"""Of a group; what happens after that is not recorded."""
+"""The events of one group. Further events are not recorded."""
 
 MOST_TRACE_BYTES = 256 * 1024 * 1024
 GROUP_BYTES, EVENT_BYTES, ENTRY_BYTES = 2_000, 300, 24
-"""About what a group, an event and each of the names or numbers in one take."""
+"""Estimates of the memory of a group, of an event, and of a name or number in an event."""
 
 MEASURE_EVERY_MS = 1_000
 
@@ -41,7 +41,7 @@ class _Member:
 
 @dataclass(slots=True)
 class _Recorded:
-    """One group since its first member came."""
+    """One group since its first member joined."""
 
     begun_ms: int
     topics: dict[str, int]
@@ -59,10 +59,10 @@ class _Recorded:
 
 
 class Recorder:
-    """Notes what happens to every consumer group; `trace` gives it as a `Trace`.
+    """Records the history of every consumer group. `trace` returns it.
 
-    Of all groups about ``most_bytes`` are kept. For more the oldest that nobody is in are forgotten; where
-    there is none, no more is recorded.
+    The traces of all groups take about ``most_bytes``. Beyond that the oldest groups without members are
+    forgotten. If there is no such group, nothing more is recorded.
     """
 
     def __init__(self, topics: Topics, *, most_bytes: int = MOST_TRACE_BYTES) -> None:
@@ -73,11 +73,11 @@ class Recorder:
 
     @property
     def groups(self) -> list[str]:
-        """The groups that there is a trace of."""
+        """The groups that have a trace."""
         return list(self._groups)
 
     def trace(self, group_id: str, now_ms: int) -> Trace | None:
-        """What has happened to a group so far; None for one that nobody joined."""
+        """Return the history of a group, None if no member has joined it."""
         group = self._groups.get(group_id)
         if group is None:
             return None
@@ -100,10 +100,10 @@ class Recorder:
         ]
         return Trace(tuple(whole))
 
-    # --- what the node tells
+    # --- called by the node
 
     def requested(self, request: m.Request, client_id: str, now_ms: int) -> None:
-        """A request of a group has come in."""
+        """Record a request that the broker received."""
         group_id = getattr(request, "group_id", None)
         if not isinstance(group_id, str):
             return
@@ -128,7 +128,7 @@ class Recorder:
             self._leaves(group, request)
 
     def answered(self, request: m.Request, response: m.Response, client_id: str, now_ms: int) -> None:
-        """A request of a client's is answered."""
+        """Record the response to a request."""
         group = self._groups.get(getattr(request, "group_id", ""))
         if group is None:
             return
@@ -143,7 +143,7 @@ class Recorder:
             self._committed(group, request, response, now_ms)
 
     def happened(self, event: ev.Event, now_ms: int) -> None:
-        """The coordinator says what it did."""
+        """Record an event of the coordinator."""
         group = self._groups.get(getattr(event, "group", ""))
         if group is None:
             return
@@ -162,11 +162,11 @@ class Recorder:
             self._replaced(group, event, now_ms)
 
     def grown(self, topics: Mapping[str, int], now_ms: int) -> None:
-        """Topics were made, or have more partitions than before."""
+        """Record new topics and topics with more partitions."""
         for group_id in list(self._groups):
             group = self._groups.get(group_id)
             if group is None:
-                continue  # forgotten, to have room for what the others are told
+                continue  # it was forgotten to make room for the others
             for topic, count in topics.items():
                 self._add(group, ev.PartitionsAdded(topic=topic, partitions=count), now_ms)
 
@@ -195,7 +195,7 @@ class Recorder:
         if response.error is not ErrorCode.NONE:
             return
         member = group.members.get(response.member_id)
-        if member is None:  # it was in the group before this broker started
+        if member is None:  # the member joined before this broker started
             member = self._started(group, response.member_id, now_ms, (request, client_id))
         self._enter(group, member, MemberState.COMPLETING_REBALANCE, now_ms)
         joined = ev.Joined(
@@ -215,7 +215,7 @@ class Recorder:
         asking: tuple[m.JoinGroupRequest, str] | None = None,
     ) -> _Member:
         asking = asking or group.asking
-        assert asking is not None  # whoever is added has just asked to join
+        assert asking is not None  # a member is added by its JoinGroup
         request, client_id = asking
         subscription = _subscription(request)
         taken = {member.name for member in group.members.values()}
@@ -230,13 +230,14 @@ class Recorder:
             process_rate=None,
             rack=subscription.rack,
         )
-        self._add(group, started, now_ms, sum(len(each.metadata) for each in request.protocols[:1]))
+        self._add(group, started, now_ms, sum(len(protocol.metadata) for protocol in request.protocols[:1]))
         return member
 
     def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest) -> None:
-        for each in request.members:
-            named = {member_id for member_id, m in group.members.items() if m.name == each.group_instance_id}
-            group.leaving |= named | ({each.member_id} & group.members.keys())
+        for leaving in request.members:
+            name = leaving.group_instance_id
+            named = {member_id for member_id, member in group.members.items() if member.name == name}
+            group.leaving |= named | ({leaving.member_id} & group.members.keys())
 
     def _gone(self, group: _Recorded, member_id: str, now_ms: int) -> None:
         member = group.members.pop(member_id, None)
@@ -249,7 +250,7 @@ class Recorder:
         self._add(group, ev.MemberStopped(client=member.name, how="closed" if closed else "crashed"), now_ms)
 
     def _replaced(self, group: _Recorded, event: ev.MemberReplaced, now_ms: int) -> None:
-        """A static member's next process: the one before is gone, whatever it owned is assigned anew."""
+        """Record the next process of a static member. Its partitions are assigned again."""
         member = group.members.pop(event.old_member_id, None)
         if member is not None:
             self._add(group, ev.Changed(kind="restart", target=member.name), now_ms)
@@ -262,13 +263,13 @@ class Recorder:
         leader = group.members.get(request.member_id)
         if leader is None:
             return
-        members = {i: list(each.topics) for i, each in group.members.items()}
+        members = {i: list(member.topics) for i, member in group.members.items()}
         computed = ev.AssignmentComputed(
             client=leader.name,
             generation=request.generation_id,
             assignor=group.protocol,
             members=members,
-            payload_bytes=sum(len(each.assignment) for each in request.assignments),
+            payload_bytes=sum(len(row.assignment) for row in request.assignments),
         )
         entries = sum(1 + len(topics) for topics in members.values())
         self._add(group, computed, now_ms, ENTRY_BYTES * entries)
@@ -282,7 +283,7 @@ class Recorder:
         try:
             given, _ = decode_assignment(response.assignment)
         except ProtocolError:
-            return  # what the leader sent is no assignment; the member will say so
+            return  # the leader sent no valid assignment, and the member will report it
         self._give_up(group, member, member.owned - given, now_ms)
         assigned = ev.Assigned(
             client=member.name,
@@ -317,9 +318,9 @@ class Recorder:
         if member is None:
             return
         failed = {(p.topic, p.partition) for p in response.partitions if p.error is not ErrorCode.NONE}
-        for each in request.offsets:
-            if (each.topic, each.partition) not in failed:
-                member.committed[TopicPartition(each.topic, each.partition)] = each.offset
+        for row in request.offsets:
+            if (row.topic, row.partition) not in failed:
+                member.committed[TopicPartition(row.topic, row.partition)] = row.offset
         if now_ms >= group.measured_ms + MEASURE_EVERY_MS:
             self._measure(group, now_ms)
 
@@ -341,7 +342,7 @@ class Recorder:
         owned = member.committed.keys() & frozenset(member.owned)
         return float(sum(max(0, self._topics.end(*tp) - member.committed[tp]) for tp in owned))
 
-    # --- inside
+    # --- internals
 
     def _enter(self, group: _Recorded, member: _Member, state: MemberState, now_ms: int) -> None:
         if member.state is not state:
@@ -357,10 +358,10 @@ class Recorder:
             self._size += size
 
     def _has_room(self, size: int, wanted: _Recorded | None = None) -> bool:
-        """Whether so much more can be kept, once groups that have ended are forgotten."""
+        """Return whether there is room for this many bytes after forgetting groups without members."""
         if self._size + size > self._most_bytes and self._some_ended:
             self._some_ended = False
-            ended = [i for i, each in self._groups.items() if not each.members and each is not wanted]
+            ended = [i for i, group in self._groups.items() if not group.members and group is not wanted]
             for group_id in ended:
                 self._forget(group_id)
                 if self._size + size <= self._most_bytes:
@@ -373,7 +374,7 @@ class Recorder:
 
 
 def _subscription(request: m.JoinGroupRequest) -> Subscription:
-    """What the member says under its first choice of assignor."""
+    """Return the subscription for the member's first choice of assignor."""
     try:
         return decode_subscription(request.protocols[0].metadata)
     except (IndexError, ProtocolError):
