@@ -121,7 +121,7 @@ def test_a_partition_that_appears_is_produced_to_from_then_on():
 
 
 def test_the_cost_does_not_grow_with_the_record_rate():
-    """DESIGN idea 7: breakpoints are a matter of changes, whatever the rates."""
+    """Breakpoints depend on changes only, whatever the rates."""
     pops = []
     for scale in (1.0, 1e6):
         load = load_of(100.0 * scale, 50.0 * scale)
