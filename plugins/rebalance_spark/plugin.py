@@ -12,7 +12,7 @@ from rebalance_spark.commands.score import score
 def commands() -> Iterable[CommandSpec]:
     """Return the subcommands of this package."""
     return [
-        CommandSpec("generate", generate, "A workload, as many scenarios as asked for."),
-        CommandSpec("score", score, "Strategies on every scenario of a workload, on Spark."),
-        CommandSpec("report", report, "What the scores say: a table, CSV, or a page with plots."),
+        CommandSpec("generate", generate, "Write a workload of generated scenarios."),
+        CommandSpec("score", score, "Run strategies on every scenario of a workload, on Spark."),
+        CommandSpec("report", report, "Summarize scores as a table, CSV, or a page with plots."),
     ]
