@@ -71,7 +71,9 @@ class Line:
             return
 
     def abort(self) -> None:
-        self.writer.transport.abort()
+        """End the connection, unless asyncio ended it already: aborting it then is an error in its loop."""
+        if self.writer.transport.get_protocol() is not None:
+            self.writer.transport.abort()
 
 
 class Neighbour:
