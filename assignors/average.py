@@ -1,4 +1,4 @@
-"""The two allocations of Apache RocketMQ's clients: each topic apart, over its sorted subscribers."""
+"""The two allocations of Apache RocketMQ's clients: each topic separately, over its sorted subscribers."""
 
 import numpy as np
 

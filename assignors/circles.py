@@ -1,4 +1,4 @@
-"""Who subscribes to each topic, as arrays that whole topics can be dealt from at once."""
+"""The subscribers of each topic as arrays."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,25 +8,25 @@ from coordinator_core.model import NO_OWNER, Int32Array
 
 
 class TopicMembers:
-    """The members of every topic, in order. T topics, S different sets of members.
+    """The subscribers of every topic, in order. T topics, S different sets of members.
 
     ``signature`` int32[T]: the topic's set, -1 for none; ``count`` int64[T]: how many members it has.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.signature, self._sets = problem.topic_signature
-        sizes = np.array([len(each) for each in self._sets] + [0], dtype=np.int64)
+        sizes = np.array([len(members) for members in self._sets] + [0], dtype=np.int64)
         self._begin = np.concatenate(([0], np.cumsum(sizes[:-1])))
         self.count = sizes[self.signature]
         self._members = np.concatenate([*self._sets, np.array([NO_OWNER], dtype=np.int32)])
 
     def of(self, topic: int) -> Int32Array:
-        """The members of a subscribed topic."""
+        """Return the members of a subscribed topic."""
         members: Int32Array = self._sets[self.signature[topic]]
         return members
 
     def pick(self, topic: Int32Array, place: NDArray[np.integer]) -> Int32Array:
-        """int32[n]: the member at a place of each topic's list; -1 where nobody subscribes."""
+        """int32[n]: the member at a place in the list of each topic; -1 without subscribers."""
         at = self._begin[self.signature[topic]] + place
         subscribed = self.count > 0
         if not subscribed.all():
@@ -36,14 +36,14 @@ class TopicMembers:
 
 
 def place_in_topic(problem: Problem) -> tuple[Int32Array, Int32Array]:
-    """Each partition's topic and its number in it: int32[P], int32[P]."""
+    """Return the topic of each partition, int32[P], and its number in the topic, int32[P]."""
     topic = problem.index.topic_of_every
     place = np.arange(problem.index.size, dtype=np.int32) - problem.index.offsets[topic]
     return topic, place
 
 
 def runs(problem: Problem, topic_members: TopicMembers) -> Int32Array:
-    """int32[P]: the owners in consecutive runs of each topic, the first ones longer by one."""
+    """int32[P]: the owners in consecutive runs of each topic; the first runs are longer by one."""
     topic, place = place_in_topic(problem)
     counts = np.diff(problem.index.offsets)
     quota, extra = np.divmod(counts, np.maximum(topic_members.count, 1))

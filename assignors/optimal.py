@@ -1,9 +1,9 @@
-"""Optimal: the best assignment there is, or the best found in a limited time and how far it may be from it.
+"""Optimal: the best assignment, or the best one found in limited time with its gap to a bound.
 
-Without weights and capacities it is the exact answer of PROTOCOL 10.3, by flow. With them, in this order: the
+Without weights and capacities it is exact by PROTOCOL 10.3 (a flow). With them, in this order: the
 least largest load relative to capacity, the least sum of squares of relative loads, the fewest owners outside
-their replicas' racks, the least moved weight. Components of the subscription graph are solved apart. What it
-did stands in the report of the assignment:
+their replicas' racks, the least moved weight. Components of the subscription graph are solved separately. The
+report of the assignment has:
 
 ``method``           flow, enumeration, solver (CP-SAT) or heuristic;
 ``optimality_gap``   (value - bound) / bound of the largest load, or with `move_cost` of that and the cost;
@@ -39,7 +39,7 @@ from coordinator_core.model import (
 )
 
 MOST_PAIRS = 20_000_000
-"""Above so many pairs of a partition and a member the greedy answer is the answer."""
+"""Larger groups, in pairs of a partition and a member, get the greedy assignment."""
 
 
 OPTIONS = {
@@ -50,7 +50,7 @@ OPTIONS = {
     "colocate": read_switch,
     "racks": read_switch,
 }
-"""What may stand behind ``optimal+`` in a strategy."""
+"""The options after ``optimal+`` in a strategy."""
 
 
 class OptimalAssignor(Memory):
@@ -69,7 +69,7 @@ class OptimalAssignor(Memory):
         colocate: bool = False,
         racks: bool = True,
     ) -> None:
-        """Every option but `time_limit` and `racks` puts weights, or 1 a partition, in place of the flow.
+        """Every option but `time_limit` and `racks` uses weights, or 1 per partition, in place of the flow.
 
         ``max_moves``: partitions, or a `MoveLimit`; partitions without a valid owner do not count.
         ``move_cost``: moving the whole weight costs as much as so many times the ideal largest load.
@@ -77,7 +77,7 @@ class OptimalAssignor(Memory):
         owners outside their replicas' racks, then that moves least. ``time_limit``: deterministic seconds of
         CP-SAT and local search, about seconds of a core.
         ``colocate``: partitions of one number go together, of topics with equal counts and subscribers.
-        ``racks``: whether they count.
+        ``racks``: whether rack crossings count.
         """
         super().__init__()
         self._max_moves = MoveLimit(partitions=max_moves) if isinstance(max_moves, int) else max_moves
@@ -101,21 +101,21 @@ class OptimalAssignor(Memory):
         return GroupAssignment.from_owners(problem.index, problem.members, owner, report=report)
 
     def _weights(self, problem: Problem) -> FloatArray | None:
-        """float64[P], or None where counting partitions is all there is to do."""
+        """float64[P], or None if only the number of partitions counts."""
         wishes = self._wishes
-        asked = self._colocate or self._max_moves is not None or wishes.price or wishes.tolerance
+        weighted = self._colocate or self._max_moves is not None or wishes.price or wishes.tolerance
         weight, mine = problem.weights, problem.subscribed
         if weight is None or not weight[mine].any():
-            counts = problem.capacity is not None or asked
+            counts = problem.capacity is not None or weighted
             return np.ones(problem.index.size) if counts and len(mine) and problem.members else None
         even = not np.ptp(weight[mine]) > 0
-        return None if even and problem.capacity is None and not asked else weight
+        return None if even and problem.capacity is None and not weighted else weight
 
     def _weighted(self, problem: Problem, weight: FloatArray) -> tuple[Int32Array, Mapping[str, Any]]:
         mine = problem.subscribed
         wishes = self._with_budget(float(weight[mine].sum()))
         if int((weight[mine] > 0).sum()) * len(problem.members) > MOST_PAIRS:
-            return _greedy_answer(problem, weight, wishes)
+            return _greedy(problem, weight, wishes)
         owner = np.full(problem.index.size, NO_OWNER, dtype=np.int32)
         heavy, light = [], Light()
         for unit in units_of(problem, mine, colocate=self._colocate):
@@ -123,7 +123,7 @@ class OptimalAssignor(Memory):
                 heavy.append(unit)
             else:
                 light.add(unit, problem)
-        together = self._max_moves is not None or bool(wishes.price)  # what is limited is limited over all
+        together = self._max_moves is not None or bool(wishes.price)  # a limit is for all components
         parts = parts_of(problem, heavy, weight, racks=self._racks, together=together)
         self._check_feasible(problem, parts, wishes, light.torn if wishes.by_count else 0)
         wishes = replace(wishes, budget=wishes.budget - (light.torn if wishes.by_count else 0))
@@ -136,16 +136,16 @@ class OptimalAssignor(Memory):
         return owner, {**report, "moved_partitions": int(moved_away(problem, owner).sum())}
 
     def _solved(self, instances: list[Instance], wishes: Wishes) -> list[Solution]:
-        """The largest load of all of them comes first; below it, and below the tolerance, others follow."""
-        solved = [solve(each, wishes) for each in instances]
+        """Solve the instances. Below the largest load of all, and the tolerance, the other keys count."""
+        solved = [solve(instance, wishes) for instance in instances]
         overall = max((s.worth.largest for s in solved), default=0.0)
         if wishes.tolerance:
             least = max((s.worth.largest if s.proven else s.bound for s in solved), default=0.0)
             level = max(overall, min(least, overall) * (1 + wishes.tolerance))
-            return [relax(each, wishes, s, level) for each, s in zip(instances, solved, strict=True)]
-        for i, each in enumerate(instances):
+            return [relax(instance, wishes, s, level) for instance, s in zip(instances, solved, strict=True)]
+        for i, instance in enumerate(instances):
             if len(instances) > 1 and less(solved[i].worth.largest, overall) < 0:
-                lower = solve(each, wishes, floor=overall)
+                lower = solve(instance, wishes, floor=overall)
                 if lower.method is Method.ENUMERATION:
                     solved[i] = replace(lower, bound=solved[i].bound, proven=False)
         return solved
@@ -160,7 +160,7 @@ class OptimalAssignor(Memory):
         return replace(wishes, budget=budget, by_count=by_count)
 
     def _check_feasible(self, problem: Problem, parts: list[Part], wishes: Wishes, needed: float) -> None:
-        """Colocation may need more moves than are allowed; ``needed``: by what weighs nothing."""
+        """Check that colocation needs no more moves than allowed. ``needed``: by units without weight."""
         if wishes.budget == inf:
             return
         for part in parts:
@@ -178,12 +178,10 @@ class OptimalAssignor(Memory):
 
 
 _TOLERANCES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, inf)
-"""Tried one after the other by the greedy answer until it keeps to `max_moves`."""
+"""The greedy assignment tries them in turn until it is within `max_moves`."""
 
 
-def _greedy_answer(
-    problem: Problem, weight: FloatArray, wishes: Wishes
-) -> tuple[Int32Array, Mapping[str, Any]]:
+def _greedy(problem: Problem, weight: FloatArray, wishes: Wishes) -> tuple[Int32Array, Mapping[str, Any]]:
     capacity = np.ones(len(problem.members)) if problem.capacity is None else problem.capacity
     for tolerance in (wishes.tolerance, *(t for t in _TOLERANCES if t > wishes.tolerance)):
         owner, bound = sticky_within(problem, weight, capacity, tolerance)

@@ -1,4 +1,4 @@
-"""Range: each topic's partitions in consecutive runs over its sorted members.
+"""Range: the partitions of each topic in consecutive runs over its sorted members.
 
 Equal to Apache Kafka's RangeAssignor, the order of each member's list included. With racks (since 3.5,
 KIP-881) partitions first go to members in a rack of a replica, within each member's quota, and topics with
@@ -18,7 +18,7 @@ from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array
 
 
 class RangeAssignor(Assignor):
-    """Kafka's default until 3.0, and first in its list since."""
+    """Kafka's default until 3.0, and the first of its defaults since."""
 
     name = "range"
     capabilities = (Capability.RACK_AWARE,)
@@ -39,7 +39,7 @@ class RangeAssignor(Assignor):
 
 
 def _listing_order(problem: Problem) -> Int32Array | None:
-    """The dense numbers topic by topic, topics as Kafka's hash maps order them."""
+    """Return the dense numbers topic by topic, in the order of Kafka's hash maps."""
     index = problem.index
     topics = [index.topics[t] for t in np.flatnonzero(problem.topic_subscribed).tolist()]
     if len(topics) <= 1:
@@ -60,22 +60,22 @@ def _listing_order(problem: Problem) -> Int32Array | None:
 
 
 def _topics_with_racks(problem: Problem, topic_members: TopicMembers, racks: Racks) -> frozenset[int]:
-    """The topics for which racks make a difference, as Kafka judges it (PITFALLS C-72)."""
+    """Return the topics for which racks matter by Kafka's rule (PITFALLS C-72)."""
     aware = []
     for t in np.flatnonzero(problem.topic_subscribed).tolist():
         members = racks.member[topic_members.of(t)]
-        there = np.zeros(len(racks.names), dtype=np.bool_)
-        there[members[members >= 0]] = True
+        of_members = np.zeros(len(racks.names), dtype=np.bool_)
+        of_members[members[members >= 0]] = True
         start, end = problem.index.offsets[t : t + 2]
         sets = racks.sets[np.unique(racks.partition_set[start:end])]
         replicas = sets.any(axis=0)
-        if (there & replicas).any() and not (sets == replicas).all():
+        if (of_members & replicas).any() and not (sets == replicas).all():
             aware.append(t)
     return frozenset(aware)
 
 
 def _co_partitioned(problem: Problem, topic_members: TopicMembers) -> list[list[int]]:
-    """Topics with the same members and the same number of partitions, together."""
+    """Group topics with the same members and the same number of partitions."""
     groups: dict[tuple[int, int], list[int]] = {}
     counts = np.diff(problem.index.offsets).tolist()
     for t in np.flatnonzero(problem.topic_subscribed).tolist():
@@ -85,7 +85,7 @@ def _co_partitioned(problem: Problem, topic_members: TopicMembers) -> list[list[
 
 
 class _Quotas:
-    """How many partitions of a topic each of its members may still take."""
+    """The numbers of partitions of a topic that its members may still get."""
 
     def __init__(self, partitions: int, members: int) -> None:
         self.quota, self.extra = divmod(partitions, members)
@@ -103,7 +103,7 @@ class _Quotas:
 def _match_racks(
     problem: Problem, members: Int32Array, racks: Racks, topics: Sequence[int], owner: Int32Array
 ) -> None:
-    """Owners of co-partitioned topics: matching racks first, then runs over what is left."""
+    """Assign co-partitioned topics: by matching racks first, then the rest in runs."""
     count = problem.index.partition_count(problem.index.topics[topics[0]])
     starts = problem.index.offsets[list(topics)]
     sets = racks.partition_set[starts[:, None] + np.arange(count)]  # int32[topics, count]
@@ -124,7 +124,7 @@ def _match_together(
     quotas: _Quotas,
     chosen: IntArray,
 ) -> None:
-    """Partition by partition, to the first member that matches all topics and has room."""
+    """Assign each partition to the first member that matches all topics and has room."""
     room = np.array([quotas.room(m) > 0 for m in range(matches.shape[1])])
     for p in range(len(matches)):
         fits = np.flatnonzero(matches[p] & room)
@@ -143,7 +143,7 @@ def _fill(
     quotas: _Quotas,
     chosen: IntArray,
 ) -> None:
-    """Member by member, as many matching partitions as it has room for."""
+    """Give each member as many matching partitions as it has room for."""
     for member in range(matches.shape[1]):
         fitting = np.flatnonzero((chosen == NO_OWNER) & matches[:, member])[: quotas.room(member)]
         if len(fitting):

@@ -1,9 +1,9 @@
-"""Rendezvous: each partition to the member of the highest random weight that has room left.
+"""Rendezvous: each partition goes to the member with the highest random weight that has room.
 
-Highest random weight hashing (Thaler and Ravishankar, 1998), each member bounded to a quarter more than its
-share (as in consistent hashing with bounded loads; Mirrokni, Thorup and Zadimoghaddam, arXiv 1608.01350).
-Nothing is remembered and nothing sent along: who owns what follows from the names. Among topics with the same
-subscribers the bound counts for all of them together.
+Highest random weight hashing (Thaler and Ravishankar, 1998). The load of a member is at most a quarter more
+than its share (as in consistent hashing with bounded loads; Mirrokni, Thorup and Zadimoghaddam, arXiv
+1608.01350). The owners follow from the names alone, without memory and user data. The bound counts for all
+topics with the same subscribers together.
 """
 
 from zlib import crc32
@@ -16,10 +16,10 @@ from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array
 
 BOUND = 1.25
-"""What a member gets at most, of an equal share."""
+"""The largest load of a member relative to an equal share."""
 
 _CHUNK = 1 << 22
-"""Pairs of a partition and a member that are hashed at a time."""
+"""The pairs of a partition and a member that are hashed at once."""
 
 Words = NDArray[np.uint64]
 
@@ -44,29 +44,29 @@ class RendezvousAssignor(Assignor):
 
 
 def _matched(partitions: Words, members: Words) -> Int32Array:
-    """int32[P]: the place of each partition's member.
+    """int32[P]: the position of the member of each partition.
 
-    Every partition asks its members in falling order of weight; a member keeps the partitions that weigh
-    most with it, up to its bound, and turns the others away (deferred acceptance: no order of asking shows).
+    Every partition proposes to members in falling order of weight. A member keeps the partitions with the
+    highest weights up to its bound and rejects the others (deferred acceptance: the order does not matter).
     """
     count, bound = len(partitions), int(np.ceil(BOUND * len(partitions) / len(members)))
-    asked = np.full(count, NO_OWNER, dtype=np.int32)
+    chosen = np.full(count, NO_OWNER, dtype=np.int32)
     ranked = _Preferences(partitions, members)
     turn = np.zeros(count, dtype=np.int64)
     open_ones = np.arange(count)
     while len(open_ones):
-        asked[open_ones] = ranked(open_ones, turn[open_ones])
+        chosen[open_ones] = ranked(open_ones, turn[open_ones])
         turn[open_ones] += 1
-        weights = _mixed(partitions, members[asked])
-        order = np.lexsort((np.arange(count), ~weights, asked))
-        starts = np.flatnonzero(np.diff(asked[order], prepend=-1))
+        weights = _mixed(partitions, members[chosen])
+        order = np.lexsort((np.arange(count), ~weights, chosen))
+        starts = np.flatnonzero(np.diff(chosen[order], prepend=-1))
         place = np.arange(count) - np.repeat(starts, np.diff(np.append(starts, count)))
         open_ones = np.sort(order[place >= bound])
-    return asked
+    return chosen
 
 
 class _Preferences:
-    """Each partition's members by falling weight; the first ones are kept, further ones sorted on demand."""
+    """The members of each partition by falling weight. The first ones are stored, others sorted on demand."""
 
     def __init__(self, partitions: Words, members: Words) -> None:
         self._partitions, self._members = partitions, members
@@ -93,7 +93,7 @@ class _Preferences:
 
 
 def _member_words(problem: Problem) -> Words:
-    """uint64[M]: by instance id where there is one, so that a static member that returns is the same."""
+    """uint64[M]: hashes of instance ids or member ids, so that a returning static member is the same."""
     group = problem.group
     named = [group[m].instance_id or m for m in problem.members]
     return np.array([_word(name) for name in named], dtype=np.uint64)

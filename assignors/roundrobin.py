@@ -1,4 +1,4 @@
-"""RoundRobin: all partitions, sorted by topic and number, dealt to the sorted members in a circle.
+"""RoundRobin: all partitions, sorted by topic and number, assigned to the sorted members in a circle.
 
 Equal to Apache Kafka's RoundRobinAssignor, the order of each member's list included.
 """
@@ -13,7 +13,7 @@ from coordinator_core.model import GroupAssignment
 
 
 class RoundRobinAssignor(Assignor):
-    """Even loads where all subscribe alike; deals everything anew at every change."""
+    """Even loads for equal subscriptions; assigns everything again after every change."""
 
     name = "roundrobin"
     capabilities = (Capability.BALANCED,)
@@ -29,7 +29,7 @@ class RoundRobinAssignor(Assignor):
 
 
 def _first_places(problem: Problem, topic_members: TopicMembers) -> IntArray:
-    """int64[T]: where in its own circle of members each topic's dealing begins."""
+    """int64[T]: the position in the members of each topic at which its assignment starts."""
     counts = np.diff(problem.index.offsets).tolist()
     first = np.zeros(len(counts), dtype=np.int64)
     next_member = 0

@@ -2,7 +2,7 @@
 
 Eager members own nothing when they join, so Sticky carries what they had: StickyAssignorUserData v1, an
 array of topics with their partitions, then the generation. CooperativeSticky carries the generation alone.
-Bytes of another assignor or version are no error: they say nothing (PITFALLS C-68).
+Bytes of another assignor or version are ignored (PITFALLS C-68).
 """
 
 import struct
@@ -27,9 +27,9 @@ def encode_ownership(owned: Partitions, generation: int) -> bytes:
 
 
 def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
-    """What a member owned and in which generation, or None for bytes that are something else.
+    """Return the ownership of a member and its generation, or None for other bytes.
 
-    What follows is not looked at, as in Apache Kafka, whose decoders read a schema off the front.
+    Bytes after the fields are ignored, as by the decoders of Apache Kafka.
     """
     owned: dict[str, Int32Array] = {}
     try:
@@ -59,5 +59,5 @@ def encode_generation(generation: int) -> bytes:
 
 
 def decode_generation(data: bytes) -> int | None:
-    """The generation, or None for bytes that are something else."""
+    """Return the generation, or None for other bytes."""
     return _NUMBER.unpack(data)[0] if len(data) == _NUMBER.size else None

@@ -1,8 +1,8 @@
-"""What a group is: topics, members, what they own, and what they are given.
+"""Topics, partitions, subscriptions and assignments.
 
-Partitions have a dense number (topic offset + partition number) in a `TopicIndex`. `Partitions` and
-`GroupAssignment` can be backed by arrays of such numbers, so that a million partitions never become a
-million Python objects on the way from one rebalance to the next; both read like plain collections.
+A `TopicIndex` gives each partition a dense number: topic offset + partition number. `Partitions` and
+`GroupAssignment` can be backed by arrays of such numbers, so that a million partitions are not a million
+Python objects. Both behave like plain collections.
 """
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
@@ -33,14 +33,14 @@ class TopicPartition(NamedTuple):
 
 
 class RebalanceProtocol(Enum):
-    """How members give up partitions (KIP-429): all before joining, or only what moves, after."""
+    """How members revoke partitions (KIP-429): all before they join, or those that move, afterwards."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
 
 
 class TopicIndex:
-    """A dense numbering of the partitions of some topics, which are kept in Java's order.
+    """A dense numbering of partitions. Topics are in Java's order.
 
     ``topics``   tuple of T names;
     ``offsets``  int32[T + 1]; the partitions of topic t are numbered offsets[t] .. offsets[t + 1] - 1.
@@ -71,31 +71,31 @@ class TopicIndex:
 
     @property
     def topic_positions(self) -> Mapping[str, int]:
-        """Topic -> its number in `topics`."""
+        """Return the position of each topic in `topics`."""
         return self._position
 
     def position(self, topic: str) -> int | None:
-        """The number of a topic in `topics`, or None."""
+        """Return the position of a topic in `topics`, or None."""
         return self._position.get(topic)
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has here; 0 when it is unknown."""
+        """Return the number of partitions of a topic; 0 if the topic is unknown."""
         at = self._position.get(topic)
         return 0 if at is None else int(self.offsets[at + 1] - self.offsets[at])
 
     def number(self, topic: str, partition: int) -> int | None:
-        """The dense number of a partition, or None when there is no such partition."""
+        """Return the dense number of a partition, or None if it does not exist."""
         at = self._position.get(topic)
         if at is None or not 0 <= partition < self.offsets[at + 1] - self.offsets[at]:
             return None
         return int(self.offsets[at]) + partition
 
     def topic_of(self, dense: Int32Array) -> NDArray[np.intp]:
-        """The topic's position of each dense number (same shape)."""
+        """Return the position of the topic of each dense number (same shape)."""
         return np.searchsorted(self.offsets, dense, side="right") - 1
 
     def partitions(self, dense: Int32Array) -> Iterator[TopicPartition]:
-        """The partitions behind dense numbers, in the order given."""
+        """Yield the partitions of dense numbers, in their order."""
         at = self.topic_of(dense)
         numbers = dense - self.offsets[at]
         topics = self.topics
@@ -104,7 +104,7 @@ class TopicIndex:
 
     @property
     def topic_of_every(self) -> Int32Array:
-        """int32[size]: the topic's position of every dense number."""
+        """int32[size]: the position of the topic of every dense number."""
         if self._topic_of_every is None:
             positions = np.arange(len(self.topics), dtype=np.int32)
             self._topic_of_every = np.repeat(positions, np.diff(self.offsets))
@@ -113,14 +113,14 @@ class TopicIndex:
 
     @property
     def nobody(self) -> Int32Array:
-        """int32[size], all -1: the owners where nobody owns anything. Not to be written to."""
+        """int32[size], all -1: the owners of a group that owns nothing. Read-only."""
         if self._nobody is None:
             self._nobody = np.full(self.size, NO_OWNER, dtype=np.int32)
             self._nobody.flags.writeable = False
         return self._nobody
 
     def same_numbering(self, other: "TopicIndex") -> bool:
-        """Whether every dense number means the same partition in both."""
+        """Whether every dense number stands for the same partition in both."""
         return other is self or (
             self.size == other.size
             and self.topics == other.topics
@@ -128,7 +128,7 @@ class TopicIndex:
         )
 
     def renumber(self, other: "TopicIndex", dense: Int32Array) -> Int32Array:
-        """Dense numbers of `other` as numbers of this index; what does not exist here is left out."""
+        """Return numbers of `other` as numbers of this index, without partitions that this one lacks."""
         if self.same_numbering(other):
             return dense
         renumbered: Int32Array = self.table_from(other)[dense]
@@ -136,7 +136,7 @@ class TopicIndex:
         return known
 
     def table_from(self, other: "TopicIndex") -> Int32Array:
-        """int32[other.size]: this index's number of each partition of `other`, or -1 (last one kept)."""
+        """int32[other.size]: the number in this index of each partition of `other`, or -1. Cached."""
         if self._remapped is not None and self._remapped[0] is other:
             return self._remapped[1]
         table = np.full(other.size, NO_OWNER, dtype=np.int32)
@@ -154,8 +154,8 @@ class TopicIndex:
 class Partitions(AbstractSet[TopicPartition]):
     """An immutable, ordered set of partitions, stored as arrays.
 
-    Two forms, one meaning: numbers per topic (the shape on the wire), or dense numbers of an index. It
-    iterates in the order it was made with, as `TopicPartition`s; equality and ``- & | <=`` are a set's.
+    The arrays are numbers per topic (the form in messages) or dense numbers of an index. The set yields
+    `TopicPartition`s in the order of its creation. Equality and ``- & | <=`` are those of sets.
     """
 
     __slots__ = ("_by_topic", "_dense", "_index", "_members")
@@ -170,14 +170,14 @@ class Partitions(AbstractSet[TopicPartition]):
 
     @classmethod
     def dense(cls, index: TopicIndex, numbers: Int32Array) -> "Partitions":
-        """From dense numbers of an index (int32[n], each at most once; not copied)."""
+        """Return the set of dense numbers of an index (int32[n], without duplicates; not copied)."""
         made = cls.__new__(cls)
         made._by_topic, made._index, made._dense, made._members = None, index, numbers, None
         return made
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, int]]) -> "Partitions":
-        """From (topic, partition) pairs; topics in order of first appearance, doubles once."""
+        """Return the set of (topic, partition) pairs; topics in order of first appearance."""
         grouped: dict[str, dict[int, None]] = {}
         for topic, number in pairs:
             grouped.setdefault(topic, {})[number] = None
@@ -188,7 +188,7 @@ class Partitions(AbstractSet[TopicPartition]):
         return cls.of(it)
 
     def by_topic(self) -> Mapping[str, Int32Array]:
-        """Topic -> int32 partition numbers, topics in order of appearance. Not to be written to."""
+        """Return the int32 partition numbers of each topic, in order of appearance. Read-only."""
         if self._by_topic is None:
             self._by_topic = self._grouped()
         return self._by_topic
@@ -207,7 +207,7 @@ class Partitions(AbstractSet[TopicPartition]):
         return {t: p[0] if len(p) == 1 else np.concatenate(p) for t, p in pieces.items()}
 
     def dense_in(self, index: TopicIndex) -> Int32Array:
-        """int32[<= n]: the numbers in an index; partitions the index does not know are left out."""
+        """int32[<= n]: the numbers in an index, without partitions that it does not have."""
         if self._index is not None and self._dense is not None:
             return index.renumber(self._index, self._dense)
         pieces = []
@@ -222,9 +222,9 @@ class Partitions(AbstractSet[TopicPartition]):
 
     @staticmethod
     def claims(index: TopicIndex, owned: Sequence["Partitions"]) -> tuple[Int32Array, Int32Array]:
-        """Who claims what: dense numbers int32[n] and, beside each, the position in `owned` (int32[n]).
+        """Return the claimed dense numbers, int32[n], and the position of each claimant in `owned`, int32[n].
 
-        Partitions the index does not know are left out. Sets that share one index, as those of one
+        Partitions that the index does not have are left out. Sets that share an index, as those of one
         assignment do, are renumbered together.
         """
         if set(map(id, owned)) <= {id(NO_PARTITIONS)}:
@@ -270,7 +270,7 @@ NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
 
 
 def _claims_by_topic(index: TopicIndex, owned: Sequence[Partitions]) -> tuple[Int32Array, Int32Array]:
-    """The claims of sets that are kept topic by topic; one concatenation for all of them."""
+    """Return the claims of sets with numbers per topic, by one concatenation."""
     offsets = index.offsets.tolist()
     pieces: list[Int32Array] = []
     at: list[int] = []
@@ -303,7 +303,7 @@ def _gathered(pieces: Sequence[Int32Array]) -> tuple[Int32Array, Int32Array]:
 
 
 class TopicInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A topic: how many partitions; per partition, the racks of its replicas and its weight (records/s)."""
+    """A topic: its partitions, and for each one the racks of the replicas and the weight (records/s)."""
 
     partitions: int
     racks: tuple[tuple[str, ...], ...] | None = None
@@ -311,7 +311,7 @@ class TopicInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Cluster:
-    """The topics there are. Immutable."""
+    """The topics of a cluster. Immutable."""
 
     def __init__(self, topics: Mapping[str, TopicInfo | int]) -> None:
         self.topics: Mapping[str, TopicInfo] = {
@@ -320,20 +320,20 @@ class Cluster:
 
     @cached_property
     def index(self) -> TopicIndex:
-        """The dense numbering of every partition of the cluster."""
+        """Return the dense numbering of the partitions of the cluster."""
         return TopicIndex({name: info.partitions for name, info in self.topics.items()})
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has; 0 when nobody described it."""
+        """Return the number of partitions of a topic; 0 if the cluster does not describe it."""
         info = self.topics.get(topic)
         return 0 if info is None else info.partitions
 
 
 class Subscription(msgspec.Struct, frozen=True, eq=False):
-    """What a member says when it joins (ConsumerProtocolSubscription v3).
+    """The subscription of a member that joins (ConsumerProtocolSubscription v3).
 
-    ``generation`` is the one in which it got what it owns, -1 for none. ``capacity`` is in the unit of
-    the topics' weights.
+    ``generation`` is that of the assignment in ``owned``, -1 for none. ``capacity`` has the unit of the
+    weights of topics.
     """
 
     topics: tuple[str, ...]
@@ -349,7 +349,7 @@ _INSTANCE_ID = attrgetter("instance_id")
 
 
 class GroupSubscription(Mapping[str, Subscription]):
-    """Member id -> subscription. Immutable; iterates in the order it was made with."""
+    """Member id -> subscription. Immutable, in the order of its creation."""
 
     def __init__(self, members: Mapping[str, Subscription]) -> None:
         self._members = dict(members)
@@ -364,17 +364,17 @@ class GroupSubscription(Mapping[str, Subscription]):
         return len(self._members)
 
     def values(self) -> ValuesView[Subscription]:
-        """The subscriptions, in order."""
+        """Return the subscriptions in order."""
         return self._members.values()
 
     def items(self) -> ItemsView[str, Subscription]:
-        """Members with their subscriptions, in order."""
+        """Return the members and subscriptions in order."""
         return self._members.items()
 
     def sorted_members(self) -> list[str]:
-        """Static members first, by instance id; then the others by member id (PITFALLS C-66).
+        """Return static members by instance id, then the others by member id (PITFALLS C-66).
 
-        Members that share an instance id come in the order of their member ids.
+        Members with the same instance id are in the order of their member ids.
         """
         if not any(map(_INSTANCE_ID, self._members.values())):
             return java_order(self._members)
@@ -383,20 +383,20 @@ class GroupSubscription(Mapping[str, Subscription]):
         return static + java_order(m for m in self._members if m not in instance)
 
     def in_order(self, members: Iterable[str]) -> list[Subscription]:
-        """The subscriptions of the members named, in the order named."""
+        """Return the subscriptions of these members, in their order."""
         return list(map(self._members.__getitem__, members))
 
     def subscribers(self, topic: str) -> list[str]:
-        """The members that subscribe to the topic, in the order of `sorted_members`."""
+        """Return the subscribers of a topic, in the order of `sorted_members`."""
         return [m for m in self.sorted_members() if topic in self._members[m].topics]
 
 
 class GroupAssignment(Mapping[str, Partitions]):
-    """Member id -> what it gets; every member has an entry. Immutable.
+    """Member id -> partitions, with an entry for every member. Immutable.
 
-    Backed either by a mapping or by an owner array (int32[index.size], -1 none) over `members`, from
-    which each member's partitions are read when first asked for. ``report`` is what the assignor says of
-    its answer: plain values by name.
+    It is backed by a mapping or by an owner array (int32[index.size], -1 none) over `members`. The partitions
+    of members are read from the array when they are first used. ``report`` has plain values of the assignor
+    by name.
     """
 
     def __init__(
@@ -423,12 +423,11 @@ class GroupAssignment(Mapping[str, Partitions]):
         user_data: Mapping[str, bytes] | None = None,
         report: Mapping[str, Any] | None = None,
     ) -> "GroupAssignment":
-        """From an owner array: owner[p] is a position in `members`, or -1.
+        """Return the assignment of an owner array: owner[p] is a position in `members`, or -1.
 
         ``order``: int32 permutation of the dense numbers, the order in which a member's partitions are
-        listed; ascending when absent. ``listing``: what would be read from those two, where it is known
-        already: the dense numbers of all members one after the other (int32[n]), and where each member's
-        begin (int64[M + 1]).
+        listed; ascending by default. ``listing``: the lists of both, if they are already known: the dense
+        numbers of all members one after the other (int32[n]) and the start of each member (int64[M + 1]).
         """
         made = cls.__new__(cls)
         made._assigned, made._members, made.user_data = None, tuple(members), user_data or {}
@@ -437,7 +436,7 @@ class GroupAssignment(Mapping[str, Partitions]):
         return made
 
     def owner_array(self, index: TopicIndex, members: Sequence[str]) -> Int32Array | None:
-        """The owner array this was made from, if it was, over the same index and members."""
+        """Return the owner array of the assignment, if it has one over the same index and members."""
         same = (
             self._owner is not None
             and self._index is not None

@@ -1,7 +1,7 @@
-"""The solver for partitions that weigh differently: what `optimal` does where counting is not enough.
+"""The solver of `optimal` for partitions with weights.
 
-`options` is what may be asked, `parts` cuts a group into instances, `instance` states one, and `solve` goes
-through the steps: a bound, `greedy` answers, `local_search`, `shedding` where moves are limited, then `exact`
-for the smallest and `cp` up to a size. Every step is a pure function with its work counted, so that equal
-groups give equal answers. `tolerant` is for sizes at which searching is too slow.
+`options` parses its options, `parts` divides a group into instances, `instance` describes one, and `solve`
+runs the steps: a bound, `greedy` assignments, `local_search`, `shedding` if moves are limited, then `exact`
+for small instances and `cp` for larger ones. Every step is a pure function that counts its work, so that
+equal groups get equal assignments. `tolerant` is for groups that are too large for a search.
 """

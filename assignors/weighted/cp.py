@@ -1,8 +1,8 @@
-"""CP-SAT: improves an answer, and proves how good it is, within deterministic time.
+"""CP-SAT: improves an assignment and proves a bound within deterministic time.
 
-One worker, a fixed seed and `max_deterministic_time` give the same answer for the same group and version of
-OR-Tools. The answer so far goes in as hint and the bound as floor of the objective, without which nothing
-is found in time. Where moves do not count, members that are alike come in falling order of their loads.
+One worker, a fixed seed and `max_deterministic_time` give the same result for the same group and version of
+OR-Tools. The solver needs the known assignment as a hint and the bound as the floor of the objective to find
+anything in time. If moves do not count, alike members are in falling order of their loads.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from assignors.weighted.relabel import alike_members, in_falling_order
 from coordinator_core.model import Int32Array
 
 _RANGE = 1 << 31
-"""Relative loads are scaled to integers, the largest of them about this."""
+"""Relative loads are scaled to integers up to about this number."""
 
 _FINE = 1 << 40
-"""The budget, in the same way: so fine that rounding up every cost keeps within `SAME`."""
+"""The scale of the budget, so fine that rounding up every cost is within `SAME`."""
 
 _ROUNDING = 1e-6
-"""What the scaling may be wrong by, relatively, for a proof to count."""
+"""The largest relative error of the scaling with which a proof counts."""
 
 _SECONDS_PER_PAIR = 2e-5
-"""What stating the model takes, as part of the time."""
+"""The time to build the model, which counts as solver time."""
 
 SEED = 1
 
@@ -36,7 +36,7 @@ _Costs: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Improved:
-    """What the solver found: an answer or None, the first key's proven bound, and the time it took."""
+    """The result of the solver: an assignment or None, the bound of the first key, and the time."""
 
     owner: Int32Array | None
     bound: float
@@ -45,10 +45,10 @@ class Improved:
 
 
 def improve(instance: Instance, aim: Aim, known: Int32Array, bound: float, seconds: float) -> Improved:
-    """Look for something better than a known answer, for so many seconds of deterministic time.
+    """Search for a better assignment for so many seconds of deterministic time.
 
-    Minimises the first key; with `moves_first`, where the floor is a level that `known` keeps to, crossings
-    and moves under that level. ``bound`` is one of the first key.
+    The objective is the first key. With `moves_first` it is crossings and moves, under a level (the floor)
+    that `known` is below. ``bound`` is a bound of the first key.
     """
     from ortools.sat.python import cp_model
 
@@ -57,7 +57,7 @@ def improve(instance: Instance, aim: Aim, known: Int32Array, bound: float, secon
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = SEED
     solver.parameters.max_deterministic_time = seconds
-    solver.parameters.symmetry_level = 0  # its own way of breaking symmetry loses the hint
+    solver.parameters.symmetry_level = 0  # symmetry breaking of the solver discards the hint
     status = solver.solve(model.model)
     used = float(solver.response_proto.deterministic_time) + len(model.x) * _SECONDS_PER_PAIR
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -76,7 +76,7 @@ def improve(instance: Instance, aim: Aim, known: Int32Array, bound: float, secon
 
 
 class _Model:
-    """The instance in integers: ``x`` says for a unit and a member whether it lies there."""
+    """The instance in integers. ``x[unit, member]`` is whether the member gets the unit."""
 
     def __init__(self, instance: Instance, aim: Aim, known: Int32Array, bound: float) -> None:
         from ortools.sat.python import cp_model
@@ -127,7 +127,7 @@ class _Model:
         )
 
     def _largest(self, hinted: int, bound: float) -> Any:
-        """The variable of the largest load: between the bound and what is known."""
+        """Return the variable of the largest load, between the bound and the known load."""
         aim = self._aim
         most = max(hinted, ceil(aim.floor * self.scale))
         if aim.price:  # a larger load may be worth the moves that it saves
@@ -136,7 +136,7 @@ class _Model:
         return self.model.new_int_var(min(least, most), most, "")
 
     def _keep_within_budget(self, known: Int32Array) -> None:
-        """No answer is over the budget by more than `SAME`, and the known one is not out."""
+        """Limit the cost to the budget with the tolerance `SAME`. The known assignment stays feasible."""
         aim, instance = self._aim, self._instance
         scale = 1.0 if aim.by_count else _FINE / max(aim.budget, instance.total * 1e-3)
         costs = np.ceil(aim.cost(instance) * scale - SAME).astype(np.int64)
@@ -151,12 +151,12 @@ class _Model:
 
 
 def _scale(instance: Instance, aim: Aim, first_key: float) -> float:
-    """1 where loads are whole numbers already and have no price, so that nothing is rounded."""
+    """Return the scale of loads: 1 if they are whole numbers without a price, so that nothing is rounded."""
     whole = bool((instance.weight == np.floor(instance.weight)).all() and (instance.capacity == 1).all())
     return 1.0 if whole and not aim.price and instance.total < _RANGE else _RANGE / first_key
 
 
 def _placing(instance: Instance) -> _Costs:
-    """int64[U, M]: crossings first, then moved weight."""
+    """int64[U, M]: the cost of crossings, then of moved weight."""
     moved = np.round(instance.moved * (_RANGE / instance.total)).astype(np.int64)
     return moved if instance.crossing is None else moved + instance.crossing.astype(np.int64) * (2 * _RANGE)

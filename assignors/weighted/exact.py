@@ -1,4 +1,4 @@
-"""The best answer of all, for the smallest instances: every combination of loads, one unit after another."""
+"""The best assignment of small instances, by enumeration of all assignments unit by unit."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from coordinator_core.assigning.problem import FloatArray
 from coordinator_core.model import Int32Array
 
 MOST_CELLS = 3_000_000
-"""Partial answers at a time, times members; with more the instance is not small."""
+"""The limit of partial assignments times members; larger instances are not enumerated."""
 
 
 def best_of_all(instance: Instance, aim: Aim, known: Int32Array) -> Int32Array | None:
-    """int32[U]: the best answer; None when there are too many partial answers.
+    """int32[U]: the best assignment, or None if there are too many partial assignments.
 
-    ``known`` is an answer within the budget: what is worse than it in the first key is left out early.
+    ``known`` is an assignment within the budget. Partial assignments with a worse first key are dropped.
     """
     units, members = instance.allowed.shape
     if not units:
@@ -46,7 +46,7 @@ def best_of_all(instance: Instance, aim: Aim, known: Int32Array) -> Int32Array |
 
 
 def _first_of_the_best(instance: Instance, aim: Aim, relative: FloatArray, owner: Int32Array) -> int:
-    """The keys of `Aim`, over all answers at once; of equal answers the one with the first members."""
+    """Return the best assignment by the keys of `Aim`; of equal ones the one with the first members."""
     units = np.arange(owner.shape[1])
     moved, moved_count = (cost[units, owner].sum(axis=1) for cost in (instance.moved, instance.moved_count))
     squares = np.einsum("ij,ij->i", relative, relative)

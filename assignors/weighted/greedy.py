@@ -1,4 +1,4 @@
-"""First answers: the heaviest first, each to the member that it leaves with the least relative load."""
+"""First assignments: the heaviest unit first, each to the member with the least relative load afterwards."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from coordinator_core.model import NO_OWNER, Int32Array
 
 
 def largest_first(instance: Instance) -> Int32Array:
-    """int32[U]: everything placed anew (Graham's largest processing time first)."""
+    """int32[U]: an assignment that ignores owners (Graham's largest processing time first)."""
     owner = np.full(len(instance.weight), NO_OWNER, dtype=np.int32)
     place(instance, owner, np.zeros(len(instance.capacity)))
     return owner
 
 
 def stay_home(instance: Instance) -> Int32Array:
-    """int32[U]: everything where least of it moves; what had no owner goes where there is most room."""
+    """int32[U]: each unit where the least of it moves; units without an owner go to the least load."""
     owner = instance.home.copy()
     place(instance, owner, instance.kept_loads.copy())
     return owner

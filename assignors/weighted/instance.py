@@ -1,7 +1,7 @@
-"""A weighted problem in dense arrays, and what an answer to it is worth.
+"""A weighted problem in dense arrays, and the figures of its assignments.
 
-A *unit* is what is placed as one: a partition, or with colocation the partitions of one number of several
-topics. U units, M members.
+A *unit* is assigned as a whole: a partition, or with colocation the partitions of several topics with the
+same number. U units, M members.
 """
 
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ from coordinator_core.model import NO_OWNER, Int32Array
 IntArray = NDArray[np.int64]
 
 SAME = 1e-9
-"""Loads nearer than this, relatively, are the same."""
+"""Loads with a smaller relative difference are equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """What is to be placed where.
+    """Units to assign to members.
 
     ``weight``   float64[U], each above 0;
     ``capacity`` float64[M];
-    ``allowed``  bool[U, M], somebody for every unit;
-    ``moved``    float64[U, M]: the weight that changes owner when the unit lies with the member;
+    ``allowed``  bool[U, M], at least one member for every unit;
+    ``moved``    float64[U, M]: the weight that changes owner if the member gets the unit;
     ``moved_count`` the same in partitions;
-    ``crossing`` int32[U, M] or None: partitions that lie outside their replicas' racks there;
-    ``home``     int32[U]: where least of the unit moves, of those allowed; -1 where nobody allowed owns any.
+    ``crossing`` int32[U, M] or None: partitions that are then outside the racks of their replicas;
+    ``home``     int32[U]: the allowed member with which least of the unit moves; -1 if none owns any.
     """
 
     weight: FloatArray
@@ -50,12 +50,12 @@ class Instance:
 
     @property
     def total(self) -> float:
-        """The weight of everything."""
+        """Return the weight of all units."""
         return float(self.weight.sum())
 
     @cached_property
     def signatures(self) -> tuple[BoolArray, IntArray]:
-        """The different rows of `allowed`, and which of them each unit has."""
+        """Return the distinct rows of `allowed`, and the number of each unit's row."""
         packed = np.packbits(self.allowed, axis=1)
         seen: dict[bytes, int] = {}
         rows = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
@@ -64,7 +64,7 @@ class Instance:
 
     @cached_property
     def bound(self) -> float:
-        """What the largest relative load is at least, however much moves."""
+        """Return a lower bound of the largest relative load without a limit of moves."""
         allowed, rows = self.signatures
         supply = sums_at(rows, self.weight, len(allowed))
         roomiest = np.where(allowed, self.capacity, 0.0).max(axis=1)
@@ -76,13 +76,13 @@ class Instance:
 
     @cached_property
     def kept_loads(self) -> FloatArray:
-        """float64[M]: what every member has if nothing moves."""
+        """float64[M]: the load of every member if nothing moves."""
         kept = self.home != NO_OWNER
         return sums_at(self.home[kept], self.weight[kept], len(self.capacity))
 
     @cached_property
     def attached_loads(self) -> FloatArray:
-        """float64[M]: of what every member has if nothing moves, what counts as moved when it leaves."""
+        """float64[M]: the part of `kept_loads` that counts as moved if it leaves the member."""
         kept = np.flatnonzero(self.home != NO_OWNER)
         home = self.home[kept]
         elsewhere = np.where(self.allowed[kept], self.moved[kept], np.inf)
@@ -92,15 +92,15 @@ class Instance:
         return sums_at(home, attached, len(self.capacity))
 
     def bound_within(self, weight: float) -> float:
-        """The bound when at most so much weight may move."""
+        """Return the bound if at most so much weight may move."""
         return max(self.bound, within_moves(self.attached_loads, self.capacity, weight))
 
     def loads(self, owner: Int32Array) -> FloatArray:
-        """float64[M]: the loads of an answer."""
+        """float64[M]: the loads of an assignment."""
         return sums_at(owner, self.weight, len(self.capacity))
 
     def worth(self, owner: Int32Array) -> "Worth":
-        """The figures of an answer, an owner for each unit."""
+        """Return the figures of an assignment, given as the owner of each unit."""
         relative = self.loads(owner) / self.capacity
         units = np.arange(len(owner))
         return Worth(
@@ -113,7 +113,7 @@ class Instance:
 
 
 class Worth(NamedTuple):
-    """What an answer is worth: the less, the better."""
+    """The figures of an assignment. Less is better."""
 
     largest: float
     squares: float
@@ -123,7 +123,7 @@ class Worth(NamedTuple):
 
 
 def less(first: float, second: float) -> int:
-    """-1 when the first is less by more than rounding, 1 when it is more, 0 when they are the same."""
+    """Return -1 if the first is less by more than rounding, 1 if it is more, and 0 if they are equal."""
     if abs(first - second) <= SAME * max(abs(first), abs(second)):
         return 0
     return -1 if first < second else 1
@@ -131,12 +131,12 @@ def less(first: float, second: float) -> int:
 
 @dataclass(frozen=True)
 class Aim:
-    """What is wanted of an answer, in order: the least first key, and so on.
+    """The objective: assignments are compared by keys, in order, and less is better.
 
-    Usually the largest relative load, the sum of squares, crossings, moved weight, moved partitions. Largest
-    loads below ``floor`` count as the floor. ``price`` is what moving a unit of weight costs in largest load.
-    With ``moves_first`` crossings and moves go before the sum of squares. At most ``budget`` moves, in
-    weight, or ``by_count`` in partitions.
+    The keys are the largest relative load, the sum of squares, crossings, moved weight and moved partitions.
+    A largest load below ``floor`` counts as the floor. ``price`` is the cost of a moved unit of weight in
+    largest load. With ``moves_first``, crossings and moves come before the sum of squares. At most ``budget``
+    may move, in weight, or ``by_count`` in partitions.
     """
 
     floor: float = 0.0
@@ -147,26 +147,26 @@ class Aim:
 
     @property
     def is_limited(self) -> bool:
-        """Whether moves count for more than to break ties."""
+        """Whether moves do more than break ties."""
         return self.price > 0 or self.moves_first or self.budget < np.inf
 
     def cost(self, instance: Instance) -> FloatArray:
-        """float64[U, M]: what the budget is of."""
+        """float64[U, M]: the costs that the budget limits."""
         return instance.moved_count if self.by_count else instance.moved
 
     def keys(self, worth: Worth) -> tuple[float, ...]:
-        """What is compared, in order."""
+        """Return the keys in order."""
         first = max(worth.largest, self.floor) + self.price * worth.moved
         if self.moves_first:
             return first, worth.crossings, worth.moved, worth.moved_count, worth.squares
         return first, worth.squares, worth.crossings, worth.moved, worth.moved_count
 
     def allows(self, worth: Worth) -> bool:
-        """Whether an answer keeps within the budget."""
+        """Whether an assignment is within the budget."""
         return less(worth.moved_count if self.by_count else worth.moved, self.budget) <= 0
 
     def prefers(self, one: Worth, other: Worth) -> bool:
-        """Whether one answer is better than another."""
+        """Whether one assignment is better than the other."""
         for mine, its in zip(self.keys(one), self.keys(other), strict=True):
             if less(mine, its):
                 return mine < its
@@ -176,7 +176,7 @@ class Aim:
 def build_instance(
     problem: Problem, members: Int32Array, units: list[Int32Array], weight: FloatArray, *, racks: bool
 ) -> Instance:
-    """The instance of some members (ascending) and partitions of a problem, which only those may own.
+    """Return the instance of some members (ascending) and of partitions that only they may own.
 
     ``units`` are lists of partitions that belong together and have the same subscribers; ``weight``
     float64[P] of all partitions of the problem.
@@ -224,7 +224,7 @@ def _crossing(
 
 
 def build_part(instance: Instance, owner: Int32Array, members: Int32Array) -> tuple[Instance, Int32Array]:
-    """The instance of what some members (ascending) have in an answer, and which units those are."""
+    """Return the instance of the units of some members (ascending) in an assignment, and those units."""
     units = np.flatnonzero(np.isin(owner, members)).astype(np.int32)
     cut = np.ix_(units, members)
     place = np.searchsorted(members, instance.home[units])

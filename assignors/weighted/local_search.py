@@ -1,4 +1,4 @@
-"""Improve an answer by moving one unit, or exchanging two, as long as the loads become more even."""
+"""Improvement of an assignment by moves of a unit, and exchanges of two, that make loads more even."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,15 @@ from coordinator_core.assigning.problem import BoolArray, FloatArray
 from coordinator_core.model import Int32Array
 
 CELLS_PER_SECOND = 1.2e7
-"""So many exchanges are looked at for a second of the time limit."""
+"""The exchanges that are evaluated per second of the time limit."""
 
 _MOST_EXCHANGES = 1 << 21
-"""Looked at in one step, for the sake of memory; where there are more, an even choice of them."""
+"""The limit of exchanges in one step, because of memory; of more, an even sample is evaluated."""
 
 
 @dataclass
 class Work:
-    """Work that may still be done, in exchanges looked at; the same on every machine."""
+    """The remaining work in evaluated exchanges, which is the same on every machine."""
 
     cells: float
 
@@ -35,11 +35,11 @@ def even_out(
     cost: FloatArray | None = None,
     budget: float = np.inf,
 ) -> Int32Array:
-    """int32[U]: an answer whose sum of squared relative loads no single move or exchange makes less.
+    """int32[U]: an assignment whose sum of squared relative loads no move or exchange reduces.
 
-    Of those that leave the receiver below what the giver had. Goes from the most loaded member down, and
-    starts over after each improvement; the largest load never grows. ``cost`` float64[U, M] of placing, of
-    which the answer costs at most `budget`, if the start did. Ends early when the work is used up.
+    Only moves that leave the receiver below the former load of the giver count, so that the largest load
+    never grows. The search starts at the most loaded member, and again after each improvement. ``cost``
+    float64[U, M] is limited by `budget`, if the start is within it. The search ends with the work.
     """
     owner, load = start.copy(), instance.loads(start)
     spent = 0.0 if cost is None else float(cost[np.arange(len(owner)), owner].sum())
@@ -77,7 +77,7 @@ def _best(
     cost: FloatArray | None,
     left: float,
 ) -> tuple[int, int, int] | None:
-    """The unit to move, where to, and the unit that comes back (-1 for none): what evens out most."""
+    """Return the best unit to move, its receiver, and the unit that comes back (-1 for none)."""
     mine = np.flatnonzero(owner == source)
     work.cells -= (len(mine) + 1) * len(load)
     best: tuple[float, int, int, int] | None = None
@@ -123,7 +123,7 @@ def _gains(
     targets: NDArray[np.integer],
     fits: BoolArray,
 ) -> FloatArray:
-    """float64, the shape of `shift`: what the sum of squares loses; 0 where nothing may be gained."""
+    """float64, the shape of `shift`: the reduction of the sum of squares, or 0."""
     capacity = instance.capacity
     here, room = load[source], capacity[source]
     there, rooms = load[targets][None, :], capacity[targets][None, :]

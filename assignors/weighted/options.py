@@ -1,4 +1,4 @@
-"""What a strategy may ask of `optimal`, and how its text is read."""
+"""The options of `optimal` and the parsers of their texts."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -6,14 +6,18 @@ from math import isfinite
 
 @dataclass(frozen=True)
 class MoveLimit:
-    """At most so many partitions, or such a share of the weight, may leave a member that could keep them."""
+    """The partitions, or the share of the weight, that may leave a member that could keep them."""
 
     partitions: int | None = None
     share: float | None = None
 
 
 def read_moves(text: str) -> MoveLimit:
-    """``20`` partitions or ``5%`` of the weight. Raises ValueError."""
+    """Parse ``20`` partitions or ``5%`` of the weight.
+
+    Raises:
+        ValueError: if it is neither.
+    """
     try:
         if text.endswith("%"):
             share = float(text[:-1]) / 100
@@ -27,7 +31,11 @@ def read_moves(text: str) -> MoveLimit:
 
 
 def read_amount(text: str) -> float:
-    """A number of 0 or more, or a percentage. Raises ValueError."""
+    """Parse a number of 0 or more, or a percentage.
+
+    Raises:
+        ValueError: if it is neither.
+    """
     try:
         amount = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -38,7 +46,11 @@ def read_amount(text: str) -> float:
 
 
 def read_switch(text: str) -> bool:
-    """Nothing or ``true``, or ``false``. Raises ValueError."""
+    """Parse ``true``, ``false`` or an empty text, which is true.
+
+    Raises:
+        ValueError: for any other text.
+    """
     if text not in ("", "true", "false"):
         raise ValueError("true or false")
     return text != "false"

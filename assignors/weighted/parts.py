@@ -1,4 +1,4 @@
-"""Between a group and the instances that are solved: units, components, and what weighs nothing."""
+"""The instances of a group: units, components, and units without weight."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from coordinator_core.model import NO_OWNER, Int32Array
 
 
 class Part:
-    """A component: its instance, and the way back to the problem's numbers."""
+    """A component: its instance, and the numbers of its units and members in the problem."""
 
     def __init__(
         self,
@@ -25,15 +25,15 @@ class Part:
         self.instance = build_instance(problem, members, units, weight, racks=racks)
 
     def write(self, placed: Int32Array, owner: Int32Array) -> None:
-        """Put the owners of units into the owner array."""
+        """Write the owners of units to the owner array."""
         counts = [len(unit) for unit in self._units]
         owner[np.concatenate(self._units)] = np.repeat(self._members[placed], counts)
 
 
 class Light:
-    """Units that weigh nothing: dealt out by number, of each the first partition for all of it.
+    """Units without weight, which are assigned by number. The first partition of a unit stands for all of it.
 
-    ``torn``: partitions that have to move to bring units together.
+    ``torn`` is the number of partitions that must move to bring units together.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Light:
         self.torn = 0
 
     def add(self, unit: Int32Array, problem: Problem) -> None:
-        """One more; at home with the member that owns most of it."""
+        """Add a unit. Its home is the member that owns most of it."""
         held = problem.owner[unit]
         held = held[held != NO_OWNER]
         counts = np.bincount(held)
@@ -51,7 +51,7 @@ class Light:
         self.torn += len(held) - int(counts.max(initial=0))
 
     def deal(self, problem: Problem, owner: Int32Array, budget: float) -> None:
-        """Put the owners into the owner array; at most so many partitions move beside those torn."""
+        """Write the owners to the owner array. At most `budget` partitions move, besides those torn."""
         if not self._units:
             return
         first = np.array([unit[0] for unit in self._units], dtype=np.int32)
@@ -61,7 +61,7 @@ class Light:
 
 
 def units_of(problem: Problem, partitions: Int32Array, *, colocate: bool) -> list[Int32Array]:
-    """What is placed as one: single partitions, or with ``colocate`` those of one number of alike topics."""
+    """Return the units: single partitions, or with ``colocate`` those of one number of alike topics."""
     if not colocate:
         return list(partitions[:, None])
     signature, _ = problem.topic_signature
@@ -76,7 +76,7 @@ def units_of(problem: Problem, partitions: Int32Array, *, colocate: bool) -> lis
 def parts_of(
     problem: Problem, units: list[Int32Array], weight: FloatArray, *, racks: bool, together: bool
 ) -> list[Part]:
-    """The components that have units, in the order of their first members; all in one if ``together``."""
+    """Return the components with units in the order of their first members; one part if ``together``."""
     if together:
         everybody = np.arange(len(problem.members), dtype=np.int32)
         return [Part(problem, weight, everybody, units, racks=racks)] if units else []
@@ -84,8 +84,8 @@ def parts_of(
     of_member = class_component[problem.member_class]
     of_unit = topic_component[problem.index.topic_of_every[[unit[0] for unit in units]]].tolist()
     inside: dict[int, list[Int32Array]] = {}
-    for unit, each in zip(units, of_unit, strict=True):
-        inside.setdefault(each, []).append(unit)
+    for unit, component in zip(units, of_unit, strict=True):
+        inside.setdefault(component, []).append(unit)
     return [
         Part(problem, weight, np.flatnonzero(of_member == c).astype(np.int32), inside[c], racks=racks)
         for c in sorted(inside)

@@ -1,4 +1,4 @@
-"""Members that are alike may trade everything they have: who keeps whose units decides what moves."""
+"""Exchange of all units between alike members, to move less without a change of loads."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ _RANGE = 1 << 30
 
 
 def keep_most(instance: Instance, start: Int32Array) -> Int32Array:
-    """int32[U]: the answer with the loads of alike members dealt so that the least weight moves.
+    """int32[U]: the assignment with the loads of alike members exchanged so that the least weight moves.
 
     Exact for each set of members that may own the same units and have the same capacity: a linear
     assignment of loads to members.
@@ -21,7 +21,7 @@ def keep_most(instance: Instance, start: Int32Array) -> Int32Array:
 
 
 def in_falling_order(instance: Instance, start: Int32Array) -> Int32Array:
-    """int32[U]: the answer with the loads of alike members dealt in falling order, to the first the most."""
+    """int32[U]: the assignment with the loads of alike members in falling order."""
     load = instance.loads(start)
     mate = np.arange(len(load), dtype=np.int32)
     for alike in alike_members(instance):
@@ -31,7 +31,7 @@ def in_falling_order(instance: Instance, start: Int32Array) -> Int32Array:
 
 
 def alike_members(instance: Instance) -> list[Int32Array]:
-    """Sets of members, more than one, that may own the same units and have the same capacity."""
+    """Return the sets of two or more members that may own the same units and have the same capacity."""
     packed = np.packbits(instance.allowed, axis=0).T
     groups: dict[tuple[bytes, float], list[int]] = {}
     for member, capacity in enumerate(instance.capacity.tolist()):

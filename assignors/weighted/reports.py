@@ -1,4 +1,4 @@
-"""What the assignors that go by weights say of their answers."""
+"""The reports of assignors with weights."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,24 +13,24 @@ from coordinator_core.model import NO_OWNER, Int32Array
 
 
 def moved_away(problem: Problem, owner: Int32Array) -> BoolArray:
-    """bool[P]: what left a member that could have kept it."""
+    """bool[P]: the partitions that left a member that could have kept them."""
     away: BoolArray = (owner != NO_OWNER) & (problem.owner != NO_OWNER) & (problem.owner != owner)
     return away
 
 
 def flow_report(problem: Problem, owner: Int32Array) -> Mapping[str, Any]:
-    """In the unit of the weights, where all have the same."""
+    """Return the report of a flow, in the unit of the weights if all have the same."""
     weight, mine = problem.weights, problem.subscribed
-    each = 1.0 if weight is None or not weight[mine].any() else float(weight[mine[0]])
+    unit = 1.0 if weight is None or not weight[mine].any() else float(weight[mine[0]])
     loads = np.bincount(owner[owner != NO_OWNER], minlength=len(problem.members))
     away = moved_away(problem, owner)
-    largest = float(loads.max(initial=0)) * each
+    largest = float(loads.max(initial=0)) * unit
     return {
         "method": Method.FLOW.value,
         "largest_load": largest,
         "bound": largest,
         "optimality_gap": 0.0,
-        "moved_weight": float(away.sum()) * each,
+        "moved_weight": float(away.sum()) * unit,
         "moved_partitions": int(away.sum()),
         "solver_seconds": 0.0,
     }
@@ -39,7 +39,7 @@ def flow_report(problem: Problem, owner: Int32Array) -> Mapping[str, Any]:
 def greedy_report(
     problem: Problem, owner: Int32Array, weight: FloatArray, capacity: FloatArray, bound: float
 ) -> Mapping[str, Any]:
-    """Of an answer that nothing was proven of but a bound."""
+    """Return the report of an assignment with a bound but without a proof."""
     placed, away = owner != NO_OWNER, moved_away(problem, owner)
     load = sums_at(owner[placed], weight[placed], len(capacity))
     largest = float((load / capacity).max(initial=0.0))
@@ -58,7 +58,7 @@ _ORDER = list(Method)
 
 
 def solved_report(instances: list[Instance], solved: list[Solution], wishes: Wishes) -> Mapping[str, Any]:
-    """Of all components together: the worst gap, the longest way it was found."""
+    """Return the report of all components: the largest gap, and the most expensive method."""
 
     def value(instance: Instance, solution: Solution) -> float:
         price = wishes.price * instance.bound / instance.total

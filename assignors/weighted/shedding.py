@@ -1,4 +1,4 @@
-"""Answers that move little: every member sheds only what is above a level, and that is placed anew."""
+"""Assignments with few moves: members shed only the units above a level, and these are assigned again."""
 
 from math import ceil
 
@@ -12,18 +12,18 @@ from coordinator_core.assigning.problem import FloatArray
 from coordinator_core.model import NO_OWNER, Int32Array
 
 _STEPS = 1 << 15
-"""What a member sheds is found to such a part of its load."""
+"""The precision of the shed load, as a part of the load."""
 
 _BISECTIONS = 30
 _SLACKS = (0.0, 0.0005, 0.002, 0.005, 0.01, 0.03)
-"""How much above the lowest level that the budget allows is tried, relatively; packing needs some room."""
+"""The levels to try, relative to the lowest one within the budget, because packing needs some room."""
 
 
 def shed_to(instance: Instance, level: float, *, by_count: bool) -> Int32Array:
-    """int32[U]: where everything is at home, -1 for what a member sheds to come down to the level.
+    """int32[U]: the homes of units, or -1 for units that a member sheds to reach the level.
 
-    What is shed is little in weight, or in number; units that nobody has room for under the level stay, if
-    that is enough. What has no home is -1 too.
+    The shed units have little weight, or are few. Units that fit nowhere under the level stay, if the others
+    suffice. Units without a home are -1, too.
     """
     owner = instance.home.copy()
     excess = instance.kept_loads - level * instance.capacity
@@ -39,14 +39,14 @@ def shed_to(instance: Instance, level: float, *, by_count: bool) -> Int32Array:
 
 
 def _to_shed(weight: FloatArray, excess: float, *, by_count: bool) -> list[int]:
-    """Positions in falling `weight` that sum to the excess or a little more."""
+    """Return positions in falling `weight` whose sum is the excess or a little more."""
     if by_count:
         return _fewest(weight, excess)
     return _lightest(weight, excess)
 
 
 def _fewest(weight: FloatArray, excess: float) -> list[int]:
-    """The heaviest, and as the last one the lightest that is enough."""
+    """Return the heaviest units; the last one is the lightest that suffices."""
     shed: list[int] = []
     rest = list(range(len(weight)))
     while rest and excess > 0:
@@ -58,13 +58,13 @@ def _fewest(weight: FloatArray, excess: float) -> list[int]:
 
 
 def _lightest(weight: FloatArray, excess: float) -> list[int]:
-    """The set of least weight that is enough, to a part in `_STEPS`: subset sums as the bits of integers."""
+    """Return the lightest sufficient set with the precision of `_STEPS`: subset sums as bits of integers."""
     step = float(weight.sum()) / _STEPS
     whole = np.floor(weight / step).astype(np.int64).tolist()
     wanted = ceil(excess / step - SAME)
     reached = [1]
-    for each in reversed(whole):  # the lightest first, so that the light ones are taken where it is the same
-        reached.append(reached[-1] | (reached[-1] << each))
+    for amount in reversed(whole):  # the lightest first, so that of equal sums the lighter units are taken
+        reached.append(reached[-1] | (reached[-1] << amount))
     sums = reached[-1] >> wanted
     if not sums:
         return list(range(len(weight)))
@@ -78,7 +78,7 @@ def _lightest(weight: FloatArray, excess: float) -> list[int]:
 
 
 def answers_within(instance: Instance, aim: Aim, work: Work) -> list[Int32Array]:
-    """Answers for a limited number of moves, by levels just above the lowest that the budget allows."""
+    """Return assignments with limited moves, for levels just above the lowest one within the budget."""
     cost = aim.cost(instance)
     units = np.arange(len(instance.weight))
     at_home = cost[units, instance.home]
@@ -108,7 +108,7 @@ def answers_within(instance: Instance, aim: Aim, work: Work) -> list[Int32Array]
 
 
 def shed_and_place(instance: Instance, level: float, aim: Aim, work: Work) -> Int32Array:
-    """What is above the level placed anew, and evened out within the budget."""
+    """int32[U]: the units above the level assigned again, and evened out within the budget."""
     owner = shed_to(instance, level, by_count=aim.by_count)
     placed = owner != NO_OWNER
     load = sums_at(owner[placed], instance.weight[placed], len(instance.capacity))

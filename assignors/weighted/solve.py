@@ -1,4 +1,4 @@
-"""From an instance to the best answer that the time allows, with a bound and how it was found."""
+"""The best assignment of an instance within the time, with a bound and the method."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,23 +15,23 @@ from assignors.weighted.shedding import answers_within, go_home, shed_and_place
 from coordinator_core.model import Int32Array
 
 MOST_PAIRS_FOR_PROOF = 60_000
-"""Pairs of a unit and a member that may have it, up to which the solver takes the whole instance."""
+"""The limit of pairs of a unit and an allowed member up to which the solver solves the whole instance."""
 
 GAP_ENOUGH = 2e-4
-"""An answer so near its bound, relatively, is not given to the solver."""
+"""An assignment with a smaller relative gap to its bound is not passed to the solver."""
 
 NEIGHBOURHOOD = 6
-"""So many members at a time are solved anew in larger instances."""
+"""The number of members that are solved together in larger instances."""
 
 _NEIGHBOURHOOD_SECONDS = 0.25
 _NEIGHBOURHOOD_PAIRS = 6_000
 _SHARE_OF_SEARCH = 0.5
 _PATIENCE = 60
-"""Neighbourhoods in a row that bring nothing, after which the search ends."""
+"""The number of consecutive neighbourhoods without improvement after which the search ends."""
 
 
 class Method(StrEnum):
-    """What had the last word."""
+    """The method that found the assignment."""
 
     FLOW = "flow"
     ENUMERATION = "enumeration"
@@ -41,7 +41,7 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class Solution:
-    """``owner`` int32[U]; ``bound`` on the first key of the aim; ``seconds`` of deterministic time used."""
+    """An assignment: ``owner`` int32[U], ``bound`` of the first key, ``seconds`` of deterministic time."""
 
     owner: Int32Array
     worth: Worth
@@ -53,7 +53,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What an author may ask for beside the balance; `Aim` says how it counts."""
+    """The options of an author besides balance; see `Aim`."""
 
     budget: float = np.inf
     by_count: bool = False
@@ -63,11 +63,10 @@ class Wishes:
 
 
 def solve(instance: Instance, wishes: Wishes, *, floor: float = 0.0) -> Solution:
-    """The best answer found within the time; proven where `proven` says so.
+    """Return the best assignment within the time. It is never worse than the greedy ones.
 
-    ``wishes.price`` is per share of the whole weight, relative to the bound. Never worse than the greedy
-    answers that it starts from. With a ``floor``, largest loads below it are all the same. Half of the time
-    is left for `relax` where there is a tolerance.
+    ``wishes.price`` is per share of the whole weight, relative to the bound. Largest loads below ``floor``
+    are equal. With a tolerance, half of the time is left for `relax`.
     """
     price = wishes.price * instance.bound / instance.total if wishes.price else 0.0
     aim = Aim(floor=floor, price=price, budget=wishes.budget, by_count=wishes.by_count)
@@ -75,7 +74,7 @@ def solve(instance: Instance, wishes: Wishes, *, floor: float = 0.0) -> Solution
 
 
 def relax(instance: Instance, wishes: Wishes, balanced: Solution, level: float) -> Solution:
-    """Of the answers whose largest load is at most the level, as that of `balanced` is: what moves least."""
+    """Return the assignment with the fewest moves and a largest load up to the level, as in `balanced`."""
     aim = Aim(floor=level, moves_first=True, budget=wishes.budget, by_count=wishes.by_count)
     seconds = max(wishes.seconds - balanced.seconds, wishes.seconds / 2)
     final = _solve_for(instance, aim, seconds, known=balanced.owner)
@@ -104,7 +103,7 @@ def _solve_for(instance: Instance, aim: Aim, seconds: float, known: Int32Array |
 
 
 def _with_solver(instance: Instance, aim: Aim, best: Int32Array, bound: float, seconds: float) -> Solution:
-    """The whole instance by CP-SAT, evened out where it left something to even out."""
+    """Solve the whole instance by CP-SAT, and even out the result."""
     improved = improve(instance, aim, best, bound, seconds)
     if improved.owner is not None:
         polish = Work(CELLS_PER_SECOND * _SHARE_OF_SEARCH)
@@ -151,7 +150,7 @@ def _evened(instance: Instance, aim: Aim, start: Int32Array, work: Work) -> Int3
 
 
 def _better(instance: Instance, aim: Aim, best: Int32Array, other: Int32Array) -> Int32Array:
-    """The other answer, if it keeps within the budget and is preferred."""
+    """Return the other assignment if it is within the budget and better."""
     mine, its = instance.worth(best), instance.worth(other)
     if not aim.allows(its):
         return best
@@ -159,14 +158,14 @@ def _better(instance: Instance, aim: Aim, best: Int32Array, other: Int32Array) -
 
 
 def _settled(instance: Instance, aim: Aim, owner: Int32Array) -> Int32Array:
-    """The answer with as little moved as the loads allow."""
+    """Return the assignment with the fewest moves for these loads."""
     return _better(instance, aim, owner, keep_most(instance, owner))
 
 
 def _by_neighbourhoods(
     instance: Instance, aim: Aim, start: Int32Array, bound: float, seconds: float
 ) -> tuple[Int32Array, float]:
-    """Solve the most loaded member anew together with a few others, again and again."""
+    """Repeatedly solve the most loaded member together with a few others."""
     best, used, idle = start, 0.0, 0
     random = np.random.default_rng(0)
     while used < seconds and idle < _PATIENCE:
@@ -198,7 +197,7 @@ def _lowers(part: Instance, before: Int32Array, after: Int32Array) -> bool:
 
 
 def _neighbours(instance: Instance, owner: Int32Array, random: np.random.Generator) -> Int32Array:
-    """The most loaded member and others that could take of what it has: the least loaded, and any."""
+    """Return the most loaded member and a sample of the less loaded ones that may own its units."""
     relative = instance.loads(owner) / instance.capacity
     source = int(relative.argmax())
     able = instance.allowed[owner == source].any(axis=0)

@@ -1,8 +1,8 @@
-"""Largest first, sticky within a tolerance: for sizes at which searching is too slow.
+"""Largest first, sticky within a tolerance: for groups that are too large for a search.
 
-Every member keeps what fits under a level a little above the bound, heaviest first; what is left goes,
-heaviest first, to the member with the least relative load. Nobody is left with nothing for the others'
-stickiness.
+Every member keeps the partitions that fit under a level a little above the bound, the heaviest first. The
+others go, the heaviest first, to the member with the least relative load. No member stays without
+partitions only because others keep theirs.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from coordinator_core.model import NO_OWNER, Int32Array
 
 
 def bound_of(problem: Problem, weight: FloatArray, capacity: FloatArray) -> float:
-    """What the largest relative load of the group is at least (see `flow.fractional`)."""
+    """Return a lower bound of the largest relative load (see `flow.fractional`)."""
     topics = np.flatnonzero(problem.topic_subscribed)
     supply = sums_at(problem.index.topic_of_every, weight, len(problem.index.topics))[topics]
     room = sums_at(problem.member_class, capacity, problem.class_count)
@@ -33,10 +33,10 @@ def bound_of(problem: Problem, weight: FloatArray, capacity: FloatArray) -> floa
 def sticky_within(
     problem: Problem, weight: FloatArray, capacity: FloatArray, tolerance: float
 ) -> tuple[Int32Array, float]:
-    """int32[P], the owners, -1 where nobody subscribes; and the bound on the largest relative load.
+    """Return the owners, int32[P] with -1 without subscribers, and the bound of the largest relative load.
 
-    ``weight`` float64[P]; ``capacity`` float64[M]; ``tolerance``: how far above the bound a member may be
-    and still keep what it has, relatively; infinite where everybody keeps everything.
+    ``weight`` float64[P]; ``capacity`` float64[M]; ``tolerance``: a member keeps its partitions up to this
+    share above the bound; if infinite, members keep everything.
     """
     owner = np.full(problem.index.size, NO_OWNER, dtype=np.int32)
     if not problem.members or not len(problem.subscribed):
@@ -67,10 +67,10 @@ def sticky_within(
 def deal_weightless(
     problem: Problem, partitions: Int32Array, home: Int32Array, owner: Int32Array, most_moves: float = inf
 ) -> None:
-    """Place partitions that weigh nothing, in place, by number (PITFALLS C-73).
+    """Assign partitions without weight by number, in place (PITFALLS C-73).
 
-    They stay at ``home`` (int32, -1 for none) or go to the members with the fewest partitions; then whoever
-    has two more than another subscriber gives it one, at most so often.
+    They stay at ``home`` (int32, -1 for none) or go to the members with the fewest partitions. Then a member
+    with two more than another subscriber gives it one, at most `most_moves` times.
     """
     owner[partitions] = home
     count = np.bincount(owner[owner != NO_OWNER], minlength=len(problem.members)).tolist()
@@ -89,7 +89,7 @@ def deal_weightless(
 def _even_counts(
     problem: Problem, partitions: Int32Array, owner: Int32Array, count: list[int], most_moves: float
 ) -> int:
-    """One round of gifts, each from the member with the most that can give; how many there were."""
+    """Move partitions from the members with the most. Returns the number of moves."""
     signature, subscribers = problem.topic_signature
     sets = signature[problem.index.topic_of_every[partitions]].tolist()
     held: dict[int, dict[int, list[int]]] = {}
@@ -134,10 +134,10 @@ def _fill_empty(
     order: Int32Array,
     tolerance: float,
 ) -> None:
-    """Give members without any weight some of what others keep, in place (PITFALLS C-73).
+    """Give partitions of others to members without any weight, in place (PITFALLS C-73).
 
-    It comes from the most loaded, heaviest first, while they are above the tolerance of the receiver, and
-    leaves the receiver below what the giver had.
+    The most loaded members give, the heaviest partition first, while their load exceeds that of the
+    receiver by more than the tolerance. The receiver stays below the former load of the giver.
     """
     count = np.bincount(owner[order], minlength=len(load))
     empty = np.flatnonzero(count == 0)
@@ -179,14 +179,16 @@ def _spread(
     load: list[float],
     waiting: list[int],
 ) -> None:
-    """Members are compared by what they would have with a partition of usual weight more, so that of empty
-    members the one with the most capacity comes first.
+    """Assign waiting partitions, in place.
+
+    Members are compared by their load with one more partition of mean weight, so that the empty member with
+    the most capacity comes first.
     """
     if not waiting:
         return
-    usual, rooms = float(weight[waiting].mean()), capacity.tolist()
+    mean, rooms = float(weight[waiting].mean()), capacity.tolist()
     count = np.bincount(owner[owner != NO_OWNER], minlength=len(load)).tolist()
-    for p, member in _by_least(problem, waiting, lambda m: ((load[m] + usual) / rooms[m], count[m], m)):
+    for p, member in _by_least(problem, waiting, lambda m: ((load[m] + mean) / rooms[m], count[m], m)):
         owner[p] = member
         load[member] += float(weight[p])
         count[member] += 1
@@ -195,9 +197,9 @@ def _spread(
 def _by_least(
     problem: Problem, waiting: list[int], key: Callable[[int], tuple[float, ...]]
 ) -> Iterator[tuple[int, int]]:
-    """Each partition with the subscriber of the least key, which may only grow, and ends with the member.
+    """Yield each partition with its subscriber of the least key. A key ends with the member and only grows.
 
-    One heap for each set of subscribers; an entry is old when its member's key has grown meanwhile.
+    Each set of subscribers has a heap. An entry is stale if the key of its member has grown.
     """
     signature, subscribers = problem.topic_signature
     heaps: dict[int, list[tuple[float, ...]]] = {}

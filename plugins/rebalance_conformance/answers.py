@@ -1,6 +1,6 @@
-"""What an assignor gave to whom, as it said it, and what is wrong with that.
+"""The result of an assignor as it was returned, and its faults.
 
-Nothing is validated on the way in: every kind of fault is looked for by itself, so that each has a name.
+The result is not validated when it is read: every kind of fault has a function of its own, and a name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,36 +16,40 @@ from rebalance_conformance.cases import Case, claims, subscribed, valid_owner
 
 Given: TypeAlias = Mapping[str, list[TopicPartition]]
 
-MOST_TOLD = 3
+MAX_LISTED = 3
 
 
 class NoAnswerError(Exception):
-    """The assignor raised, or returned what is no assignment at all."""
+    """The assignor raised an exception, or its result is not an assignment."""
 
 
 class RaisedError(NoAnswerError):
-    """It raised."""
+    """The assignor raised an exception."""
 
 
 def answer(assignor: Assignor, case: Case) -> Given:
-    """What every member is given, in the order of its list. Raises NoAnswerError."""
+    """Return the partitions of each member, in the order of its list.
+
+    Raises:
+        NoAnswerError: if the assignor raises an exception, or returns something else.
+    """
     try:
         return _read(assignor.solve(build_problem(case.cluster, case.group)), case)
     except NoAnswerError:
         raise
-    except AssignmentError as wrong:  # of an assignor inside this one
-        raise RaisedError("; ".join(wrong.violations)) from wrong
-    except (Exception, SystemExit) as wrong:
-        raise RaisedError(f"raised {type(wrong).__name__}: {wrong}") from wrong
+    except AssignmentError as error:  # of an inner assignor
+        raise RaisedError("; ".join(error.violations)) from error
+    except (Exception, SystemExit) as error:
+        raise RaisedError(f"raised {type(error).__name__}: {error}") from error
 
 
 def as_sets(given: Given) -> dict[str, frozenset[TopicPartition]]:
-    """Without order, and without the members that get nothing."""
+    """Return the result without order, and without members that have no partitions."""
     return {member: frozenset(got) for member, got in given.items() if got}
 
 
 def difference(first: Given, second: Given) -> str:
-    """The first partition that two answers give to different members; empty where there is none."""
+    """Describe the first partition with different owners in two results; empty if none."""
     owners = [_owners(given) for given in (first, second)]
     for tp in sorted(set(owners[0]) | set(owners[1])):
         here, there = owners[0].get(tp), owners[1].get(tp)
@@ -60,7 +64,7 @@ def named(tp: TopicPartition) -> str:
 
 
 def fault_in(case: Case, given: Given, *, cooperative: bool) -> str:
-    """Any fault of an answer; empty for a valid one."""
+    """Describe a fault of a result; empty for a valid one."""
     return (
         unknown_members(case, given)
         or unknown_partitions(case, given)
@@ -71,23 +75,23 @@ def fault_in(case: Case, given: Given, *, cooperative: bool) -> str:
 
 
 def given_twice(_: Case, given: Given) -> str:
-    """Partitions that are given more than once."""
+    """Describe partitions that are assigned more than once."""
     holders: dict[TopicPartition, list[str]] = {}
     for member, got in given.items():
         for tp in got:
             holders.setdefault(tp, []).append(member)
     twice = {tp: members for tp, members in holders.items() if len(members) > 1}
-    return _told(f"{named(tp)} went to {' and to '.join(map(repr, m))}" for tp, m in twice.items())
+    return _joined(f"{named(tp)} went to {' and to '.join(map(repr, m))}" for tp, m in twice.items())
 
 
 def unknown_members(case: Case, given: Given) -> str:
-    """Members that are not in the group; a name that is given nothing is a fault too."""
-    return _told(f"{member!r} is no member of the group" for member in given if member not in case.group)
+    """Describe members that are not in the group, even without partitions."""
+    return _joined(f"{member!r} is no member of the group" for member in given if member not in case.group)
 
 
 def unknown_partitions(case: Case, given: Given) -> str:
-    """Partitions that there are not."""
-    return _told(
+    """Describe partitions that do not exist."""
+    return _joined(
         f"{named(tp)}, which {member!r} was given, does not exist"
         for member, got in given.items()
         for tp in got
@@ -96,8 +100,8 @@ def unknown_partitions(case: Case, given: Given) -> str:
 
 
 def non_subscribers(case: Case, given: Given) -> str:
-    """Partitions whose topic their new owner does not want."""
-    return _told(
+    """Describe partitions whose owner does not subscribe to their topic."""
+    return _joined(
         f"{named(tp)} went to {member!r}, which does not subscribe to it"
         for member, got in given.items()
         if member in case.group
@@ -107,14 +111,14 @@ def non_subscribers(case: Case, given: Given) -> str:
 
 
 def left_out(case: Case, given: Given, *, cooperative: bool) -> str:
-    """Partitions that nobody got, though somebody subscribes to their topic.
+    """Describe partitions of subscribed topics that have no owner.
 
-    A cooperative assignor may leave out what one member claims and another may be meant to get.
+    A cooperative assignor may leave out a partition that one member claims and another may receive.
     """
     got = {tp for partitions in given.values() for tp in partitions}
     claimed = claims(case) if cooperative else {}
     missing = [tp for tp in subscribed(case) if tp not in got]
-    return _told(
+    return _joined(
         f"nobody got {named(tp)}" + (", which no other member has to give up" if cooperative else "")
         for tp in missing
         if not _may_be_held_back(case, tp, claimed.get(tp, {}))
@@ -122,9 +126,9 @@ def left_out(case: Case, given: Given, *, cooperative: bool) -> str:
 
 
 def taken_too_early(case: Case, given: Given) -> str:
-    """Partitions that go to one member while another still claims them, and not to the valid owner."""
+    """Describe partitions that move while another member claims them, unless the valid owner gets them."""
     claimed = claims(case)
-    return _told(
+    return _joined(
         f"{named(tp)} went to {member!r} while {others[0]!r} still owns it"
         for member, got in given.items()
         for tp in got
@@ -150,11 +154,11 @@ def _went(member: str | None) -> str:
     return "was left out" if member is None else f"went to {member!r}"
 
 
-def _told(faults: Iterable[str]) -> str:
-    """The first few, in one line."""
+def _joined(faults: Iterable[str]) -> str:
+    """Join the first few in one line."""
     listed = list(faults)
-    more = [f"and {len(listed) - MOST_TOLD:,} more"] if len(listed) > MOST_TOLD else []
-    return "; ".join(listed[:MOST_TOLD] + more)
+    more = [f"and {len(listed) - MAX_LISTED:,} more"] if len(listed) > MAX_LISTED else []
+    return "; ".join(listed[:MAX_LISTED] + more)
 
 
 def _read(result: Any, case: Case) -> Given:
@@ -162,11 +166,11 @@ def _read(result: Any, case: Case) -> Given:
         raise NoAnswerError(f"returned {_article(result)}, not a mapping of members to partitions")
     if isinstance(result, GroupAssignment):
         _check_owners(result, case)
-    return {member: [_pair(each, member) for each in _listed(got, member)] for member, got in result.items()}
+    return {member: [_pair(pair, member) for pair in _listed(got, member)] for member, got in result.items()}
 
 
 def _check_owners(result: GroupAssignment, case: Case) -> None:
-    """An owner array that does not fit is no mapping, and would be read as something else."""
+    """Check the shape of an owner array, which would otherwise be read as another assignment."""
     index, members = case.cluster.index, case.group.sorted_members()
     owner = result.owner_array(index, members)
     if owner is None:
@@ -175,10 +179,10 @@ def _check_owners(result: GroupAssignment, case: Case) -> None:
         raise NoAnswerError(
             f"returned an owner array {owner.dtype}{list(owner.shape)}, not int32[{index.size}]"
         )
-    strange = owner[(owner < NO_OWNER) | (owner >= len(members))]
-    if len(strange):
+    unknown = owner[(owner < NO_OWNER) | (owner >= len(members))]
+    if len(unknown):
         raise NoAnswerError(
-            f"returned member number {strange[0]} in its owner array, of {len(members)} members"
+            f"returned member number {unknown[0]} in its owner array, of {len(members)} members"
         )
 
 
@@ -188,12 +192,12 @@ def _listed(got: Any, member: Any) -> list[Any]:
     return list(got)
 
 
-def _pair(each: Any, member: Any) -> TopicPartition:
-    if isinstance(each, tuple | list) and len(each) == 2:
-        topic, number = each
+def _pair(pair: Any, member: Any) -> TopicPartition:
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        topic, number = pair
         if isinstance(topic, str) and isinstance(number, int | np.integer) and not isinstance(number, bool):
             return TopicPartition(topic, int(number))
-    raise NoAnswerError(f"gave {member!r} {each!r}, not a (topic, partition) pair")
+    raise NoAnswerError(f"gave {member!r} {pair!r}, not a (topic, partition) pair")
 
 
 def _article(thing: Any) -> str:

@@ -1,4 +1,4 @@
-"""One group to hand to an assignor, as a value: copied before it is handed out, and put in another order."""
+"""A group to try as a value: it can be copied, reordered, and written as a line of JSON."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -19,12 +19,12 @@ class Case(NamedTuple):
 
 
 def copy_of(case: Case) -> Case:
-    """Its own objects throughout, so that an assignor that writes to them harms nobody else."""
+    """Return a copy of all objects, so that an assignor that changes them does not affect other checks."""
     return reordered(case, lambda items: items)
 
 
 def reordered(case: Case, order: Callable[[Sequence[str]], Sequence[str]]) -> Case:
-    """The same group, its members, topics and lists of topics in another order."""
+    """Return the group with its members, topics and lists of topics in another order."""
     topics, members = order(list(case.cluster.topics)), order(list(case.group))
     cluster = Cluster({t: case.cluster.topics[t] for t in topics})
     return Case(cluster, GroupSubscription({m: _copy(case.group[m], order) for m in members}))
@@ -37,12 +37,12 @@ def _copy(subscription: Subscription, order: Callable[[Sequence[str]], Sequence[
 
 
 def with_members(case: Case, members: Sequence[str]) -> Case:
-    """Only these members."""
+    """Return the group of only these members."""
     return Case(case.cluster, GroupSubscription({m: case.group[m] for m in members}))
 
 
 def subscribed(case: Case) -> list[TopicPartition]:
-    """The partitions of topics that somebody subscribes to, in order."""
+    """Return the partitions of subscribed topics, in order."""
     wanted = {topic for subscription in case.group.values() for topic in subscription.topics}
     return [
         TopicPartition(topic, number)
@@ -53,7 +53,7 @@ def subscribed(case: Case) -> list[TopicPartition]:
 
 
 def claims(case: Case) -> dict[TopicPartition, dict[str, int]]:
-    """Partition -> who says it owns it, and in which generation."""
+    """Return the claimants of each partition with their generations."""
     made: dict[TopicPartition, dict[str, int]] = {}
     for member, subscription in case.group.items():
         for tp in subscription.owned:
@@ -63,7 +63,7 @@ def claims(case: Case) -> dict[TopicPartition, dict[str, int]]:
 
 
 def valid_owner(case: Case, tp: TopicPartition, claimants: dict[str, int]) -> str | None:
-    """The member whose claim counts: the newest, if it is alone and still subscribes (PROTOCOL 10.3)."""
+    """Return the valid owner: the only newest claimant, if it still subscribes (PROTOCOL 10.3)."""
     newest = [m for m, generation in claimants.items() if generation == max(claimants.values())]
     return newest[0] if len(newest) == 1 and tp.topic in case.group[newest[0]].topics else None
 

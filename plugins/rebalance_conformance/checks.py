@@ -1,4 +1,4 @@
-"""The checks of the suite, in the order in which they are shown: what each demands, and of whom."""
+"""The checks of the suite in the order of their display."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from rebalance_conformance.subject import COOPERATIVE, Subject
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One demand. It is named for the fault it finds; ``doc`` says what holds when there is none.
+    """A check, named after the fault that it finds. ``doc`` is the property of assignors without the fault.
 
-    ``run`` raises FaultError, or NotRunError. ``only``: the trait an assignor must have for it, if any.
+    ``run`` raises FaultError or NotRunError. ``only`` is the trait of the assignors that it applies to.
     """
 
     name: str
@@ -21,7 +21,7 @@ class Check:
     only: str = ""
 
     def not_applicable_to(self, subject: Subject) -> str:
-        """Why not; empty where it is."""
+        """Return the reason why the check does not apply; empty if it does."""
         if not self.only or self.only in subject.traits:
             return ""
         if self.only == COOPERATIVE:

@@ -31,19 +31,19 @@ NEWEST_GENERATION = 3
 def ordinary_groups(
     draw: st.DrawFn, *, alike: bool = False, plain: bool = False, least_members: int = 1
 ) -> Case:
-    """A group; ``alike``: all subscribe to all topics; ``plain``: no racks, weights and capacities."""
+    """Draw a group. ``alike``: equal subscriptions; ``plain``: no racks, weights and capacities."""
     topics = _some(draw, TOPICS)
     racks, weights = (not plain and draw(st.booleans()) for _ in range(2))
     names = _some(draw, MEMBERS, least=least_members)
     chosen = {name: topics if alike else _some(draw, topics) for name in names}
-    wanted = [topic for topic in topics if any(topic in each for each in chosen.values())]
+    wanted = [topic for topic in topics if any(topic in topics_of_one for topics_of_one in chosen.values())]
     cluster = Cluster({topic: _topic(draw, racks=racks, weights=weights) for topic in wanted})
     members = {n: _member(draw, n, cluster, chosen[n], racks=racks, weights=weights) for n in names}
     return Case(cluster, GroupSubscription(members))
 
 
 def _some(draw: st.DrawFn, items: Sequence[T], least: int = 1) -> list[T]:
-    """A part of the items; one number, whose bits they are, is drawn much faster than a list."""
+    """Draw some of the items as the bits of one number, which is much faster than a list."""
     bits = draw(st.integers(least, 2 ** len(items) - 1))
     if bits.bit_count() < least:
         bits |= 2**least - 1
@@ -62,7 +62,7 @@ def _topic(draw: st.DrawFn, *, racks: bool, weights: bool) -> TopicInfo:
 def _member(
     draw: st.DrawFn, name: str, cluster: Cluster, topics: list[str], *, racks: bool, weights: bool
 ) -> Subscription:
-    """What it claims exists, and may be claimed by others too, or be of a topic it has left."""
+    """Draw a member. Its claims exist; others may claim them, too, and it may have left their topic."""
     there = [(t, n) for t, info in cluster.topics.items() for n in range(info.partitions)]
     half = _some(draw, there, least=0)
     owned = _some(draw, half, least=0) if half else []

@@ -1,4 +1,4 @@
-"""A group as one line of JSON, which ``rebalance-lab assign`` takes: the inverse of `parse_group`."""
+"""A group as one line of JSON for ``rebalance-lab assign``: the inverse of `parse_group`."""
 
 from typing import Any
 
@@ -8,10 +8,7 @@ from coordinator_core.model import NO_GENERATION, Cluster, GroupSubscription, Su
 
 
 def group_document(cluster: Cluster, group: GroupSubscription, assignor: str | None = None) -> dict[str, Any]:
-    """The document from which `parse_group` makes the same group; what is absent is left out.
-
-    User data has no place in it.
-    """
+    """Return the document of a group. It has no field for user data; absent values are left out."""
     named = {} if assignor is None else {"assignor": assignor}
     topics = {topic: _topic(info) for topic, info in cluster.topics.items()}
     members = [_member(member, subscription) for member, subscription in group.items()]
@@ -19,7 +16,7 @@ def group_document(cluster: Cluster, group: GroupSubscription, assignor: str | N
 
 
 def group_line(cluster: Cluster, group: GroupSubscription, assignor: str | None = None) -> str:
-    """The same as one line of JSON."""
+    """Return the document as one line of JSON."""
     return msgspec.json.encode(group_document(cluster, group, assignor)).decode()
 
 

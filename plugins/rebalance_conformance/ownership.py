@@ -1,4 +1,4 @@
-"""Checks that assignors are held to by what they declare: sticky, balanced."""
+"""Checks of the declared capabilities `sticky` and `balanced`."""
 
 import msgspec
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ from rebalance_conformance.search import Bench, FaultError
 
 
 def not_sticky(bench: Bench) -> None:
-    """Fails where a group that does not change is not given the same again (C-62)."""
+    """Fail if an unchanged group gets another assignment (C-62)."""
 
     def examine(case: Case) -> None:
         settled, first = _settled(bench, case)
@@ -23,7 +23,7 @@ def not_sticky(bench: Bench) -> None:
 
 
 def moves_too_much_on_leave(bench: Bench) -> None:
-    """Fails where a leave takes something from a member that stays, all subscribing alike (C-67)."""
+    """Fail if a member loses a partition because another one leaves, with equal subscriptions (C-67)."""
 
     def examine(drawn: tuple[Case, int]) -> None:
         case, number = drawn
@@ -43,7 +43,7 @@ def moves_too_much_on_leave(bench: Bench) -> None:
 
 
 def unbalanced(bench: Bench) -> None:
-    """Fails where members that subscribe alike differ by more than one partition."""
+    """Fail if members with equal subscriptions differ by more than one partition."""
 
     def examine(case: Case) -> None:
         settled, given = _settled(bench, case)
@@ -57,9 +57,9 @@ def unbalanced(bench: Bench) -> None:
 
 
 def _settled(bench: Bench, case: Case) -> tuple[Case, Given]:
-    """The group as it joins after it was assigned, and what it was given before that.
+    """Return the group as it joins after its assignment, and that assignment.
 
-    A cooperative group takes a second round, in which it is given what the first one held back.
+    A cooperative group needs a second round, which assigns the partitions that the first one held back.
     """
     given = bench.given(case)
     after = _rejoined(bench, case, given, NEWEST_GENERATION + 1)
@@ -77,13 +77,13 @@ def _rejoined(bench: Bench, case: Case, given: Given, generation: int) -> Case:
 
 
 def _owning(bench: Bench, subscription: Subscription, owned: Partitions, generation: int) -> Subscription:
-    """Ownership where cooperative members put it, and in user data, where eager ones do."""
+    """Return the subscription with its ownership in the field of cooperative members and in user data."""
     assignor = bench.subject.make()
     try:
         assignor.on_assignment(owned, generation)
         data = assignor.subscription_user_data(subscription.topics)
-    except Exception as wrong:
+    except Exception as error:
         raise FaultError(
-            f"on_assignment or subscription_user_data raised {type(wrong).__name__}: {wrong}"
-        ) from wrong
+            f"on_assignment or subscription_user_data raised {type(error).__name__}: {error}"
+        ) from error
     return msgspec.structs.replace(subscription, owned=owned, generation=generation, user_data=data)

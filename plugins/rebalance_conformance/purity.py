@@ -1,7 +1,7 @@
-"""The check that an assignor touches nothing outside the group it is given (C-71).
+"""The check that an assignor uses nothing but its arguments (C-71).
 
-While it assigns, clocks, random numbers, sockets, files and processes refuse, and note who asked. Names that
-its modules imported from there (``from time import time``) refuse too.
+During `assign`, clocks, random numbers, sockets, files and processes raise an exception, and their use is
+recorded. So do names that the author's modules imported (``from time import time``).
 """
 
 import os
@@ -26,11 +26,11 @@ from rebalance_conformance.groups import ordinary_groups
 from rebalance_conformance.search import Bench, FaultError
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
-CHANCE = (
+RANDOM = (
     *("betavariate", "choice", "choices", "expovariate", "gauss", "getrandbits", "normalvariate"),
     *("randbytes", "randint", "random", "randrange", "sample", "seed", "shuffle", "triangular", "uniform"),
 )
-NUMPY_CHANCE = (
+NUMPY_RANDOM = (
     "choice",
     "normal",
     "permutation",
@@ -45,21 +45,21 @@ NUMPY_CHANCE = (
 
 
 class TouchedError(Exception):
-    """What the assignor gets in place of an answer from outside."""
+    """Raised by everything that an assignor must not use."""
 
 
 def impure(bench: Bench) -> None:
-    """Fails where anything outside is touched, even if the assignor bears the refusal."""
+    """Fail if anything forbidden is used, even if the assignor handles the exception."""
 
     def examine(case: Case) -> None:
-        bench.given(case)  # whatever is imported late is imported now
+        bench.given(case)  # so that late imports are done
         assignor, lent = bench.subject.make(), copy_of(case)
         with _refusing(_modules_of(assignor)) as touched:
             try:
                 answer(assignor, lent)
-            except NoAnswerError as wrong:
+            except NoAnswerError as error:
                 if not touched:
-                    raise FaultError(str(wrong), case) from wrong
+                    raise FaultError(str(error), case) from error
         if touched:
             raise FaultError(f"it used {touched[0]} while assigning", case)
 
@@ -67,16 +67,16 @@ def impure(bench: Bench) -> None:
 
 
 def _forbidden() -> Iterator[tuple[Any, str, str]]:
-    """Where each is, under which name, and how to call it."""
+    """Yield the object, the attribute and the name in messages of everything forbidden."""
     for clock in CLOCKS:
         yield time, clock, f"time.{clock}"
         yield time, f"{clock}_ns", f"time.{clock}_ns"
     yield time, "sleep", "time.sleep"
-    for name in CHANCE:
+    for name in RANDOM:
         yield random, name, f"random.{name}"
     yield random.SystemRandom, "random", "random.SystemRandom"
     yield random.SystemRandom, "getrandbits", "random.SystemRandom"
-    for name in NUMPY_CHANCE:
+    for name in NUMPY_RANDOM:
         yield np.random, name, f"numpy.random.{name}"
     yield os, "urandom", "os.urandom"
     yield socket.socket, "__init__", "socket.socket"
@@ -87,7 +87,7 @@ def _forbidden() -> Iterator[tuple[Any, str, str]]:
 
 @contextmanager
 def _refusing(modules: list[ModuleType]) -> Iterator[list[str]]:
-    """Everything forbidden refuses to the thread that is here now; what was asked for is listed."""
+    """Forbid everything in the current thread. Yields the list of uses."""
     touched: list[str] = []
     with ExitStack() as patched:
         for place, name, called in list(_forbidden()):
@@ -103,12 +103,12 @@ def _refusing(modules: list[ModuleType]) -> Iterator[list[str]]:
 
 
 def _stand_in(original: Callable[..., Any], called: str, touched: list[str]) -> Callable[..., Any]:
-    asking = threading.get_ident()
+    current = threading.get_ident()
 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         caller = sys._getframe(1).f_globals.get("__name__", "")
-        if threading.get_ident() != asking or caller.partition(".")[0] == "logging":
-            return original(*args, **kwargs)  # others' threads, and the time in a line of a log
+        if threading.get_ident() != current or caller.partition(".")[0] == "logging":
+            return original(*args, **kwargs)  # other threads, and the time of a log record
         touched.append(called)
         raise TouchedError(f"{called} is out of reach while assigning")
 
@@ -116,7 +116,7 @@ def _stand_in(original: Callable[..., Any], called: str, touched: list[str]) -> 
 
 
 def _seedless(original: Callable[..., Any], touched: list[str]) -> Callable[..., Any]:
-    """Random numbers from a seed are no chance."""
+    """Allow random numbers with a seed."""
 
     def default_rng(seed: Any = None) -> Any:
         if seed is not None:
@@ -128,7 +128,7 @@ def _seedless(original: Callable[..., Any], touched: list[str]) -> Callable[...,
 
 
 def _modules_of(assignor: Any) -> list[ModuleType]:
-    """The modules of the author's package: where the class, a function, and what it wraps come from."""
+    """Return the modules of the author's package: of the class, the function and wrapped assignors."""
     own = {_package(name) for name in _module_names(assignor, depth=3)} - {"coordinator_core", ""}
     return [module for name, module in sorted(sys.modules.items()) if _package(name) in own]
 

@@ -1,6 +1,6 @@
-"""The suite in pytest: a class to subclass, a decorator, and a fixture.
+"""The suite in pytest: a base class, a decorator and a fixture.
 
-Loaded in every run of pytest beside which rebalance-lab is installed, so it imports nothing but pytest
+pytest loads this module in every run if rebalance-lab is installed. Therefore it imports nothing but pytest
 until it is used.
 """
 
@@ -18,10 +18,10 @@ ExpectedFailures = Mapping[str, str]
 
 
 class AssignorConformance:
-    """Subclass it under a name that begins with Test: one test for each check.
+    """Base class of test classes with one test per check. Their names start with ``Test``.
 
     ``assignor``: a name, a reference, a class, a function or a factory (what `check_assignor` takes).
-    ``expected_failed_checks``: name -> reason; those are strict xfails. ``examples``: groups a check.
+    ``expected_failed_checks``: name -> reason; they are strict xfails. ``examples``: groups per check.
     """
 
     assignor: ClassVar[Any] = None
@@ -29,7 +29,7 @@ class AssignorConformance:
     examples: ClassVar[int | None] = None
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """A test for each check."""
+        """Generate a test for each check."""
         if "conformance_check" in metafunc.fixturenames:
             metafunc.parametrize("conformance_check", _checks(self.expected_failed_checks))
 
@@ -51,15 +51,18 @@ def parametrize_with_checks(
     *,
     examples: int | None = None,
 ) -> pytest.MarkDecorator:
-    """A test for each assignor and check: ``def test_conforms(assignor, check): check(assignor)``.
+    """Generate tests for assignors and checks: ``def test_conforms(assignor, check): check(assignor)``.
 
-    ``expected_failed_checks``: name -> reason, for all of the assignors; those are strict xfails.
+    ``expected_failed_checks``: name -> reason, for all assignors; they are strict xfails.
     """
     cases = [
         pytest.param(
-            each, Demand(str(check.values[0]), examples), marks=check.marks, id=f"{_id(each)}-{check.id}"
+            assignor,
+            Demand(str(check.values[0]), examples),
+            marks=check.marks,
+            id=f"{_id(assignor)}-{check.id}",
         )
-        for each in assignors
+        for assignor in assignors
         for check in _checks(expected_failed_checks or {})
     ]
     return pytest.mark.parametrize(("assignor", "check"), cases)
@@ -67,19 +70,19 @@ def parametrize_with_checks(
 
 @dataclass(frozen=True)
 class Demand:
-    """One check: call it with an assignor. The test fails, or is skipped where the check does not apply."""
+    """A check: call it with an assignor. The test fails, or is skipped if the check does not apply."""
 
     name: str
     examples: int | None = None
 
     def __call__(self, assignor: Any) -> None:
-        """Demand it of the assignor."""
+        """Run the check."""
         _demand(assignor, self.name, self.examples)
 
 
 @pytest.fixture
 def check_assignor() -> "Callable[..., Report]":
-    """`conformance.suite.check_assignor`, that raises AssertionError for what fails."""
+    """Return `check_assignor`, which raises AssertionError if a check fails."""
     from rebalance_conformance import suite
 
     def check(assignor: Any, **options: Any) -> "Report":
@@ -91,7 +94,11 @@ def check_assignor() -> "Callable[..., Report]":
 
 
 def _checks(expected: ExpectedFailures) -> list[Any]:
-    """The names of the checks, as pytest's parameters. Raises UsageError for a name that is none."""
+    """Return the names of the checks as parameters of pytest.
+
+    Raises:
+        UsageError: if an expected failure is not the name of a check.
+    """
     from coordinator_core.errors import InputError
     from rebalance_conformance.requirements import require_hypothesis
 
@@ -104,8 +111,8 @@ def _checks(expected: ExpectedFailures) -> list[Any]:
 
     try:
         checks_named(expected)
-    except InputError as wrong:
-        raise pytest.UsageError(f"expected_failed_checks: {wrong}") from None
+    except InputError as error:
+        raise pytest.UsageError(f"expected_failed_checks: {error}") from None
     return [
         pytest.param(
             check.name,

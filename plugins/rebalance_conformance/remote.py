@@ -1,7 +1,7 @@
-"""Other processes, which hash differently, that answer the same groups.
+"""Assignors in other processes, with other hash seeds.
 
-A process is told once how to make the assignor, as a pickle of names; then groups go in and answers come
-out, a line of JSON each. Its standard output is closed to the assignor.
+A process first receives a pickle that makes the assignor, then groups, and sends their assignments, one line
+of JSON each. Output of the assignor does not go to its standard output.
 """
 
 import json
@@ -25,14 +25,14 @@ _SERVE = "from rebalance_conformance.remote import serve; serve()"
 
 
 class CannotRemakeError(Exception):
-    """The assignor cannot be made in another process, and why."""
+    """The assignor cannot be made in another process."""
 
 
 class Process:
-    """One of them."""
+    """A process with a hash seed."""
 
     def __init__(self, hash_seed: int) -> None:
-        path = os.pathsep.join(each for each in sys.path if each)
+        path = os.pathsep.join(folder for folder in sys.path if folder)
         environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path}
         self._process = subprocess.Popen(
             [sys.executable, "-c", _SERVE],
@@ -42,79 +42,87 @@ class Process:
             env=environment,
         )
 
-    def ask(self, line: str) -> None:
-        """Send a line; the process answers in its own time."""
+    def send(self, line: str) -> None:
+        """Send a line."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            return  # which is told where the answer is missed
+            return  # `receive` reports that the process has ended
 
-    def hear(self, case: Case) -> Given:
-        """The answer to a group. Raises FaultError where there is none."""
-        said = self.said()
-        if "problem" in said:
-            raise FaultError(said["problem"], case)
-        return {m: [TopicPartition(topic, n) for topic, n in got] for m, got in said["given"].items()}
+    def receive(self, case: Case) -> Given:
+        """Return the assignment of a group.
 
-    def said(self) -> dict[str, Any]:
-        """The next answer as it was sent."""
+        Raises:
+            FaultError: if the assignor or its process failed.
+        """
+        response = self.response()
+        if "error" in response:
+            raise FaultError(response["error"], case)
+        return {m: [TopicPartition(topic, n) for topic, n in got] for m, got in response["given"].items()}
+
+    def response(self) -> dict[str, Any]:
+        """Return the next response."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            return {"problem": f"it ended the process it ran in (status {self._process.wait()})"}
-        said: dict[str, Any] = json.loads(line)
-        return said
+            return {"error": f"it ended the process it ran in (status {self._process.wait()})"}
+        response: dict[str, Any] = json.loads(line)
+        return response
 
     def end(self) -> None:
-        """Stop it, whatever it is at."""
+        """Kill the process."""
         self._process.kill()
         self._process.communicate()
 
 
 @contextmanager
 def elsewhere(make: Callable[[], Assignor], hash_seeds: Sequence[int]) -> Iterator[list[Process]]:
-    """A process for each hash seed. Raises CannotRemakeError."""
+    """Start a process for each hash seed.
+
+    Raises:
+        CannotRemakeError: if the assignor cannot be made there.
+    """
     try:
         pickled = b64encode(pickle.dumps(make)).decode()
-    except Exception as wrong:  # pickle lets through whatever objects raise
-        raise CannotRemakeError(str(wrong)) from wrong
+    except Exception as error:  # pickle passes on any exception of an object
+        raise CannotRemakeError(str(error)) from error
     with ExitStack() as running:
         processes = []
         for seed in hash_seeds:
             processes.append(Process(seed))
             running.callback(processes[-1].end)
         for process in processes:
-            process.ask(pickled)
+            process.send(pickled)
         for process in processes:
-            if problem := process.said().get("problem"):
-                raise CannotRemakeError(problem)
+            if reason := process.response().get("error"):
+                raise CannotRemakeError(reason)
         yield processes
 
 
 def serve() -> None:
-    """What such a process runs."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    """Run in the process: assign each group that is received."""
+    responses = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     groups = sys.stdin.buffer
     try:
         make = pickle.loads(b64decode(groups.readline()))
         make()
-    except Exception as wrong:
-        _say(answers, {"problem": f"{type(wrong).__name__}: {wrong}"})
+    except Exception as error:
+        _send(responses, {"error": f"{type(error).__name__}: {error}"})
         return
-    _say(answers, {})
+    _send(responses, {})
     for line in groups:
         parsed = parse_group(json.loads(line), "group")
         try:
             given = answer(make(), Case(parsed.cluster, parsed.group))
-        except NoAnswerError as wrong:
-            _say(answers, {"problem": str(wrong)})
+        except NoAnswerError as error:
+            _send(responses, {"error": str(error)})
         else:
-            _say(answers, {"given": given})
+            _send(responses, {"given": given})
 
 
-def _say(answers: BinaryIO, message: dict[str, Any]) -> None:
-    answers.write(json.dumps(message).encode() + b"\n")
-    answers.flush()
+def _send(responses: BinaryIO, message: dict[str, Any]) -> None:
+    responses.write(json.dumps(message).encode() + b"\n")
+    responses.flush()

@@ -1,19 +1,19 @@
-"""What came of the suite: a result for each check, and what to tell of those that failed."""
+"""The results of the suite."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 SUITE_VERSION = "1.0"
-"""Goes up whenever a check comes in or demands more, so that a report says what an assignor was held to."""
+"""Increases with every new or stricter check, so that a report names the suite that was run."""
 
 DEFAULT_EXAMPLES = 50
-"""Groups that a check tries."""
+"""The number of groups per check."""
 
 GROUP_FOLLOWS = "the group, for rebalance-lab assign:"
 
 
 class Outcome(StrEnum):
-    """What came of one check."""
+    """The outcome of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -24,9 +24,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One check: ``reason`` says why, for every outcome but passed.
+    """The result of a check, with a reason for every outcome but `PASSED`.
 
-    ``line``: the smallest group it fails on, as ``rebalance-lab assign`` takes it, or nothing.
+    ``line`` is the smallest group on which the assignor fails, as a line for ``rebalance-lab assign``.
     """
 
     check: str
@@ -38,7 +38,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of all checks, in order."""
+    """The results of all checks, in order."""
 
     assignor: str
     results: tuple[Result, ...]
@@ -46,22 +46,26 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed that was not expected to."""
+        """Whether there are no unexpected failures."""
         return not self.failures
 
     @property
     def failures(self) -> tuple[Result, ...]:
-        """What failed, expected failures left out."""
-        return tuple(each for each in self.results if each.outcome is Outcome.FAILED)
+        """Return the failures without the expected ones."""
+        return tuple(result for result in self.results if result.outcome is Outcome.FAILED)
 
     def raise_for_failures(self) -> None:
-        """Raises AssertionError that tells every failure, with its group; nothing where all passed."""
+        """Raise an error if a check failed.
+
+        Raises:
+            AssertionError: with every failure and its group.
+        """
         if not self.passed:
             raise AssertionError("\n".join([f"assignor {self.assignor!r}:", *map(told, self.failures)]))
 
 
 def told(failure: Result) -> str:
-    """A failure in one line, and its group in another."""
+    """Return a failure as one line, and its group as another."""
     lines = [f"{failure.check}: {failure.reason}"]
     if failure.line:
         lines.append(f"{GROUP_FOLLOWS}\n{failure.line}")

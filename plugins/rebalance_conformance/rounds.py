@@ -1,7 +1,7 @@
-"""Checks over several rebalances, where what members own follows from what they were given.
+"""Checks over several rebalances, in which members own the partitions of their last assignment.
 
-Every run has joins, a leave, unequal subscriptions, a member that misses a round and keeps to an older
-generation, two members that claim one partition in the same generation, and two in different ones.
+Every run has joins, a leave, different subscriptions, a member that misses a round and keeps an older
+generation, and two members that claim one partition, in the same generation and in different ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ CALM_ROUNDS = 4
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What differs from one run to the next; the numbers are positions in `FIRST`."""
+    """The parameters of a run. The numbers are positions in `FIRST`."""
 
     cluster: Cluster
     topics: tuple[tuple[str, ...], ...]
@@ -49,48 +49,48 @@ class Member:
     owned: Partitions = field(default=NO_PARTITIONS)
     generation: int = NO_GENERATION
 
-    def hear(self, owned: Partitions, generation: int) -> None:
-        """It was assigned this."""
+    def receive(self, owned: Partitions, generation: int) -> None:
+        """Receive an assignment."""
         self.owned, self.generation = owned, generation
         self.assignor.on_assignment(owned, generation)
 
-    def says(self) -> Subscription:
-        """How it joins."""
+    def subscription(self) -> Subscription:
+        """Return the subscription with which the member joins."""
         data = self.assignor.subscription_user_data(self.topics)
         return Subscription(self.topics, self.owned, self.generation, user_data=data)
 
 
 def invalid_after_rebalances(bench: Bench) -> None:
-    """Fails on any fault in any round."""
+    """Fail on any fault in any round."""
     cooperative = bench.subject.cooperative
 
     def examine(history: History) -> None:
         for number, (case, given) in enumerate(_played(bench, history), start=1):
             early = taken_too_early(case, given) if cooperative else ""
-            problem = fault_in(case, given, cooperative=cooperative) or early
-            if problem:
-                raise FaultError(f"in round {number} of a group with joins and a leave: {problem}", case)
+            fault = fault_in(case, given, cooperative=cooperative) or early
+            if fault:
+                raise FaultError(f"in round {number} of a group with joins and a leave: {fault}", case)
 
     bench.try_all(histories(), examine)
 
 
 def does_not_converge(bench: Bench) -> None:
-    """Fails where a cooperative group does not come to rest, everything given out, when changes end."""
+    """Fail if a cooperative group still moves partitions, or has some without an owner, after the changes."""
 
     def examine(history: History) -> None:
         calm = list(_played(bench, history))[-CALM_ROUNDS:]
         (_, before), (case, last) = calm[-2:]
         missing = left_out(case, last, cooperative=False)
         if missing or as_sets(before) != as_sets(last):
-            problem = missing or f"still moving: {difference(before, last)}"
-            raise FaultError(f"{CALM_ROUNDS} rounds after the last change {problem}", case)
+            fault = missing or f"still moving: {difference(before, last)}"
+            raise FaultError(f"{CALM_ROUNDS} rounds after the last change {fault}", case)
 
     bench.try_all(histories(), examine)
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """The first member wants all topics and the second only one, so that subscriptions are never equal."""
+    """Draw a run. The first member subscribes to all topics and the second only to one."""
     topics = draw(st.lists(st.sampled_from(TOPICS), unique=True, min_size=2, max_size=3))
     cluster = Cluster({topic: draw(st.integers(2, 5)) for topic in topics})
     some = st.lists(st.sampled_from(topics), unique=True, min_size=1).map(tuple)
@@ -99,64 +99,66 @@ def histories(draw: st.DrawFn) -> History:
 
 
 def _played(bench: Bench, history: History) -> Iterator[tuple[Case, Given]]:
-    """Every round: the group as it joined, and what it was given."""
+    """Yield every round: the group as it joined, and its assignment."""
     group = {
         name: Member(bench.subject.make(), topics)
         for name, topics in zip(FIRST, history.topics, strict=False)
     }
     case, given = _round(bench, history.cluster, group)
     yield case, given
-    _hear(group, given, 1)
+    _deliver(group, given, 1)
 
     group[LATE] = Member(bench.subject.make(), history.topics[-1])
     case, given = _round(bench, history.cluster, group)
     yield case, given
     deaf, doubler = FIRST[history.deaf], FIRST[history.doubler]
-    _hear({name: member for name, member in group.items() if name != deaf}, given, 2)
+    _deliver({name: member for name, member in group.items() if name != deaf}, given, 2)
     _claim_too(group[doubler], subscribed(case), group[_after(doubler)])
     _claim_too(group[deaf], subscribed(case), group[_after(deaf)])
 
     case, given = _round(bench, history.cluster, group)
     yield case, given
-    _hear(group, given, 3)
+    _deliver(group, given, 3)
 
     leaver = FIRST[history.leaver]
     gone = group.pop(leaver)
     case, given = _round(bench, history.cluster, group)
     yield case, given
-    _hear(group, given, 4)
+    _deliver(group, given, 4)
 
     group[leaver] = Member(bench.subject.make(), gone.topics)
     for generation in range(5, 5 + CALM_ROUNDS + 1):
         case, given = _round(bench, history.cluster, group)
         yield case, given
-        _hear(group, given, generation)
+        _deliver(group, given, generation)
 
 
 def _round(bench: Bench, cluster: Cluster, group: dict[str, Member]) -> tuple[Case, Given]:
     try:
-        case = Case(cluster, GroupSubscription({name: member.says() for name, member in group.items()}))
-    except Exception as wrong:
-        raise FaultError(f"subscription_user_data raised {type(wrong).__name__}: {wrong}") from wrong
+        case = Case(
+            cluster, GroupSubscription({name: member.subscription() for name, member in group.items()})
+        )
+    except Exception as error:
+        raise FaultError(f"subscription_user_data raised {type(error).__name__}: {error}") from error
     return case, bench.given(case)
 
 
-def _hear(group: dict[str, Member], given: Given, generation: int) -> None:
+def _deliver(group: dict[str, Member], given: Given, generation: int) -> None:
     for name, member in group.items():
-        _tell(member, Partitions.of(given.get(name, ())), generation)
+        _receive(member, Partitions.of(given.get(name, ())), generation)
 
 
-def _tell(member: Member, owned: Partitions, generation: int) -> None:
+def _receive(member: Member, owned: Partitions, generation: int) -> None:
     try:
-        member.hear(owned, generation)
-    except Exception as wrong:
-        raise FaultError(f"on_assignment raised {type(wrong).__name__}: {wrong}") from wrong
+        member.receive(owned, generation)
+    except Exception as error:
+        raise FaultError(f"on_assignment raised {type(error).__name__}: {error}") from error
 
 
-def _claim_too(member: Member, there: Sequence[TopicPartition], other: Member) -> None:
-    """Let it claim, in its own generation, the first partition that another has."""
-    taken = [tp for tp in there if tp in other.owned and tp.topic in member.topics][:1]
-    _tell(member, Partitions.of([*member.owned, *taken]), member.generation)
+def _claim_too(member: Member, partitions: Sequence[TopicPartition], other: Member) -> None:
+    """Let a member claim, in its own generation, the first partition of another one."""
+    taken = [tp for tp in partitions if tp in other.owned and tp.topic in member.topics][:1]
+    _receive(member, Partitions.of([*member.owned, *taken]), member.generation)
 
 
 def _after(name: str) -> str:

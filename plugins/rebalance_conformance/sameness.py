@@ -1,4 +1,4 @@
-"""Checks that the answer depends on the group and on nothing else."""
+"""Checks that the assignment depends only on the group."""
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
@@ -19,7 +19,7 @@ ORDERS: tuple[tuple[str, Callable[[Sequence[str]], Sequence[str]]], ...] = (
 
 
 def depends_on_order(bench: Bench) -> None:
-    """Fails where members and topics in another order get something else; the order of a list may differ."""
+    """Fail if another order of members and topics changes an owner. The order of lists may change."""
 
     def examine(case: Case) -> None:
         first = bench.given(case)
@@ -30,7 +30,7 @@ def depends_on_order(bench: Bench) -> None:
 
 
 def depends_on_hash_seed(bench: Bench) -> None:
-    """Fails where processes that hash differently answer differently."""
+    """Fail if processes with different hash seeds return different assignments."""
 
     try:
         with elsewhere(bench.subject.make, HASH_SEEDS) as processes:
@@ -39,18 +39,18 @@ def depends_on_hash_seed(bench: Bench) -> None:
                 bench.listener.trying(case)
                 line = group_line(case.cluster, case.group)
                 for process in processes:
-                    process.ask(line)
-                first, *others = (process.hear(case) for process in processes)
+                    process.send(line)
+                first, *others = (process.receive(case) for process in processes)
                 for seed, other in zip(HASH_SEEDS[1:], others, strict=True):
                     _same(first, other, case, f"PYTHONHASHSEED={seed} in place of {HASH_SEEDS[0]}")
 
             bench.try_all(ordinary_groups(), examine)
-    except CannotRemakeError as problem:
-        raise NotRunError(f"it cannot be made again in another process: {problem}") from problem
+    except CannotRemakeError as error:
+        raise NotRunError(f"it cannot be made again in another process: {error}") from error
 
 
 def not_deterministic(bench: Bench) -> None:
-    """Fails where two fresh objects answer the same group differently."""
+    """Fail if two new objects return different assignments."""
 
     def examine(case: Case) -> None:
         first = bench.given(case)
@@ -61,7 +61,7 @@ def not_deterministic(bench: Bench) -> None:
 
 
 def remembers_groups(bench: Bench) -> None:
-    """Fails where an object answers differently after it has assigned something."""
+    """Fail if an earlier assignment changes the result of an object."""
 
     def examine(case: Case) -> None:
         assignor = bench.subject.make()
@@ -78,7 +78,7 @@ def remembers_groups(bench: Bench) -> None:
 
 
 def mutates_input(bench: Bench) -> None:
-    """Fails where the group or the cluster is not what it was before."""
+    """Fail if the group or the cluster is changed."""
 
     def examine(case: Case) -> None:
         lent = copy_of(case)
@@ -97,6 +97,6 @@ def _same(first: Given, second: Given, case: Case, given: str) -> None:
 
 
 def _written_out(case: Case) -> list[str]:
-    """All there is to see, in its order."""
+    """Return all visible values in their order."""
     topics = [f"topic {topic!r}, {info}" for topic, info in case.cluster.topics.items()]
     return topics + [f"member {member!r}, {subscription}" for member, subscription in case.group.items()]

@@ -1,4 +1,4 @@
-"""The bench on which a check tries the assignor, and the search for the smallest group it fails on."""
+"""The bench of a check, and the search for the smallest group on which the assignor fails."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class FaultError(Exception):
-    """A check failed: what went wrong, and on which group, where it was one."""
+    """A check failed, on a group or without one."""
 
     def __init__(self, reason: str, case: Case | None = None) -> None:
         super().__init__(reason, case)
@@ -25,22 +25,22 @@ class FaultError(Exception):
 
 
 class NotRunError(Exception):
-    """A check could not be carried out, and why."""
+    """A check could not be run."""
 
 
 class Listener:
-    """Hears what a check is at, for whoever has to say what it hung on."""
+    """Receives the progress of a check, to report a group on which it hangs."""
 
     def trying(self, case: Case) -> None:
-        """The assignor is about to be given this group."""
+        """The assignor is about to receive this group."""
 
     def found(self, fault: FaultError) -> None:
-        """A group was found that it fails on; a smaller one may follow."""
+        """The assignor fails on a group. A smaller one may follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The assignor under test, and how hard to try it."""
+    """The assignor under test, and the number of groups to try."""
 
     subject: Subject
     examples: int
@@ -48,24 +48,26 @@ class Bench:
     listener: Listener
 
     def given(self, case: Case, assignor: Assignor | None = None) -> Given:
-        """What an assignor, a fresh one if none is given, makes of a copy of the group.
+        """Return the assignment of a copy of the group. Without an assignor, a new one is used.
 
-        Raises FaultError where it raises or returns no assignment.
+        Raises:
+            FaultError: if the assignor raises an exception, or returns something else.
         """
         return self.lend(copy_of(case), case, assignor)
 
     def lend(self, lent: Case, case: Case, assignor: Assignor | None = None) -> Given:
-        """The same, of a copy that the caller looks at afterwards."""
+        """Return the assignment of a copy that the caller examines afterwards."""
         self.listener.trying(case)
         try:
             return answer(assignor or self.subject.make(), lent)
-        except NoAnswerError as wrong:
-            raise FaultError(str(wrong), case) from wrong
+        except NoAnswerError as error:
+            raise FaultError(str(error), case) from error
 
     def try_all(self, drawn: SearchStrategy[T], examine: Callable[[T], None]) -> None:
-        """Let `examine` look at so many drawn things. Raises its Fault for the smallest that it finds.
+        """Call `examine` with drawn values. The values are the same in every run.
 
-        What is drawn depends on nothing but the strategy: the same every time.
+        Raises:
+            FaultError: for the smallest value that `examine` raises it for.
         """
         last: list[FaultError] = []
 
@@ -90,5 +92,5 @@ class Bench:
 
         try:
             attempt()
-        except Flaky:  # the assignor did not do it again
+        except Flaky:  # the assignor did not fail again
             raise FaultError(f"{last[0].reason} (but not every time)", last[0].case) from None

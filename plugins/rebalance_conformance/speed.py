@@ -1,4 +1,4 @@
-"""The check on growth: partitions and members are made more by turns, and the time may grow with them."""
+"""The check of growth: the time may grow linearly with partitions and with members."""
 
 from coordinator_core.model import NO_PARTITIONS, Cluster, GroupSubscription, Partitions, Subscription
 from rebalance_conformance.cases import Case, copy_of, size_of
@@ -6,7 +6,7 @@ from rebalance_conformance.search import Bench, FaultError
 
 TIMES_AS_BIG = 8
 MOST_GROWTH = 3.0 * TIMES_AS_BIG
-"""Linear is 8 and quadratic 64; between them is room for a logarithm, caches and a busy machine."""
+"""Linear growth is 8 and quadratic 64. The limit allows a logarithm, caches and a busy machine."""
 REPEATS = 3
 ATTEMPTS = 3
 TOPICS = 4
@@ -15,7 +15,7 @@ MEMBERS = 16
 
 
 def slower_than_linear(bench: Bench) -> None:
-    """Fails where 8 times the partitions, or 8 times the members, take more than 24 times as long."""
+    """Fail if 8 times the partitions, or 8 times the members, take more than 24 times as long."""
     small = group_of(PARTITIONS, MEMBERS)
     for what, large in (
         ("partitions", group_of(PARTITIONS * TIMES_AS_BIG, MEMBERS)),
@@ -30,7 +30,7 @@ def slower_than_linear(bench: Bench) -> None:
 
 
 def group_of(partitions: int, members: int) -> Case:
-    """All subscribe alike; all but the newest member own a share of the partitions."""
+    """Return a group with equal subscriptions. All but the newest member own a share of the partitions."""
     topics = [f"topic-{t}" for t in range(TOPICS)]
     count = partitions // TOPICS
     names = [f"member-{m}" for m in range(members)]
@@ -47,7 +47,7 @@ def group_of(partitions: int, members: int) -> Case:
 
 
 def _growth(bench: Bench, small: Case, large: Case) -> float:
-    """How many times as long the large one takes, the best time of each; measured again when in doubt."""
+    """Return the ratio of the best times of both groups, measured again if it is too large."""
     best: dict[str, float] = {}
     growth = 0.0
     for _ in range(ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Hold an assignor to the suite, and say what came of it."""
+"""Running the suite."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from rebalance_conformance.search import Bench, FaultError, Listener, NotRunErro
 from rebalance_conformance.subject import Subject, subject_of
 
 LONGEST_LINE = 20_000
-"""A longer one is of no use to a reader; such groups are made by rule, and told by their size."""
+"""Longer lines are replaced by the size of the group."""
 
 
 def check_assignor(
@@ -26,13 +26,16 @@ def check_assignor(
     examples: int = DEFAULT_EXAMPLES,
     clock: Callable[[], float] = time.process_time,
 ) -> Report:
-    """Hold an assignor to the suite; the same answer every time, but for what a clock says.
+    """Run the suite on an assignor. The result is deterministic, except for the check of growth.
 
     ``assignor``: an installed name, a reference (``file.py:Name``, ``module:Name``), a strategy's text, a
     class, a function of (cluster, group), a factory without arguments, or an object. ``checks``: only these.
-    ``expected_failed_checks``: name -> reason; one that passes all the same fails. ``examples``: groups a
-    check. ``clock``: what growth is measured by; processor time does not count what else a busy machine does.
-    Raises InputError for the name of a check that there is not, and what `subject_of` raises.
+    ``expected_failed_checks``: name -> reason; such a check fails if it passes. ``examples``: groups per
+    check. ``clock`` measures the growth; processor time does not count other work of a busy machine.
+
+    Raises:
+        InputError: if the name of a check or of the assignor is unknown.
+        PluginError: if it is not an assignor.
     """
     subject = subject_of(assignor)
     expected = expected_failed_checks or {}
@@ -43,27 +46,27 @@ def check_assignor(
 
 
 def results_of(bench: Bench, checks: Sequence[Check], expected: Mapping[str, str]) -> Iterator[Result]:
-    """What comes of each check, one after the other."""
+    """Yield the result of each check."""
     for check in checks:
         yield as_expected(result_of(bench, check), expected)
 
 
 def result_of(bench: Bench, check: Check) -> Result:
-    """What comes of one check."""
+    """Return the result of a check."""
     reason = check.not_applicable_to(bench.subject)
     if reason:
         return Result(check.name, check.doc, Outcome.NOT_APPLICABLE, reason)
     try:
         check.run(bench)
-    except NotRunError as why:
-        return Result(check.name, check.doc, Outcome.NOT_RUN, str(why))
+    except NotRunError as error:
+        return Result(check.name, check.doc, Outcome.NOT_RUN, str(error))
     except FaultError as fault:
         return failed(bench.subject, check, fault)
     return Result(check.name, check.doc, Outcome.PASSED)
 
 
 def failed(subject: Subject, check: Check, fault: FaultError) -> Result:
-    """The result of a fault."""
+    """Return the result of a fault."""
     reason = " ".join(fault.reason.split())
     if fault.case is None:
         return Result(check.name, check.doc, Outcome.FAILED, reason)
@@ -76,13 +79,13 @@ def failed(subject: Subject, check: Check, fault: FaultError) -> Result:
 
 
 def line_of(subject: Subject, case: Case) -> str:
-    """The group as a line for ``rebalance-lab assign``; nothing where it would be too long."""
+    """Return the group as a line for ``rebalance-lab assign``; empty if it is too long."""
     line = group_line(case.cluster, case.group, subject.name)
     return line if len(line) <= LONGEST_LINE else ""
 
 
 def as_expected(result: Result, expected: Mapping[str, str]) -> Result:
-    """The result, in the light of what was expected to fail."""
+    """Return the result, changed if the check is expected to fail."""
     why = expected.get(result.check)
     if why is None:
         return result
@@ -94,7 +97,7 @@ def as_expected(result: Result, expected: Mapping[str, str]) -> Result:
 
 
 def chosen_checks(names: Sequence[str] | None) -> list[Check]:
-    """The checks of these names, in the order of the suite; all where none are named."""
+    """Return the checks of these names in the order of the suite; all for None."""
     if names is None:
         return list(CHECKS)
     checks_named(names)
@@ -102,7 +105,11 @@ def chosen_checks(names: Sequence[str] | None) -> list[Check]:
 
 
 def checks_named(names: Sequence[str] | Mapping[str, str]) -> None:
-    """Raises InputError for what is no check."""
+    """Check the names of checks.
+
+    Raises:
+        InputError: if a name is unknown.
+    """
     known = [check.name for check in CHECKS]
     for name in names:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Checks on groups out of the ordinary: an exception or a fault on any of them fails."""
+"""Checks with unusual groups. They fail on an exception or a fault."""
 
 from collections.abc import Iterable
 
@@ -25,13 +25,13 @@ UNICODE = ("größe", "\uff41", "\U0001f600", "zwei Worte", "e\u0301", "\u0130",
 
 
 def no_members(bench: Bench) -> None:
-    """Fails where a group without members is no group to it."""
+    """Try groups without members."""
     emptied = ordinary_groups().map(lambda case: Case(case.cluster, GroupSubscription({})))
     bench.try_all(emptied, lambda case: _examine(bench, case))
 
 
 def no_partitions(bench: Bench) -> None:
-    """Fails where there are no topics, or topics without partitions."""
+    """Try clusters without topics, and topics without partitions."""
     emptied = st.lists(st.sampled_from(TOPICS), unique=True).map(lambda t: Cluster(dict.fromkeys(t, 0)))
     members = st.lists(st.sampled_from(MEMBERS), unique=True, min_size=1)
     drawn = st.builds(lambda cluster, names: _alike(cluster, names, TOPICS), emptied, members)
@@ -39,7 +39,7 @@ def no_partitions(bench: Bench) -> None:
 
 
 def unknown_topics(bench: Bench) -> None:
-    """Fails where members want, or claim, what the cluster does not have (any more)."""
+    """Try members that subscribe to unknown topics, or claim unknown partitions."""
     gone = Partitions({"gone": [0, 3], "orders": [7]})
 
     def with_unknown(case: Case) -> Case:
@@ -53,7 +53,7 @@ def unknown_topics(bench: Bench) -> None:
 
 
 def more_members_than_partitions(bench: Bench) -> None:
-    """Fails where some get nothing."""
+    """Try groups with more members than partitions."""
     one = st.sampled_from(TOPICS).map(lambda topic: Cluster({topic: 1}))
     members = st.lists(st.sampled_from(MEMBERS), unique=True, min_size=2)
     drawn = st.builds(lambda cluster, names: _alike(cluster, names, cluster.topics), one, members)
@@ -61,7 +61,7 @@ def more_members_than_partitions(bench: Bench) -> None:
 
 
 def member_without_topics(bench: Bench) -> None:
-    """Fails where a member subscribes to nothing."""
+    """Try a member without topics."""
 
     def with_idle(case: Case) -> Case:
         return Case(case.cluster, GroupSubscription({**case.group, "idle": Subscription(())}))
@@ -70,7 +70,7 @@ def member_without_topics(bench: Bench) -> None:
 
 
 def topic_without_members(bench: Bench) -> None:
-    """Fails where nobody subscribes to a topic that there is."""
+    """Try a topic without subscribers."""
 
     def with_unwanted(case: Case) -> Case:
         return Case(Cluster({**case.cluster.topics, "unwanted": 3}), case.group)
@@ -79,7 +79,7 @@ def topic_without_members(bench: Bench) -> None:
 
 
 def unicode_names(bench: Bench) -> None:
-    """Fails on names that are more than letters."""
+    """Try names with unusual characters."""
     names = st.lists(st.sampled_from(UNICODE), unique=True, min_size=1)
     topics = names.map(lambda listed: Cluster(dict.fromkeys(listed, 2)))
     drawn = st.builds(lambda cluster, members: _alike(cluster, members, cluster.topics), topics, names)
@@ -87,7 +87,7 @@ def unicode_names(bench: Bench) -> None:
 
 
 def foreign_user_data(bench: Bench) -> None:
-    """Fails where members send what another assignor, or another version of it, wrote."""
+    """Try user data of other assignors and of other versions."""
 
     def examine(drawn: tuple[Case, bytes]) -> None:
         case, data = drawn
@@ -107,6 +107,6 @@ def _alike(cluster: Cluster, members: Iterable[str], topics: Iterable[str]) -> C
 
 
 def _examine(bench: Bench, case: Case) -> None:
-    problem = fault_in(case, bench.given(case), cooperative=bench.subject.cooperative)
-    if problem:
-        raise FaultError(problem, case)
+    fault = fault_in(case, bench.given(case), cooperative=bench.subject.cooperative)
+    if fault:
+        raise FaultError(fault, case)

@@ -19,7 +19,7 @@ __all__ = ["balanced_owners"]
 
 
 def balanced_owners(problem: Problem) -> Int32Array:
-    """int32[P]: the best owner of each partition, -1 where nobody subscribes.
+    """int32[P]: the best owner of each partition, -1 without subscribers.
 
     The same for equal problems: ties go to the lowest partitions owned and the first members in order.
     """
@@ -35,8 +35,8 @@ def balanced_owners(problem: Problem) -> Int32Array:
     rack_aware = split.racks_matter() if problem.racks is not None else np.zeros(count, dtype=np.bool_)
     simple &= ~rack_aware
     split.solve_simple(simple, target)
-    for each in np.flatnonzero(~simple).tolist():
-        split.solve_apart(each, target, problem.racks if rack_aware[each] else None)
+    for component in np.flatnonzero(~simple).tolist():
+        split.solve_apart(component, target, problem.racks if rack_aware[component] else None)
     return target
 
 
@@ -45,7 +45,7 @@ def _owners_or_none(problem: Problem, owner: Int32Array) -> Int32Array | None:
 
 
 class _Split:
-    """A problem cut into its components: partitions and members of each, in order."""
+    """A problem divided into its components: the partitions and members of each, in order."""
 
     def __init__(
         self, problem: Problem, class_component: Int32Array, topic_component: Int32Array, count: int
@@ -76,7 +76,7 @@ class _Split:
         return np.asarray(((has_set.astype(np.int64) @ racks.crossing) * has_rack).any(axis=1))
 
     def solve_simple(self, chosen: BoolArray, target: Int32Array) -> None:
-        """All components whose members subscribe alike, in one go."""
+        """Solve all components with equal subscriptions at once."""
         if not chosen.any():
             return
         partitions, members = self.partitions, self.members
@@ -90,7 +90,7 @@ class _Split:
         target[partitions] = members[solved]
 
     def solve_apart(self, component: int, target: Int32Array, racks: Racks | None) -> None:
-        """One component by min-cost flow; without racks where they make no difference (PITFALLS C-72)."""
+        """Solve a component by min-cost flow, without racks if they make no difference (PITFALLS C-72)."""
         problem = self.problem
         partitions = _segment(self.partitions, self.partition_starts, component)
         members = _segment(self.members, self.member_starts, component)
@@ -112,7 +112,7 @@ class _Split:
         target[partitions] = members[solved]
 
     def _local_owner(self, partitions: Int32Array, members: Int32Array) -> Int32Array | None:
-        """Previous owners by their place in `members`, which hold all that may own the partitions."""
+        """Return the previous owners as positions in `members`, which are all possible owners."""
         if not len(self.problem.claim_partition):
             return None
         place = np.full(len(self.problem.members) + 1, NO_OWNER, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Balance and fewest moves where all members of a component subscribe alike: arithmetic, no search.
+"""Balance and fewest moves of components with equal subscriptions, by arithmetic.
 
 Every member's load is floor(P / M) or one more. A member keeps what it owns up to its load; the places
 with one more go first to members that own more than the floor, since only they can fill them by keeping.
@@ -14,7 +14,7 @@ from coordinator_core.model import NO_OWNER, Int32Array
 def balance_alike(
     owner: Int32Array | None, partition_starts: IntArray, member_starts: IntArray
 ) -> Int32Array:
-    """The new owner of each partition: int32[n].
+    """Return the new owner of each partition: int32[n].
 
     Members and partitions stand component by component: those of component c are numbered
     ``starts[c] .. starts[c + 1] - 1``. ``owner`` int32[n]: previous owners, -1 for none; None when nobody
@@ -51,7 +51,7 @@ def _dealt_afresh(partition_starts: IntArray, member_starts: IntArray) -> Int32A
 def _quotas(
     owner: Int32Array, partition_starts: IntArray, member_starts: IntArray
 ) -> tuple[IntArray, IntArray, BoolArray]:
-    """For each member: its load, how much of it it keeps, and whether it owns more than that."""
+    """Return the load of each member, the part that it keeps, and whether it owns more than that."""
     sizes = np.diff(member_starts)
     floor, extras = np.divmod(np.diff(partition_starts), sizes)
     held = np.bincount(owner + 1, minlength=int(member_starts[-1]) + 1)[1:]
@@ -65,7 +65,7 @@ def _quotas(
 
 
 def _first_of(chosen: BoolArray, counts: IntArray, starts: IntArray) -> BoolArray:
-    """The first `counts[c]` of the chosen in each segment."""
+    """Select the first `counts[c]` of the chosen elements of each segment."""
     ranks = np.cumsum(chosen)
     before = np.concatenate(([0], ranks))[starts[:-1]]
     first: BoolArray = chosen & (ranks <= np.repeat(before + counts, np.diff(starts)))
@@ -78,7 +78,7 @@ def _sums(chosen: BoolArray, starts: IntArray) -> IntArray:
 
 
 def _shed(owner: Int32Array, quota: IntArray, surplus: BoolArray) -> IntArray:
-    """The partitions that members with a surplus give up: the highest ones they own."""
+    """Return the partitions that members with a surplus lose: the highest ones that they own."""
     concerned = np.flatnonzero(np.append(surplus, False)[owner])
     holder = owner[concerned]
     keys = holder.astype(np.int16) if len(quota) <= np.iinfo(np.int16).max else holder

@@ -1,4 +1,4 @@
-"""Connected components of the subscription graph: groups that have nothing to do with one another."""
+"""Connected components of the subscription graph, which can be solved separately."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ _QUICK_STEPS = 4
 
 
 def components(subscribes: BoolArray) -> tuple[Int32Array, Int32Array, int]:
-    """The component of each class and topic: int32[C], int32[T] (-1: nobody subscribes), how many.
+    """Return the components of classes, int32[C], and topics, int32[T] (-1: no subscriber), and their number.
 
     Numbered by their first class. A class without topics is a component of its own.
     """
@@ -35,7 +35,7 @@ def components(subscribes: BoolArray) -> tuple[Int32Array, Int32Array, int]:
 
 
 def _is_connected(subscribes: BoolArray) -> bool:
-    """Whether a few steps from the first class reach every class; False also when it takes more."""
+    """Whether a few steps from the first class reach every class."""
     if len(subscribes) <= 1:
         return True
     reached = subscribes[0]

@@ -1,4 +1,4 @@
-"""Dealing partitions in a circle, so that each topic is spread over many members."""
+"""Assignment of partitions in a circle, which spreads each topic over many members."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,14 @@ IntArray = NDArray[np.int64]
 
 
 def starts_of(counts: NDArray[np.integer | np.bool_]) -> IntArray:
-    """int64[n + 1]: where segments of the given lengths begin when they are laid end to end."""
+    """int64[n + 1]: the start of each of consecutive segments with these lengths."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
 
 
 def ranks_within(counts: NDArray[np.integer]) -> IntArray:
-    """int64[sum(counts)]: 0, 1, 2 ... anew in each segment."""
+    """int64[sum(counts)]: 0, 1, 2 ... in each segment."""
     starts = starts_of(counts)
     return np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
 

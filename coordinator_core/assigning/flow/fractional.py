@@ -1,4 +1,4 @@
-"""Lower bounds on the largest load relative to capacity, where partitions have weights.
+"""Lower bounds of the largest load relative to capacity, for partitions with weights.
 
 The first lets partitions be cut into pieces: a set of topics that only some members subscribe to weighs at
 least so much on those (the least level is found by repeated maximum flows, as in Dinkelbach's method). The
@@ -18,7 +18,7 @@ _WHOLE = 1 << 40
 
 
 def sums_at(place: NDArray[np.integer], weight: FloatArray, count: int) -> FloatArray:
-    """float64[count]: the weights summed by their places."""
+    """float64[count]: the sum of the weights at each place."""
     return np.asarray(np.bincount(place, weights=weight, minlength=count), dtype=np.float64)
 
 
@@ -70,7 +70,7 @@ def _overfull(supply: FloatArray, room: FloatArray, allowed: BoolArray) -> BoolA
 
 
 def heaviest_alone(weight: FloatArray, roomiest: FloatArray) -> float:
-    """The largest load relative to capacity that one partition makes by itself.
+    """Return the largest load relative to capacity of a single partition.
 
     ``weight`` float64[n]; ``roomiest`` float64[n]: the greatest capacity among those that may own each.
     """
@@ -90,7 +90,7 @@ def pigeonhole(weight: FloatArray, capacity: FloatArray) -> float:
 
 
 def within_moves(load: FloatArray, capacity: FloatArray, movable: float) -> float:
-    """The least largest load relative to capacity if at most so much weight may leave its members.
+    """Return the least largest load relative to capacity if at most so much weight may move.
 
     ``load`` float64[M]: what each member has before anything moves.
     """

@@ -14,7 +14,7 @@ from coordinator_core.assigning.problem import BoolArray
 
 
 def load_levels(supply: IntArray, size: IntArray, subscribes: BoolArray) -> IntArray:
-    """int64[C]: the level of each class of members.
+    """Return the level of each class of members: int64[C].
 
     ``supply`` int64[S]: partitions in each pool; ``size`` int64[C]: members in each class, at least one;
     ``subscribes`` bool[C, S]: which classes may own a pool's partitions. A pool with partitions has a class.
@@ -41,7 +41,7 @@ def load_levels(supply: IntArray, size: IntArray, subscribes: BoolArray) -> IntA
 
 
 def _overfull(supply: IntArray, size: IntArray, subscribes: BoolArray, threshold: int) -> BoolArray:
-    """bool[S]: the pools that do not fit when every member takes at most `threshold` partitions."""
+    """bool[S]: the pools that do not fit if every member takes at most `threshold` partitions."""
     if threshold == 0:
         return supply > 0
     graph, arcs = _graph(supply, size, subscribes, threshold)

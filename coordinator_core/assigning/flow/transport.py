@@ -1,4 +1,4 @@
-"""Balance, then racks, then fewest moves, where members subscribe differently: one min-cost flow.
+"""Balance, then racks, then fewest moves, for different subscriptions: one min-cost flow.
 
 Partitions of one topic and one set of replica racks are a *lot*; lots that the same classes may own are a
 *pool*; members of one class and rack are a *kind*. A partition flows from its lot to its previous owner
@@ -36,7 +36,7 @@ class Component:
 
 @dataclass(frozen=True, eq=False)
 class _Layout:
-    """Lots, pools, kinds and owned pairs of a component, for one choice of who may own what."""
+    """Lots, pools, kinds and owned pairs of a component, for one choice of eligible owners."""
 
     lot: IntArray  # of each partition
     lot_size: IntArray
@@ -51,7 +51,7 @@ class _Layout:
 
 
 def balance_apart(component: Component) -> Int32Array:
-    """The new owner of each partition: int32[p]. Everything is owned; exact in the order of PROTOCOL 10.3."""
+    """Return the new owner of each partition: int32[p]. Exact in the order of PROTOCOL 10.3."""
     members = len(component.member_class)
     classes = len(component.subscribes)
     average = -(-len(component.topic) // members)
@@ -67,7 +67,7 @@ def balance_apart(component: Component) -> Int32Array:
 
 
 def _pooled_supply(component: Component) -> tuple[IntArray, BoolArray]:
-    """Topics with the same subscribers put together: int64[s] partitions, bool[c, s] who may own them."""
+    """Combine topics with the same subscribers: int64[s] partitions, bool[c, s] eligible classes."""
     columns, which = _merged_columns(component.subscribes)
     topics = component.subscribes.shape[1]
     per_topic = np.bincount(component.topic, minlength=topics)
@@ -121,7 +121,7 @@ def _layout(component: Component, level: IntArray) -> _Layout:
 
 
 def _solve(component: Component, level: IntArray) -> tuple[_Layout, IntArray, IntArray, IntArray] | None:
-    """The flow with every load in [level - 1, level], or None when there is none.
+    """Return the flow with every load in [level - 1, level], or None if there is none.
 
     Returns the layout and the flows owned pair -> member, pool -> kind, kind -> member.
     """
@@ -182,7 +182,7 @@ def _solve(component: Component, level: IntArray) -> tuple[_Layout, IntArray, In
 def _materialise(
     component: Component, layout: _Layout, kept: IntArray, exchanged: IntArray, received: IntArray
 ) -> Int32Array:
-    """Partitions from amounts: the lowest ones owned are kept, the others dealt in circles."""
+    """Convert amounts to partitions: the lowest owned ones are kept, the others assigned in circles."""
     target = np.full(len(component.topic), NO_OWNER, dtype=np.int32)
     candidates = np.flatnonzero(layout.pair_of != NO_OWNER)
     candidates = candidates[np.argsort(layout.pair_of[candidates], kind="stable")]

@@ -1,4 +1,4 @@
-"""``rebalance-lab check``: hold an assignor to the conformance suite."""
+"""``rebalance-lab check``: run the conformance suite on an assignor."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ def check(
 
     expected = _expected(expect or [])
     checks_named(expected)
-    with redirect_stdout(sys.stderr):  # what the author's module prints is no result
+    with redirect_stdout(sys.stderr):  # output of the author's module is not a result
         subject = subject_of(name)
     results = results_in_time(subject, CHECKS, expected, examples=examples, seconds=timeout)
     if output == "json":
@@ -79,7 +79,7 @@ def check(
     else:
         console = stdout()
         console.print(Text.assemble((name, "bold"), f", suite {SUITE_VERSION}, {examples} groups a check"))
-        width = max(len(each.name) for each in CHECKS)
+        width = max(len(item.name) for item in CHECKS)
         report = Report(subject.name, tuple(_shown(results, width, console)))
         _print_failures(report, stdout())
     if not report.passed:
@@ -89,7 +89,7 @@ def check(
 
 
 def as_document(report: Report, examples: int) -> dict[str, Any]:
-    """The report as plain values; a group is the document that ``rebalance-lab assign`` takes."""
+    """Return the report as plain values. A group is a document for ``rebalance-lab assign``."""
     return {
         "assignor": report.assignor,
         "suite_version": report.suite_version,
@@ -97,13 +97,13 @@ def as_document(report: Report, examples: int) -> dict[str, Any]:
         "passed": report.passed,
         "checks": [
             {
-                "check": each.check,
-                "demands": each.doc,
-                "outcome": each.outcome,
-                "reason": each.reason or None,
-                "group": msgspec.json.decode(each.line) if each.line else None,
+                "check": result.check,
+                "demands": result.doc,
+                "outcome": result.outcome,
+                "reason": result.reason or None,
+                "group": msgspec.json.decode(result.line) if result.line else None,
             }
-            for each in report.results
+            for result in report.results
         ],
     }
 
@@ -121,7 +121,7 @@ def _expected(listed: Sequence[str]) -> dict[str, str]:
 
 
 def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[Result]:
-    """The results, each printed as it comes."""
+    """Print and yield each result."""
     for each in results:
         sign, style = _SIGNS[each.outcome]
         row = Table.grid(padding=(0, 2, 0, 0))
@@ -137,7 +137,7 @@ def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[
 
 
 def _print_failures(report: Report, console: Console) -> None:
-    """Each fault once, with all the checks that found it and the shortest line."""
+    """Print each fault once, with all checks that found it and the shortest line."""
     together: dict[str, list[Result]] = {}
     for each in report.failures:
         together.setdefault(each.reason, []).append(each)

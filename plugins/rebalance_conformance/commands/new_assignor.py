@@ -55,9 +55,10 @@ def new_assignor(
 
 
 def checked_name(name: str) -> str:
-    """The name of the module for an assignor's name.
+    """Return the name of the module for an assignor's name.
 
-    Raises InputError for a name that is no name, or is taken by an installed assignor or module.
+    Raises:
+        InputError: if the name is invalid, or if an installed assignor or module has it.
     """
     if not _NAME.fullmatch(name):
         raise InputError("NAME", repr(name), "lower-case words joined by hyphens, such as busiest-first")
@@ -70,7 +71,11 @@ def checked_name(name: str) -> str:
 
 
 def write_project(name: str, module: str, folder: Path) -> None:
-    """The project in a folder that is not there yet or empty; whole, or not at all. Raises InputError."""
+    """Write the project, completely or not at all.
+
+    Raises:
+        InputError: if the folder is not empty or cannot be written.
+    """
     values = {"name": name, "module": module, "class_name": _class_name(name)}
     folder = folder.absolute()
     unfinished = folder.parent / f".{folder.name}.part"
@@ -82,12 +87,12 @@ def write_project(name: str, module: str, folder: Path) -> None:
         try:
             _write_files(unfinished, values)
             if folder.exists():
-                folder.rmdir()  # not every system renames onto an empty folder
+                folder.rmdir()  # some systems cannot rename onto an empty folder
             unfinished.rename(folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    except OSError as problem:
-        found = f"{folder}, which cannot be written ({problem.strerror})"
+    except OSError as error:
+        found = f"{folder}, which cannot be written ({error.strerror})"
         raise InputError("--dir", found, "a folder that can be written to") from None
 
 
@@ -101,5 +106,5 @@ def _write_files(folder: Path, values: dict[str, str]) -> None:
 
 
 def _class_name(name: str) -> str:
-    """``busiest-first`` as ``BusiestFirst``."""
+    """Return ``BusiestFirst`` for ``busiest-first``."""
     return "".join(word.capitalize() for word in name.split("-"))

@@ -39,21 +39,21 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
 
     @property
     def name(self) -> str:
-        """The assignor's."""
+        """Return the name of the assignor."""
         return self._name
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
-        """What the consumer says when it joins."""
+        """Return the subscription of the consumer."""
         subscription = self._member().subscription(topics)
         return ConsumerProtocolMemberMetadata(_VERSION, list(subscription.topics), subscription.user_data)
 
     def assign(
         self, cluster: Any, members: Mapping[str, ConsumerProtocolMemberMetadata]
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """What every member of the group gets."""
+        """Return the assignments of all members."""
         group = {
-            m: joined(m, Subscription(tuple(said.subscription), user_data=said.user_data))
-            for m, said in members.items()
+            m: joined(m, Subscription(tuple(sent.subscription), user_data=sent.user_data))
+            for m, sent in members.items()
         }
 
         def replicas(topic: str, number: int) -> Sequence[int]:
@@ -63,12 +63,12 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
 
         given = lead(self._member().assignor, describe(cluster, group.values(), replicas), group)
         return {
-            m: ConsumerProtocolMemberAssignment(ASSIGNMENT_VERSION, each.by_topic, each.user_data)
-            for m, each in given.items()
+            m: ConsumerProtocolMemberAssignment(ASSIGNMENT_VERSION, own.by_topic, own.user_data)
+            for m, own in given.items()
         }
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """The consumer got this."""
+        """Receive the assignment of the consumer."""
         self._member().assigned(assignment.partitions(), assignment.user_data, None)
 
     def _member(self) -> Member:
@@ -91,7 +91,7 @@ def adapted(
     instance_id: str | None = None,
     host: Callable[[], Host] | None = None,
 ) -> AiokafkaAssignor:
-    """The object of an assignor; see `rebalance_kafka.adapters.as_aiokafka`."""
+    """Return the object of an assignor; see `rebalance_kafka.adapters.as_aiokafka`."""
     assignors = Assignors(assignor, host=host)
     assignors.check_protocol(RebalanceProtocol.EAGER, "aiokafka")
 

@@ -32,11 +32,11 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         self._member = type(self)._make_member()
 
     def supported_protocols(self) -> list[ClientProtocol]:
-        """One alone: a consumer that falls back to eager would not tell."""
+        """Return one protocol only: a consumer would not report a fallback to eager."""
         return [ClientProtocol[self.protocol.name]]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
-        """What the consumer says when it joins."""
+        """Return the subscription of the consumer."""
         subscription = self._member.subscription(topics)
         topic_partitions = ConsumerProtocolSubscription.TopicPartition
         return ConsumerProtocolSubscription(
@@ -52,7 +52,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         )
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, ConsumerProtocolAssignment]:
-        """What every member of the group gets."""
+        """Return the assignments of all members."""
         group = {m.member_id: joined(m.member_id, _read(m)) for m in members}
 
         def replicas(topic: str, number: int) -> Sequence[int]:
@@ -62,25 +62,25 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
 
         given = lead(self._member.assignor, describe(cluster, group.values(), replicas), group)
         return {
-            m: ConsumerProtocolAssignment(ASSIGNMENT_VERSION, each.by_topic, each.user_data)
-            for m, each in given.items()
+            m: ConsumerProtocolAssignment(ASSIGNMENT_VERSION, own.by_topic, own.user_data)
+            for m, own in given.items()
         }
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
-        """The consumer got this, in this generation."""
+        """Receive the assignment of the consumer in a generation."""
         self._member.assigned(assignment.partitions(), assignment.user_data, generation)
 
 
 def _read(member: Any) -> Subscription:
-    """A member's subscription; what its version does not have is as if never said."""
-    said = member.metadata
+    """Return the subscription of a member. Fields that its version lacks have their defaults."""
+    metadata = member.metadata
     return Subscription(
-        topics=tuple(said.topics),
-        owned=Partitions({each.topic: each.partitions for each in said.owned_partitions or ()}),
-        generation=said.generation_id,
-        rack=said.rack_id,
+        topics=tuple(metadata.topics),
+        owned=Partitions({owned.topic: owned.partitions for owned in metadata.owned_partitions or ()}),
+        generation=metadata.generation_id,
+        rack=metadata.rack_id,
         instance_id=member.group_instance_id,
-        user_data=said.user_data,
+        user_data=metadata.user_data,
     )
 
 
@@ -92,7 +92,7 @@ def adapted(
     protocol: RebalanceProtocol | None = None,
     host: Callable[[], Host] | None = None,
 ) -> type[KafkaPythonAssignor]:
-    """The class of an assignor; see `rebalance_kafka.adapters.as_kafka_python`."""
+    """Return the class of an assignor; see `rebalance_kafka.adapters.as_kafka_python`."""
     assignors = Assignors(assignor, host=host)
     if protocol is None:
         cooperative = RebalanceProtocol.COOPERATIVE in assignors.protocols

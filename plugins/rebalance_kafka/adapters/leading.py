@@ -1,9 +1,9 @@
-"""The leader's work: from what members say and the client knows of the cluster to what everybody gets.
+"""The leader: from subscriptions and the metadata of the client to the assignments of all members.
 
-Eager members do not join again after a round, so what a cooperative assignor holds back from them would stay
-without an owner. But they have given up what they had: the leader plays the next rounds with the first one's
-result, until nothing is held back but what somebody still works on. All of it is one round for the group, and
-the answer is where a cooperative group would have arrived.
+Eager members do not join again after a round, so that partitions which a cooperative assignor holds back
+would stay without an owner. But these members have already revoked their partitions. Therefore the leader
+repeats the assignment with each result, until only partitions that a member still consumes are held back.
+For the group this is one round, and the result is that of the last round of a cooperative group.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,42 +27,42 @@ from rebalance_kafka.adapters.claims import Claim, Grant, attach, detach
 from rebalance_kafka.adapters.member import naming
 
 MOST_ROUNDS = 10
-"""A cooperative assignor that goes on moving partitions after so many rounds starts over without owners."""
+"""After so many rounds of a cooperative assignor the leader assigns once more, without previous owners."""
 
 Replicas = Callable[[str, int], Sequence[int]]
-"""The brokers that have a replica of a partition; none where the client does not know."""
+"""Return the brokers with a replica of a partition; none if the client does not know them."""
 
 
 class ClusterMetadata(Protocol):
-    """What both clients' metadata answer."""
+    """The part of the metadata that both clients have."""
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """The partitions of a topic, None for a topic that is not known."""
+        """Return the partitions of a topic; None if the topic is unknown."""
         ...
 
     def broker_metadata(self, broker_id: int) -> Any:
-        """A broker with its ``rack``, None for one that is not known."""
+        """Return a broker with its ``rack``; None if it is unknown."""
         ...
 
 
 class Joined(NamedTuple):
-    """A member as the leader sees it. ``holds``: it still works on what it says it owns."""
+    """A member as the leader sees it. ``holds``: whether it still consumes the partitions that it owns."""
 
     subscription: Subscription
     holds: bool
 
 
 class Given(NamedTuple):
-    """What a member gets: topics with partitions, in the assignor's order, and user data."""
+    """The assignment of a member: topics with partitions, in the order of the assignor, and user data."""
 
     by_topic: list[tuple[str, list[int]]]
     user_data: bytes
 
 
 def joined(member_id: str, subscription: Subscription) -> Joined:
-    """A member by its subscription, as far as the client shows it; what it claims in its user data counts.
+    """Return a member by its subscription and the claim in its user data.
 
-    Claims from under another member id are of a membership that was lost, and with it the partitions.
+    A claim with another member id belongs to a lost membership, whose partitions are lost, too.
     """
     own, claim = detach(subscription.user_data, Claim)
     if claim is None:
@@ -79,17 +79,14 @@ def joined(member_id: str, subscription: Subscription) -> Joined:
 
 
 def describe(metadata: ClusterMetadata, members: Iterable[Joined], replicas: Replicas) -> Cluster:
-    """The topics that members subscribe to, as far as the metadata know them.
-
-    Racks are read where a member has one.
-    """
+    """Return the subscribed topics that the metadata know, with racks if a member has one."""
     members = list(members)
-    with_racks = any(each.subscription.rack for each in members)
+    with_racks = any(member.subscription.rack for member in members)
     topics: dict[str, TopicInfo] = {}
-    for topic in dict.fromkeys(t for each in members for t in each.subscription.topics):
+    for topic in dict.fromkeys(t for member in members for t in member.subscription.topics):
         known = metadata.partitions_for_topic(topic)
         if known is not None:
-            # numbers are dense in Kafka: one that is missing has an error at present, and is assigned as well
+            # numbers are dense in Kafka: a missing one has a temporary error, and is assigned, too
             count = max(known, default=-1) + 1
             racks = _racks(metadata, topic, count, replicas) if with_racks else None
             topics[topic] = TopicInfo(count, racks)
@@ -107,14 +104,18 @@ def _racks(
 
 
 def lead(assignor: Assignor, cluster: Cluster, members: Mapping[str, Joined]) -> dict[str, Given]:
-    """What every member gets. Raises AssignmentError."""
-    group = GroupSubscription({m: each.subscription for m, each in members.items()})
-    free = frozenset(m for m, each in members.items() if not each.holds)
+    """Return the assignment of every member.
+
+    Raises:
+        AssignmentError: if the assignor fails.
+    """
+    group = GroupSubscription({m: member.subscription for m, member in members.items()})
+    free = frozenset(m for m, member in members.items() if not member.holds)
     try:
         with naming(assignor, "assign"):
             assignment = _settled(assignor, cluster, group, free)
-    except AssignmentError as problem:
-        raise problem.of(f"a group of {len(group)} members on {len(cluster.topics)} topics") from problem
+    except AssignmentError as error:
+        raise error.of(f"a group of {len(group)} members on {len(cluster.topics)} topics") from error
     generation = max((0, *(s.generation for s in group.values()))) + 1
     return {
         m: Given(

@@ -1,4 +1,4 @@
-"""One consumer: its assignor, and what it got last."""
+"""One consumer: its assignor and its last assignment."""
 
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @contextmanager
 def naming(assignor: Assignor, doing: str) -> "Generator[None]":
-    """Whatever is raised inside is one AssignmentError that names the assignor and the cause."""
+    """Convert every exception to an AssignmentError with the name of the assignor and the cause."""
     try:
         yield
     except AssignmentError:
         raise
-    except (Exception, SystemExit) as wrong:
-        said = f"{doing} raised {type(wrong).__name__}: {wrong}"
-        raise AssignmentError(assignor.name, [said]) from wrong
+    except (Exception, SystemExit) as error:
+        violation = f"{doing} raised {type(error).__name__}: {error}"
+        raise AssignmentError(assignor.name, [violation]) from error
 
 
 class Member:
-    """What a consumer's adapter keeps between rebalances.
+    """The state of a consumer between rebalances.
 
-    ``gives_up``: the client is eager, so that the consumer owns nothing any more when it joins.
+    ``gives_up``: whether the client is eager, so that the consumer has revoked its partitions when it joins.
     """
 
     def __init__(
@@ -41,7 +41,11 @@ class Member:
         self._member_id: str | None = None
 
     def subscription(self, topics: Iterable[str]) -> Subscription:
-        """What the consumer says when it joins; equal state gives equal bytes. Raises AssignmentError."""
+        """Return the subscription of the consumer. Equal states have equal bytes.
+
+        Raises:
+            AssignmentError: if the assignor fails.
+        """
         listed = tuple(java_order(topics))
         with naming(self.assignor, "subscription_user_data"):
             own = self.assignor.subscription_user_data(listed)
@@ -67,9 +71,10 @@ class Member:
     def assigned(
         self, partitions: Iterable[tuple[str, int]], user_data: bytes | None, generation: int | None
     ) -> None:
-        """The consumer got these, in a generation or, where the client does not tell, in the leader's count.
+        """Receive an assignment, with its generation or, for clients without generations, the leader's count.
 
-        Raises AssignmentError.
+        Raises:
+            AssignmentError: if the assignor fails.
         """
         _, grant = detach(user_data, Grant)
         if generation is None:
@@ -81,4 +86,4 @@ class Member:
 
 
 MakeMember = Callable[[], Member]
-"""What makes the member of another consumer."""
+"""Makes the member of another consumer."""
