@@ -159,6 +159,17 @@ def test_who_stands_still_is_paused_until_nothing_holds_it():
     assert member["owned"] == [[1_000, 1], [8_000, 0]]
 
 
+def test_a_consumer_that_failed_owns_nothing_also_after_it_reports_partitions_as_lost():
+    trace = trace_of(
+        (0, started("m", "t")),
+        round_at(1_000, 1, {"m": {"t": [0]}}),
+        (8_000, ev.ConsumerFailed(client="m", error="FENCED_INSTANCE_ID")),
+        (8_001, lost("m", {"t": [0]})),
+        topics={"t": 1},
+    )
+    assert named(view_model(trace), "m")["owned"] == [[1_000, 1], [8_000, 0]]
+
+
 def test_who_starts_again_is_in_no_generation_until_it_joins():
     trace = trace_of(
         (0, started("m", "t")),
