@@ -320,7 +320,7 @@ def test_a_group_of_another_type_is_not_recorded():
             answer = await ask(kafka.address, Api.JOIN_GROUP, 3, **join("g", "connect"))
             assert answer.error_code == 0
             assert kafka.traces() == {}
-            with pytest.raises(InputError, match=r"a group that somebody joined \(none yet\)"):
+            with pytest.raises(InputError, match=r"a group that a member has joined \(none yet\)"):
                 kafka.trace("g")
 
     run(work())

@@ -1,52 +1,58 @@
-"""Assignors in running consumer groups: in kafka-python (3.0 or newer) and in aiokafka (0.13 or newer).
+"""Assignors for consumers of kafka-python (3.0 or newer) and aiokafka (0.13 or newer).
 
     KafkaConsumer(..., partition_assignment_strategy=[as_kafka_python("cooperative-sticky")])
     AIOKafkaConsumer(..., partition_assignment_strategy=[as_aiokafka("sticky")])
 
-The assignor is a name of the registry with options and modifiers (``optimal+max_moves=5%``), a reference
-(``file.py:Name``), a class, a plain function ``assign(cluster, group)``, a function without arguments that
-makes an assignor, or a finished object, which serves one consumer. Every consumer has its own. Results are
-validated as in our own client, every member has an entry, topics that nobody described count as empty, and
-whatever goes wrong in an assignor is one AssignmentError with its name and the cause; aiokafka wraps that
+An assignor is given as a strategy of the registry (``optimal+max_moves=5%``), a reference (``file.py:Name``),
+a class, a plain function ``assign(cluster, group)``, a function without arguments that makes an assignor, or
+an object. Every consumer has an assignor of its own, so an object serves one consumer only. Results are
+validated as in `rebalance_kafka.Consumer`: every member has an entry, and unknown topics count as empty. An
+exception in an assignor becomes an AssignmentError with the assignor's name and the cause; aiokafka wraps it
 in its KafkaError.
 
-Members of both libraries may share a group, and either may lead it. What a member owns, since when, its rack
-and its instance id travel at the end of its user data (`claims`), behind what the assignor itself says there,
-which Apache Kafka's own assignors therefore still read; kafka-python's members also say it in the fields of
-their subscription (v3), for leaders of other kinds. Of a member without a claim only what its subscription
-says counts, and its user data go to the assignor as they are. A leader whose members are eager plays the
-rounds of a cooperative assignor through in one (`leading`).
+Members of both libraries may share a group, and either may lead it. A member appends its owned partitions,
+their generation, its rack and its instance id to the user data of its assignor (`claims`). Apache Kafka's
+assignors can still read the user data before them. Members of kafka-python also send these values in the
+fields of the subscription (v3), for leaders without an adapter. For a member without a claim, the leader uses
+the fields of its subscription and passes its user data to the assignor unchanged. If the members are eager,
+the leader computes all rounds of a cooperative assignor at once (`leading`).
 
-What the clients cannot do, from the code of kafka-python 3.0.12 and aiokafka 0.14.0:
+The clients have these limits, from the code of kafka-python 3.0.12 and aiokafka 0.14.0:
 
 kafka-python
-    - It takes no two assignors of which one is cooperative and one eager; ``protocol=EAGER`` makes of a
-      cooperative one an eager one, for the time of a migration.
-    - It tells an assignor neither ``client_rack`` nor ``group_instance_id`` of its own consumer: name them
-      here. Leaders see the instance ids of all members by themselves.
-    - It does not tell that a membership was lost. Claims from an earlier membership are known by the member
-      id, where an adapter led before; where something else did, they hold a partition back that nobody will
-      give up, until the next rebalance.
-    - A leader does not wait for the metadata of topics that only others subscribe to: in its first round they
-      are as empty, and a second round follows when they are known.
-    - Its own ``sticky`` puts two bytes in front of the user data of Apache Kafka's: none of the others, ours
-      included, read it, nor it them.
-    - Before 3.0 there is no generation, no instance id and no object per consumer: not supported.
+    - A consumer cannot combine a cooperative and an eager assignor. ``protocol=EAGER`` makes a cooperative
+      assignor eager for the time of a migration.
+    - The client does not pass ``client_rack`` and ``group_instance_id`` to the assignor of its consumer. Pass
+      them to `as_kafka_python`. A leader receives the instance ids of all members.
+    - The client does not report a lost membership. If the last leader used an adapter, a claim from an
+      earlier membership is recognized by its member id. Otherwise such a claim leaves a partition without
+      an owner until the next rebalance.
+    - A leader does not wait for the metadata of topics that only other members subscribe to. In its first
+      round these topics count as empty. A second round follows when their metadata are known.
+    - The ``sticky`` of kafka-python writes two bytes before the user data of Apache Kafka's ``sticky``. No
+      other sticky assignor can read its user data, and it can read no other.
+    - Versions before 3.0 are not supported. They have no generation, no instance id, and no assignor object
+      per consumer.
 
 aiokafka
-    - It is eager, whatever the assignor is; one that is cooperative only is refused.
-    - It shows a leader of every member's subscription the topics and the user data, nothing else: what
-      members without a claim own is unknown to it, so that it must not lead a cooperative group with such.
-    - It tells no generation: members count, and leaders tell them their count, one more than the newest they
-      heard of. With members of kafka-python it is Kafka's own, less the rounds that came to nothing since.
-    - It hides the instance ids of all members and ``client_rack``: name your own here.
-    - Of several strategies it offers one more with each JoinGroup, and joins as often: hand it one.
-    - It never makes assignors of classes. An object of ours knows consumers apart by the task that runs
-      their rebalances, so that it may be handed to several.
-    - Its own ``sticky`` is a class with one memory for all consumers of a process, without generations.
+    - The client is eager with every assignor. An assignor that supports only the cooperative protocol is
+      refused.
+    - A leader receives only the topics and the user data of each subscription. It does not know the owned
+      partitions of members without a claim, and must not lead a cooperative group with such members.
+    - The client does not pass the generation to assignors. Members count their assignments instead. A leader
+      sends its count, which is one more than the newest that it received. In a group with members of
+      kafka-python, this is Kafka's generation minus the rounds since then that were not completed.
+    - The client does not pass the instance ids of members and ``client_rack``. Pass those of the consumer to
+      `as_aiokafka`.
+    - With several strategies, the client sends a JoinGroup for each, which offers one strategy more than the
+      last. Pass one strategy.
+    - The client creates no object if a class is given. `as_aiokafka` returns an object that distinguishes
+      consumers by the task that runs their rebalances, so that several consumers may share it.
+    - The ``sticky`` of aiokafka is a class with one memory for all consumers of a process, and without
+      generations.
 
-Neither client gives an assignor loads: those come from a host (`coordinator_core.registry.host`), one for
-each consumer; without it ``optimal`` and ``lag-aware`` count partitions.
+Neither client passes loads to an assignor. Loads come from a host (`coordinator_core.registry.host`), one for
+each consumer. Without a host, ``optimal`` and ``lag-aware`` count partitions.
 """
 
 from collections.abc import Callable
@@ -67,14 +73,15 @@ def as_kafka_python(
     protocol: RebalanceProtocol | None = None,
     host: Callable[[], Host] | None = None,
 ) -> type[Any]:
-    """An assignor as a class for ``KafkaConsumer(partition_assignment_strategy=[...])``.
+    """Return the class of an assignor for ``KafkaConsumer(partition_assignment_strategy=[...])``.
 
-    The client makes an object of it for each consumer. ``rack`` and ``instance_id`` are those of the
-    consumer; ``protocol`` is cooperative where the assignor can be, unless said otherwise; ``host`` makes
-    what tells a consumer's assignor of loads, where the assignor is a strategy's name.
+    The client creates an object of the class for each consumer. ``rack`` and ``instance_id`` are those of the
+    consumer. ``protocol`` is by default cooperative if the assignor supports it. ``host`` returns a new host,
+    which provides the loads of one consumer; it requires the text of a strategy.
 
-    Raises InputError where kafka-python is not installed or the assignor is none, and PluginError for what an
-    assignor raises while it is made.
+    Raises:
+        InputError: if kafka-python is not installed, or an argument is invalid.
+        PluginError: if the assignor cannot be made.
     """
     try:
         from rebalance_kafka.adapters.kafka_python import adapted
@@ -90,13 +97,14 @@ def as_aiokafka(
     instance_id: str | None = None,
     host: Callable[[], Host] | None = None,
 ) -> Any:
-    """An assignor as an object for ``AIOKafkaConsumer(partition_assignment_strategy=[...])``.
+    """Return the object of an assignor for ``AIOKafkaConsumer(partition_assignment_strategy=[...])``.
 
-    ``rack`` and ``instance_id`` are those of the consumer; ``host`` makes what tells a consumer's assignor of
-    loads, where the assignor is a strategy's name.
+    ``rack`` and ``instance_id`` are those of the consumer. ``host`` returns a new host, which provides the
+    loads of one consumer; it requires the text of a strategy.
 
-    Raises InputError where aiokafka is not installed, or the assignor is none or cannot be eager, and
-    PluginError for what an assignor raises while it is made.
+    Raises:
+        InputError: if aiokafka is not installed, an argument is invalid, or the assignor cannot be eager.
+        PluginError: if the assignor cannot be made.
     """
     try:
         from rebalance_kafka.adapters.aiokafka import adapted

@@ -1,8 +1,8 @@
 """Assignors in aiokafka, 0.13 or newer.
 
-A consumer calls what it is handed, class or object, as it is (GroupCoordinator._lookup_assignor):
-``metadata`` before every JoinGroup, ``assign`` when it leads, and ``on_assignment`` without a generation; all
-in one task that lives as long as the consumer.
+A consumer calls the methods of the given object (GroupCoordinator._lookup_assignor): ``metadata`` before
+every JoinGroup, ``assign`` when it leads, and ``on_assignment``, without the generation. All calls are made
+in one task, which exists as long as the consumer.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from rebalance_kafka.adapters.making import Assignors
 from rebalance_kafka.adapters.member import MakeMember, Member
 
 _VERSION = 0
-"""Of the subscription: the fields of later ones cannot be written."""
+"""The version of the subscription. The client cannot write the fields of later versions."""
 
 
 class AiokafkaAssignor(AbstractPartitionAssignor):
-    """An assignor as aiokafka has it: it knows the consumers that share it apart by their tasks."""
+    """An assignor with the interface of aiokafka. It has a `Member` for the task of each consumer."""
 
     def __init__(self, name: str, make_member: MakeMember) -> None:
         self._name, self._make_member = name, make_member
@@ -57,7 +57,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
         }
 
         def replicas(topic: str, number: int) -> Sequence[int]:
-            # the cluster has no question that this would answer; it keeps the lists here
+            # the cluster has no public method for the replicas
             described = getattr(cluster, "_partitions", {}).get(topic, {}).get(number)
             return () if described is None else described.replicas
 
@@ -74,7 +74,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):
     def _member(self) -> Member:
         try:
             task = asyncio.current_task()
-        except RuntimeError:  # no loop runs here
+        except RuntimeError:  # no event loop runs in this thread
             task = None
         if task is None:
             self._without_task = self._without_task or self._make_member()

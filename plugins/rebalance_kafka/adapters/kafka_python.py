@@ -1,7 +1,7 @@
 """Assignors in kafka-python, 3.0 or newer.
 
-A consumer takes a class and makes an object of it (ConsumerCoordinator.__init__). It calls ``metadata``
-before every JoinGroup, ``assign`` when it leads, and ``on_assignment`` with the generation.
+A consumer creates an object of the given class (ConsumerCoordinator.__init__). It calls ``metadata`` before
+every JoinGroup, ``assign`` when it leads, and ``on_assignment`` with the generation.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +21,7 @@ from rebalance_kafka.adapters.member import MakeMember, Member
 
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):
-    """An assignor as kafka-python has it: one object for each consumer."""
+    """An assignor with the interface of kafka-python: one object for each consumer."""
 
     name = ""
     version = SUBSCRIPTION_VERSION
@@ -56,7 +56,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):
         group = {m.member_id: joined(m.member_id, _read(m)) for m in members}
 
         def replicas(topic: str, number: int) -> Sequence[int]:
-            # the cluster answers whether a broker is a replica, for one at a time; it keeps the lists here
+            # the public method of the cluster tests one broker at a time
             described = getattr(cluster, "_partitions", {}).get(topic, {}).get(number)
             return () if described is None else described.replica_nodes
 

@@ -1,9 +1,9 @@
-"""The leader: from subscriptions and the metadata of the client to the assignments of all members.
+"""The leader's part: the assignment is computed from the members' subscriptions and the client's metadata.
 
-Eager members do not join again after a round, so that partitions which a cooperative assignor holds back
-would stay without an owner. But these members have already revoked their partitions. Therefore the leader
-repeats the assignment with each result, until only partitions that a member still consumes are held back.
-For the group this is one round, and the result is that of the last round of a cooperative group.
+Eager members do not join again after a round, so partitions that a cooperative assignor withholds would stay
+without an owner. Eager members have already given up their partitions. The leader therefore computes further
+rounds, each from the result of the last, until the only withheld partitions are those that a member still
+owns. The group sees one round, with the assignment that a cooperative group would reach after several.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,39 +30,41 @@ MOST_ROUNDS = 10
 """After so many rounds of a cooperative assignor the leader assigns once more, without previous owners."""
 
 Replicas = Callable[[str, int], Sequence[int]]
-"""Return the brokers with a replica of a partition; none if the client does not know them."""
+"""Returns the brokers that have a replica of a partition; none if the client does not know them."""
 
 
 class ClusterMetadata(Protocol):
-    """The part of the metadata that both clients have."""
+    """The methods that the metadata of both clients have."""
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
-        """Return the partitions of a topic; None if the topic is unknown."""
+        """Return the partitions of a topic, or None if the topic is unknown."""
         ...
 
     def broker_metadata(self, broker_id: int) -> Any:
-        """Return a broker with its ``rack``; None if it is unknown."""
+        """Return a broker with its ``rack``, or None if the broker is unknown."""
         ...
 
 
 class Joined(NamedTuple):
-    """A member as the leader sees it. ``holds``: whether it still consumes the partitions that it owns."""
+    """A member as the leader sees it. ``holds``: the member still consumes the partitions that it claims."""
 
     subscription: Subscription
     holds: bool
 
 
 class Given(NamedTuple):
-    """The assignment of a member: topics with partitions, in the order of the assignor, and user data."""
+    """The assignment of a member: topics with partitions, in the assignor's order, and user data."""
 
     by_topic: list[tuple[str, list[int]]]
     user_data: bytes
 
 
 def joined(member_id: str, subscription: Subscription) -> Joined:
-    """Return a member by its subscription and the claim in its user data.
+    """Return a member from its subscription.
 
-    A claim with another member id belongs to a lost membership, whose partitions are lost, too.
+    A claim in the user data replaces the owned partitions and the generation, and adds a rack and an instance
+    id if the fields have none. A claim with another member id is from a membership that the member has lost,
+    together with its partitions.
     """
     own, claim = detach(subscription.user_data, Claim)
     if claim is None:
@@ -79,14 +81,17 @@ def joined(member_id: str, subscription: Subscription) -> Joined:
 
 
 def describe(metadata: ClusterMetadata, members: Iterable[Joined], replicas: Replicas) -> Cluster:
-    """Return the subscribed topics that the metadata know, with racks if a member has one."""
+    """Return the topics that members subscribe to and that the metadata contain.
+
+    Racks of replicas are included if any member has a rack.
+    """
     members = list(members)
     with_racks = any(member.subscription.rack for member in members)
     topics: dict[str, TopicInfo] = {}
     for topic in dict.fromkeys(t for member in members for t in member.subscription.topics):
         known = metadata.partitions_for_topic(topic)
         if known is not None:
-            # numbers are dense in Kafka: a missing one has a temporary error, and is assigned, too
+            # numbers are dense in Kafka: a missing one has an error at present, and is assigned as well
             count = max(known, default=-1) + 1
             racks = _racks(metadata, topic, count, replicas) if with_racks else None
             topics[topic] = TopicInfo(count, racks)
@@ -104,10 +109,10 @@ def _racks(
 
 
 def lead(assignor: Assignor, cluster: Cluster, members: Mapping[str, Joined]) -> dict[str, Given]:
-    """Return the assignment of every member.
+    """Return the assignment of each member.
 
     Raises:
-        AssignmentError: if the assignor fails.
+        AssignmentError: if the assignor fails or its result is invalid.
     """
     group = GroupSubscription({m: member.subscription for m, member in members.items()})
     free = frozenset(m for m, member in members.items() if not member.holds)

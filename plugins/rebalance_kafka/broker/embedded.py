@@ -187,7 +187,7 @@ class EmbeddedBroker:
         trace = self._recorder.trace(group_id, node.now_ms())
         if trace is None:
             known = ", ".join(self._recorder.groups) or "none yet"
-            raise InputError("group", repr(group_id), f"a group that somebody joined ({known})")
+            raise InputError("group", repr(group_id), f"a group that a member has joined ({known})")
         return trace
 
     def traces(self) -> dict[str, Trace]:
