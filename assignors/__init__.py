@@ -16,7 +16,7 @@ from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 @hookimpl
 def assignors() -> Iterable[AssignorSpec]:
-    """Assignors of this package."""
+    """Return the assignors of this package."""
     return [
         AssignorSpec("range", RangeAssignor, "Each topic in consecutive runs; Kafka's RangeAssignor."),
         AssignorSpec(

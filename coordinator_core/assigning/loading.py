@@ -75,7 +75,8 @@ class Factory:
             return _Function(self.source)
         made = self.source if self.shared else self.source(**arguments)
         if isclass(made) or not _is_assignor(made):
-            raise PluginError(self.origin, "assignor", f"makes {type(made).__name__}, which is no assignor")
+            reason = f"makes {type(made).__name__}, which is not an assignor"
+            raise PluginError(self.origin, "assignor", reason)
         assignor = made if isinstance(made, Assignor) else _Adapted(made)
         if not assignor.name:
             assignor.name = _kebab(type(made).__name__)

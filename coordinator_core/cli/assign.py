@@ -35,7 +35,7 @@ def assign(
     ] = "-",
     assignor: Annotated[
         str | None,
-        typer.Option("--assignor", "-a", help="Use this assignor for every line, whatever the line says."),
+        typer.Option("--assignor", "-a", help="Use this assignor, even for lines that name another."),
     ] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
 ) -> None:

@@ -35,7 +35,8 @@ def simulate(
         Path | None, typer.Option(metavar="FILE", help="Keep the trace here, as JSON Lines.")
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw who worked on which partition when, as SVG.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the owners of partitions over time, as SVG."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,

@@ -35,10 +35,10 @@ class Group(Protocol):
         """The name of the state, as administrators see it."""
 
     generation: int
-    """The number of the current generation, or of what the family has in its place."""
+    """The number of the current generation, or the family's equivalent of it."""
 
     protocol_type: str | None
-    """What kind of members the group has: "consumer", "connect", ..."""
+    """The kind of members in the group: "consumer", "connect", ..."""
 
     @property
     def members(self) -> Mapping[str, object]:
@@ -50,7 +50,7 @@ class Group(Protocol):
 
     @property
     def expects_members(self) -> bool:
-        """Whether somebody has announced to join, so that an Empty group is kept."""
+        """Whether a client has announced that it will join. An Empty group is then kept."""
 
     emptied_at_ms: int
     """When the last member left; 0 if the group never had one."""
@@ -59,13 +59,13 @@ class Group(Protocol):
         """Return the group as administrators see it."""
 
     def subscribed_topics(self) -> Collection[str] | None:
-        """Return the topics that members subscribe to; None if members keep them to themselves."""
+        """Return the topics that members subscribe to; None if the coordinator cannot read them."""
 
     def accept_commit(self, step: "Step", request: OffsetCommitRequest) -> ErrorCode:
         """Check a commit. A commit by a member is a sign of life of that member."""
 
     def forget_expected(self) -> None:
-        """Forget who has announced to join: the group is about to be deleted."""
+        """Forget the clients that have announced that they will join, because the group is being deleted."""
 
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
@@ -83,15 +83,15 @@ class Shard:
 
 
 class Write(Protocol):
-    """What follows when an append has succeeded or failed."""
+    """The continuation of an append that has succeeded or failed."""
 
     def completed(self, step: "Step", error: ErrorCode) -> None:
-        """Go on after the records have been applied (NONE), or after nothing was written."""
+        """Continue after the records were applied (NONE), or after the append failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """An append under way."""
+    """An append in progress."""
 
     records: tuple[Record, ...]
     write: Write

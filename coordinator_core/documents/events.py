@@ -263,7 +263,7 @@ def _apply(stage: Stage, arguments: Any) -> None:
 
 @hookimpl
 def scenario_events() -> Iterable[ScenarioEventSpec]:
-    """Kinds of events of this package."""
+    """Return the kinds of scenario events of this package."""
     return [
         ScenarioEventSpec("join", _join, _apply, "A new member: join: {id: extra, topics: [orders]}."),
         ScenarioEventSpec(

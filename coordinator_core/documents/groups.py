@@ -24,7 +24,7 @@ from coordinator_core.reading.checks import inside, unexpected
 SCENARIO_DURATION = "10m"
 MOST_PARTITIONS = 2**31 - 1
 MOST_PARTITIONS_IN_ALL = 10_000_000
-"""An assignment of this many partitions takes 2 GB. A larger one could end the whole process."""
+"""An assignment of this many partitions takes 2 GB. A larger one could exhaust the memory of the process."""
 _TOPIC_FIELDS = ("partitions", "racks", "weights")
 _MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", "capacity")
 
@@ -41,7 +41,7 @@ def parse_group(document: Any, where: str) -> GroupDocument:
     """Return the group of a document. Unknown fields at the top are ignored.
 
     Raises:
-        InputError: if the document is wrong. The error has the place inside the document.
+        InputError: if the document is invalid. The message has the place inside the document.
     """
     root = f"{where}: "
     fields = doc.mapping(document, root)
@@ -76,10 +76,10 @@ def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> 
 def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
     """Return a group as a scenario of ten minutes in which the first member leaves after five.
 
-    Weights become rates, and capacities process rates. If members own partitions, those of the newest
-    generation run already. A partition that two of them claim has no owner, nor has one that does not exist
-    or that its owner does not subscribe to. All other members join. A member without any of the topics is
-    left out.
+    Weights become rates, and capacities become process rates. If members own partitions, the scenario begins
+    with a running group of the members with the newest generation, and the other members join. A partition
+    has no owner if two of these members claim it, if it does not exist, or if its owner does not subscribe to
+    its topic. A member that subscribes to no topic of the group is left out.
     """
     topics: dict[str, Any] = {}
     for topic, info in parsed.cluster.topics.items():

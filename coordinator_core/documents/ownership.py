@@ -22,7 +22,10 @@ _EXPECTED = "a mapping of topics, each with a list of partition numbers"
 
 
 class Ownership(NamedTuple):
-    """The partitions of a member at time 0, sorted, and its generation. None for a member that joins."""
+    """The partitions of a member at time 0, sorted, and its generation.
+
+    ``owned`` is None for a member that joins.
+    """
 
     owned: tuple[TopicPartition, ...] | None = None
     generation: int = FIRST_GENERATION
@@ -54,7 +57,7 @@ def parse_ownership(
         return Ownership()
     at = inside(where, "owned")
     if fields.get("count", 1) != 1:
-        found = f"what each of {doc.describe(fields['count'])} members owns"
+        found = f"the partitions of each of {doc.describe(fields['count'])} members"
         raise InputError(at, found, "a count of 1: a partition has one owner")
     value = fields["owned"]
     if not isinstance(value, Mapping):
@@ -106,5 +109,5 @@ def check_running(owners: Iterable[tuple[Owner, str]]) -> None:
             if partition in owner_of:
                 at = inside(inside(where, "owned"), partition.topic)
                 found = f"partition {partition.partition}, which {owner_of[partition]} owns"
-                raise InputError(at, found, "partitions that nobody else owns")
+                raise InputError(at, found, "partitions that no other member owns")
             owner_of[partition] = member.id

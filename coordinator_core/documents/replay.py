@@ -57,13 +57,13 @@ def replay(
     def member(name: str) -> Mapping[str, Any]:
         return {"id": name, "topics": [rates_csv.topic], "process_rate": handles}
 
-    gone = random.choice(running)
+    stopped = random.choice(running)
     events: list[Mapping[str, Any]] = [
         {"at": at(random.uniform(0.1, 0.4)), "join": member(running[-1])},
-        {"at": at(random.uniform(0.5, 0.7)), random.choice(("leave", "crash")): gone},
+        {"at": at(random.uniform(0.5, 0.7)), random.choice(("leave", "crash")): stopped},
     ]
     if random.random() < 0.5:
-        events.append({"at": at(random.uniform(0.75, 0.9)), "restart": gone})
+        events.append({"at": at(random.uniform(0.75, 0.9)), "restart": stopped})
     topic = {"partitions": partitions, "rates_rows": [list(c) for c in counts], "interval": interval}
     return {
         "name": f"replay-{seed}-{row}",

@@ -55,7 +55,7 @@ class Roster:
         if member not in self.running:
             raise InputError(where, f"{member!r}, which never joined", self._some_of(self.running, member))
         if not self.running[member]:
-            found = f"{member!r}, which is gone ({self.why_stopped[member]})"
+            found = f"{member!r}, which is not running ({self.why_stopped[member]})"
             raise InputError(where, found, self._some_of(self.running, member))
 
     def _some_of(self, running: Mapping[str, bool], member: str) -> str:

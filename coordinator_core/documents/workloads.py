@@ -167,7 +167,7 @@ def _geometric(random: Random) -> int:
 
 @hookimpl
 def workloads() -> Iterable[WorkloadSpec]:
-    """Workloads of this package."""
+    """Return the workloads of this package."""
     return [
         WorkloadSpec("microservices", microservices, "Many small groups, one service each."),
         WorkloadSpec("pipeline", pipeline, "Hundreds of members, thousands of partitions."),

@@ -31,5 +31,5 @@ CLASSIC = ProtocolSpec(
 
 @hookimpl
 def protocols() -> Iterable[ProtocolSpec]:
-    """Protocols of this package."""
+    """Return the protocols of this package."""
     return [CLASSIC]

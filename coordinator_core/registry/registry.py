@@ -131,7 +131,8 @@ class Registry:
         marked = [n for n in dir(plugin) if self._manager.parse_hookimpl_opts(plugin, n) is not None]
         unknown = [n for n in marked if n not in _RECORD_TYPES]
         if unknown:
-            raise PluginError(origin.name, unknown[0], f"no such hook; there are {', '.join(_RECORD_TYPES)}")
+            reason = f"no such hook; the hooks are {', '.join(_RECORD_TYPES)}"
+            raise PluginError(origin.name, unknown[0], reason)
         if not marked:
             raise PluginError(origin.name, "registration", "no function in it is marked with hookimpl")
 
@@ -158,7 +159,7 @@ class Registry:
         names = [*self._records["assignors"], *self._aliases, *(name for _, name in new)]
         for kind, name in new:
             if names.count(name) > 1:
-                raise PluginError(origin.name, kind, f"{name!r} already begins the text of a strategy")
+                raise PluginError(origin.name, kind, f"{name!r} is already an assignor or an alias")
 
     def _check_record(self, kind: str, record: Any, seen: set[str], origin: _Origin) -> None:
         expected: Any = _RECORD_TYPES[kind]
@@ -169,7 +170,7 @@ class Registry:
                 origin.name, kind, f"the name {record.name!r} is not lower-case words joined by - or _"
             )
         if isinstance(record, AssignorSpec) and not isinstance(record.options, Mapping):
-            raise PluginError(origin.name, kind, f"the options of {record.name!r} are no mapping")
+            raise PluginError(origin.name, kind, f"the options of {record.name!r} are not a mapping")
         taken = self._owners.get((kind, record.name))
         taken = taken or self._owners.get((_SHARED_NAMES.get(kind, ""), record.name))
         if record.name in seen:
@@ -245,7 +246,7 @@ class Registry:
         read: dict[str, Any] = {}
         for name, value in options.items():
             if not spec.options:
-                raise InputError(f"profile {profile!r}", f"the option {name!r}", "none, for it has none")
+                raise InputError(f"profile {profile!r}", f"the option {name!r}", "no options")
             if name not in spec.options:
                 raise unknown_name(f"option of profile {profile!r}", name, spec.options)
             where = f"profile {profile!r}: {name}"

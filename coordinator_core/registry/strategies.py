@@ -78,7 +78,7 @@ def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = Non
     with catalog.blaming("assignors", spec.name, passing=()):
         made = spec.factory(**strategy.arguments)
         if not isinstance(getattr(made, "name", None), str):
-            raise TypeError("what it makes has no name")
+            raise TypeError("the object that it returns has no name")
     made = assignor_from(made)
     for wrap in strategy.wrappers:
         with catalog.blaming("modifiers", strategy.name):

@@ -425,8 +425,8 @@ class PlannedRun:
             self.stage.emit(
                 kind(client=consumer.member.id, generation=consumer.generation, partitions=partitions)
             )
-            gone = frozenset(given_up)
-            consumer.listed = [tp for tp in consumer.listed if tp not in gone]
+            removed = frozenset(given_up)
+            consumer.listed = [tp for tp in consumer.listed if tp not in removed]
             consumer.owned = Partitions(_by_topic(consumer.listed))
 
 

@@ -91,7 +91,7 @@ class Stage(Generic[C]):
     """A simulated group, as scenario events see it (`documents.stage.Stage`).
 
     ``consumers`` has the last process of each name. ``observers`` are called with the time of each event and
-    the event. ``partitions`` and ``rates`` are those of each topic now.
+    the event. ``partitions`` and ``rates`` have the current values of each topic.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from rebalance_conformance.commands.new_assignor import new_assignor
 
 @hookimpl
 def commands() -> Iterable[CommandSpec]:
-    """Subcommands of this package."""
+    """Return the subcommands of this package."""
     return [
         CommandSpec("check", check, "Run the conformance suite against an assignor."),
         CommandSpec("new-assignor", new_assignor, "Write an installable plugin project with an assignor."),

@@ -33,7 +33,7 @@ def words(trace: Trace) -> str:
     lines.append(
         f"ended {trace.ended.group_state} in generation {trace.ended.generation}"
         if trace.ended.group_state
-        else "nobody ever asked to join"
+        else "no member tried to join"
     )
     return "\n".join(lines)
 

@@ -11,11 +11,11 @@ _SOON_MS = 5_000
 def sentence(entry: Round, follows: Round | None = None) -> str:
     """Describe a round: ``generation 5: c1 and c2 each give up 1 partition, c3 waits; a round follows``."""
     if not entry.generation:
-        return "a round that nobody got through"
+        return "a round that did not complete"
     if entry.stable_ms is None:
         return f"generation {entry.generation} never became Stable"
     if not entry.members:
-        return f"generation {entry.generation}: nobody is given anything"
+        return f"generation {entry.generation}: no partitions are assigned"
     parts = [
         *_same(entry.members, "revoked", "gives up", "each give up"),
         *_same(entry.members, "lost", "loses", "each lose"),
@@ -25,7 +25,7 @@ def sentence(entry: Round, follows: Round | None = None) -> str:
     if idle:
         parts.append(f"{_names(idle)} {'waits' if len(idle) == 1 else 'wait'}")
     if not parts:
-        parts.append("everybody keeps what they have")
+        parts.append("all members keep their partitions")
     soon = follows is not None and follows.began_ms - entry.stable_ms <= _SOON_MS
     follow_up = "; the next round follows at once" if soon else ""
     return f"generation {entry.generation}: {', '.join(parts)}{follow_up}"

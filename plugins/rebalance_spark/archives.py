@@ -20,7 +20,7 @@ def importable_here(files: Sequence[str]) -> None:
     """Add files to the search path of this process, as the workers do.
 
     Raises:
-        InputError: if a file does not exist or is no module, archive or wheel.
+        InputError: if a file does not exist or is not a module, archive or wheel.
     """
     for name in files:
         path = Path(name)

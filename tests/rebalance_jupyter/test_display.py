@@ -67,7 +67,7 @@ def test_words_are_the_sentences_of_the_rounds():
 @pytest.mark.parametrize(
     ("scenario", "last"),
     [
-        (NOBODY, "nobody ever asked to join"),
+        (NOBODY, "no member tried to join"),
         (TOO_SHORT, "ended PreparingRebalance in generation 0"),
         (ALONE, "ended Stable in generation 1"),
     ],

@@ -36,7 +36,7 @@ def test_nobody_at_all(opened, strategy):
     page = opened(show(ran(NOBODY, strategy)))
     assert page.inner_text("h3") == f"{strategy}; ended Empty"
     assert "No member ever started." in page.inner_text(".rbl")
-    assert page.inner_text(".rbl-sentence") == "nobody ever asked to join: there was no round"
+    assert page.inner_text(".rbl-sentence") == "no member tried to join: there was no round"
     assert svg_texts(page, ".rbl-lit text") == ["Empty"]
     page.focus(".rbl")
     for key in ("ArrowRight", "ArrowLeft", "ArrowDown", "End", "Home", "Space"):
@@ -57,7 +57,7 @@ def test_a_group_that_never_became_stable(opened):
     page.focus(".rbl")
     page.keyboard.press("End")
     assert page.inner_text("h3") == "cooperative-sticky; ended PreparingRebalance"
-    assert page.inner_text(".rbl-sentence") == "a round that nobody got through"
+    assert page.inner_text(".rbl-sentence") == "a round that did not complete"
     assert svg_texts(page, ".rbl-lit text") == ["PreparingRebalance"]
 
 

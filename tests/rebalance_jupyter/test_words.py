@@ -38,8 +38,8 @@ def said(members, *, follows=None, **changes):
         ({"a": gives(2), "b": takes(2)}, "a gives up 2 partitions, b takes over 2 partitions"),
         ({"a": KEEPS, "b": MemberRound()}, "b waits"),
         ({"a": MemberRound(), "b": MemberRound()}, "a and b wait"),
-        ({"a": KEEPS, "b": KEEPS}, "everybody keeps what they have"),
-        ({}, "nobody is given anything"),
+        ({"a": KEEPS, "b": KEEPS}, "all members keep their partitions"),
+        ({}, "no partitions are assigned"),
     ],
 )
 def test_what_members_do(members, expected):
@@ -61,4 +61,4 @@ def test_a_round_that_follows_at_once_is_announced():
 
 def test_a_round_that_did_not_end():
     assert said({}, stable_ms=None) == "generation 5 never became Stable"
-    assert said({}, stable_ms=None, generation=0) == "a round that nobody got through"
+    assert said({}, stable_ms=None, generation=0) == "a round that did not complete"

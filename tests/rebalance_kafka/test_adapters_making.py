@@ -66,9 +66,9 @@ def test_objects_of_aiokafka_go_by_the_assignors_name():
         ("stikcy", InputError, "did you mean 'sticky'"),
         ("sticky+colour=red", InputError, "colour"),
         (7, PluginError, "neither a class with assign or solve, nor a function of two arguments"),
-        (lambda: 7, PluginError, "makes int, which is no assignor"),
+        (lambda: 7, PluginError, "makes int, which is not an assignor"),
         (lambda: 1 / 0, PluginError, "ZeroDivisionError: division by zero"),
-        (lambda: StickyAssignor, PluginError, "makes type, which is no assignor"),
+        (lambda: StickyAssignor, PluginError, "makes type, which is not an assignor"),
     ],
 )
 def test_what_is_no_assignor_is_refused_at_once(adapt, assignor, error, said):

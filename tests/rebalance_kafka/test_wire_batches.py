@@ -150,7 +150,7 @@ def test_counts_that_do_not_fit_are_refused(place, value):
 
 
 def test_a_length_below_a_header_is_refused():
-    with pytest.raises(ProtocolError, match="says 60 bytes"):
+    with pytest.raises(ProtocolError, match="60 bytes long"):
         one(numbered(1)[:8] + (48).to_bytes(4, "big") + numbered(1)[12:])
 
 

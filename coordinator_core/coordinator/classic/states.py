@@ -1,4 +1,4 @@
-"""The states of a classic group, the one table of legal moves, and what states refuse (PROTOCOL 2)."""
+"""The states of a classic group, the table of legal moves, and the requests that they refuse (PROTOCOL 2)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ from coordinator_core.protocol.messages import HeartbeatRequest, OffsetCommitReq
 
 
 class GroupState(StrEnum):
-    """The states, with what they answer and how they are left."""
+    """The states, with their responses to requests and the events that end them."""
 
     EMPTY = EMPTY
     """The group has no members; it may have offsets. A join starts a round after the initial delay. Sync,
@@ -52,7 +52,7 @@ REFUSED: Mapping[tuple[GroupState, type[Any]], ErrorCode] = {
     (GroupState.PREPARING_REBALANCE, HeartbeatRequest): ErrorCode.REBALANCE_IN_PROGRESS,
     (GroupState.COMPLETING_REBALANCE, OffsetCommitRequest): ErrorCode.REBALANCE_IN_PROGRESS,
 }
-"""What a state answers to a member in good standing; NONE where there is no entry."""
+"""The error code that a state returns to a valid member; NONE without an entry."""
 
 
 def check_move(before: GroupState, after: GroupState) -> None:

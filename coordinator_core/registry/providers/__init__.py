@@ -1,5 +1,5 @@
-"""Providers: what an assignor needs beyond the group - weights, lags, capacities - and who tells it.
+"""Providers: the sources of weights, lags and capacities for assignors.
 
-Assignors are pure. A provider stands between the host, which knows what a consumer sees, and the assignor
-of that consumer, so that one assignor runs in the simulator, on Spark and in production.
+Assignors are pure. A provider reads these values from the host of a consumer and passes them to the assignor
+of that consumer. The same assignor thus runs in the simulator, on Spark and in production.
 """

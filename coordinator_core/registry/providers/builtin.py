@@ -158,7 +158,7 @@ class Known:
 
 @hookimpl
 def providers() -> Iterable[ProviderSpec]:
-    """Providers of this package."""
+    """Return the providers of this package."""
     return [
         ProviderSpec("reported-rates", lambda host: Reported(host, by_rate), "Records/s, as members report."),
         ProviderSpec("reported-lags", lambda host: Reported(host, by_lag), "Lags, as members report."),

@@ -1,10 +1,10 @@
 // Traces of rebalances on one time axis: ownership, members, coordinator, and the round under the cursor.
-// One file without imports, as anywidget serves it; all data come with the model, nothing is fetched.
+// anywidget serves this as one file without imports. All data are in the model.
 
 const NS = "http://www.w3.org/2000/svg";
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"];
-const MOST_COLOURED = 24; // three members to a colour, told apart by their letters; of more one sees confetti
-const DARK = new Set(["#0072B2"]); // white is read better on it; black on all others
+const MOST_COLOURED = 24; // at most three members share a colour; letters distinguish them
+const DARK = new Set(["#0072B2"]); // has white text; all other colours have black text
 const BY_CHANGE = { kept: "#56B4E9", fresh: "#E69F00" };
 const MEMBER_COLOURS = {
   outside: null,
@@ -60,17 +60,17 @@ function clockText(ms) {
   return `${hours}:${String(minutes).padStart(2, "0")}:${seconds}`;
 }
 
-// Ids are of a document, in which this module may be loaded once for each widget.
+// Ids must be unique in the document, which may load this module once for each widget.
 function freshId() {
   return `rbl-${Math.random().toString(36).slice(2)}`;
 }
 
-// Names differ at their ends.
+// Keep the end of a name, where names differ.
 function short(name) {
   return name.length > LONGEST_NAME ? `…${name.slice(1 - LONGEST_NAME)}` : name;
 }
 
-// An entry of a legend; without a colour, hatched.
+// An entry of a legend. Without a colour it is hatched.
 function entry(colour, label) {
   return html("span", {}, html("i", colour ? { style: `background: ${colour}` } : { class: "rbl-hatched" }), label);
 }
@@ -134,7 +134,7 @@ class Trace {
     this.stops = this.rounds.map((round) => round.stable ?? round.began);
   }
 
-  // The last to take it, where one before has not heard yet that it is no longer the owner.
+  // If two members own the partition, the one that took it over last.
   ownerAt(partition, at) {
     for (let i = this.first[partition + 1] - 1; i >= this.first[partition]; i--)
       if (this.spans[4 * i + 2] <= at && at < this.spans[4 * i + 3]) return this.spans[4 * i + 1];
@@ -154,7 +154,7 @@ class Trace {
     return String(partition);
   }
 
-  // With too many members colours say what happened instead.
+  // With too many members, colours show changes of owners instead.
   get coloursAreMembers() {
     return this.members.length <= MOST_COLOURED;
   }
@@ -171,7 +171,7 @@ class Trace {
 
 // --- lanes into pixels
 
-// A lane takes a pixel or more: each as it is.
+// Paints lanes that are at least one pixel high.
 class Painter {
   constructor(image, lane) {
     this.pixels = new Uint32Array(image.data.buffer);
@@ -199,8 +199,8 @@ class Painter {
   finish() {}
 }
 
-// Several lanes share a pixel: their colours mixed. Sums are kept as what changes from pixel to pixel, so that
-// a span costs the same however long it is.
+// Paints several lanes per pixel by mixing their colours. Sums are stored as differences between neighbouring
+// pixels, so that the cost of a span does not depend on its length.
 class Mixer {
   constructor(image, lanes) {
     this.image = image;
@@ -249,7 +249,7 @@ class Mixer {
   }
 }
 
-// --- time: shared by everything that is drawn
+// --- time, shared by all views
 
 class Clock {
   constructor(duration, stops) {
@@ -266,7 +266,7 @@ class Clock {
     this.listeners.push(listener);
   }
 
-  // Listeners are told whether the cursor rests: it does not while it plays or is dragged.
+  // Pass to the listeners whether the cursor rests. It does not rest while it plays or is dragged.
   set(at, resting = !this.playing) {
     this.at = Math.max(0, Math.min(this.duration, Math.round(at)));
     for (const listener of this.listeners) listener(this.at, resting);
@@ -299,7 +299,7 @@ class Clock {
     });
   }
 
-  // Where the system asks for reduced motion: from round to round.
+  // Step from round to round if the system requests reduced motion.
   jump() {
     this.timer = setTimeout(() => {
       if (!this.playing) return;
@@ -356,7 +356,7 @@ class View {
     return LEFT + at * this.scale;
   }
 
-  // The cursor; at the end of the trace and beyond it, what was last.
+  // The time of the cursor, but at most the last millisecond of the trace.
   get now() {
     return Math.min(this.clock.at, this.trace.duration - 1);
   }
@@ -466,11 +466,11 @@ class View {
     this.drawLabels(height);
   }
 
-  // Each span in its colour, from left to right: a border where the owner is new, hatched while nobody has it.
+  // Paint each span in its colour, from left to right. A new owner has a border; spans without an owner are hatched.
   paint(brush, width) {
     const { trace } = this;
     const duration = Math.max(1, this.clock.duration);
-    const column = (ms) => Math.floor((ms * width) / duration); // in this order, so that the end is the last one
+    const column = (ms) => Math.floor((ms * width) / duration); // multiplied first, so that the end is exactly the width
     const news = trace.coloursAreMembers ? [] : trace.rounds.map((round) => column(round.began));
     for (let p = 0; p < trace.partitions; p++) {
       const row = this.row[p];
@@ -482,7 +482,7 @@ class View {
         if (until >= 0) brush.hatch(row, until, from);
         if (trace.coloursAreMembers) brush.fill(row, from, to, colourOf(owner));
         else {
-          const next = news.find((began) => began > from) ?? width; // what is new is so up to the next round
+          const next = news.find((began) => began > from) ?? width; // a change is new until the next round
           const settled = owner === last ? from : Math.min(to, next);
           brush.fill(row, from, settled, BY_CHANGE.fresh);
           brush.fill(row, settled, to, BY_CHANGE.kept);
@@ -628,7 +628,7 @@ class View {
     this.memberLegend.replaceChildren(...this.stateLegend(), ...ticks);
   }
 
-  // Up and down go from member to member; only one of them is a stop of the tab key.
+  // The up and down keys move between members. Only one member can be reached with the tab key.
   walkMembers(event) {
     const direction = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const next = this.rows[this.focused + direction];
@@ -677,7 +677,7 @@ class View {
     }
   }
 
-  // What came from outside, named below the axis where there is room.
+  // Label changes from outside below the axis, if there is room.
   nameMarks(pieces) {
     let free = 0;
     for (const [at, label] of this.trace.marks) {
@@ -745,7 +745,7 @@ class View {
       const length = Math.hypot(x2 - x1, y2 - y1) || 1;
       const [ux, uy] = [(x2 - x1) / length, (y2 - y1) / length];
       const gap = radius + 3;
-      const side = pairs.has(`${to} ${from}`) ? radius / 2 : 0; // beside what goes the other way
+      const side = pairs.has(`${to} ${from}`) ? radius / 2 : 0; // beside the arrow in the opposite direction
       const aside = side + 12;
       pieces.push(svg("line", {
         x1: x1 + ux * gap - uy * side, y1: y1 + uy * gap + ux * side,
@@ -762,7 +762,7 @@ class View {
       const node = svg("g", { class: own ? "rbl-node" : "rbl-node rbl-absent" });
       node.append(svg("circle", { cx: x, cy: y, r: radius, fill: colour }));
       const ink = dense ? "" : `fill: ${DARK.has(colour) ? "#fff" : "#000"}`;
-      const side = x >= 229 ? 1 : -1; // names are outside of the circle, where no arrow goes
+      const side = x >= 229 ? 1 : -1; // names are outside the circle of arrows
       const inside = dense ? [x + (x - 230) / 7, y + (y - 105) / 7] : [x, y];
       if (trace.members.length <= MOST_INITIALS)
         node.append(worded(letter(i), { x: inside[0], y: inside[1] + 4, "text-anchor": "middle", style: ink }));
@@ -781,7 +781,7 @@ class View {
   }
 
   beforeRounds() {
-    return this.trace.rounds.length ? "before the first round" : "nobody ever asked to join: there was no round";
+    return this.trace.rounds.length ? "before the first round" : "no member tried to join: there was no round";
   }
 
   // --- what moves with time
@@ -850,7 +850,7 @@ class View {
     })));
   }
 
-  // Where the lanes are that a member owns now; of several on one line of pixels, one.
+  // The positions of the lanes that a member owns now. Lanes on the same line of pixels are listed once.
   rowsOf(number) {
     const { trace } = this;
     const rows = new Set();
@@ -860,7 +860,7 @@ class View {
     return [...rows];
   }
 
-  // The rounds that a member took part in.
+  // The rounds in which a member took part.
   roundsOf(number) {
     return number < 0 ? [] : this.trace.rounds.filter((round) => round.members[number]);
   }
@@ -913,7 +913,7 @@ function figures(table) {
   return html("div", { class: "rbl-wide" }, made);
 }
 
-// Draws what a model says into an element; returns what undoes it.
+// Draws a model into an element and returns a function that removes it.
 function draw(model, element) {
   const traces = model.get("views").map((view) => new Trace(view));
   const duration = Math.max(1, ...traces.map((trace) => trace.duration));
@@ -926,15 +926,15 @@ function draw(model, element) {
   };
   const scenarios = [...new Set(traces.map((trace) => trace.scenario))];
   traces.forEach((trace, i) => {
-    const strategy = model.get("figures")?.strategies?.[i] ?? trace.strategy; // numbered where one comes again
+    const strategy = model.get("figures")?.strategies?.[i] ?? trace.strategy; // a repeated name has a number
     views.push(new View(trace, clock, shared, scenarios.length > 1 ? `${strategy} on ${trace.scenario}` : strategy));
   });
   const name = scenarios.join(", ") || "nothing to show";
   const root = html("div", { class: "rbl", tabindex: "0", role: "region", "aria-label": `Rebalances of ${name}` });
   root.append(html("h2", {}, name), controls(clock, views), ...views.map((v) => v.element), figures(model.get("figures")), live);
   for (const error of model.get("errors") ?? []) root.append(html("p", { class: "rbl-error", role: "alert" }, error));
-  // JupyterLab and Notebook take keys before they come here, but not of an element with this attribute, which
-  // whatever has the focus needs too; their chords, such as the one that saves, stay theirs.
+  // JupyterLab and Notebook handle keys first, except in elements with this attribute. The focused element needs
+  // the attribute too. Their chords, such as the one that saves, still work.
   const claim = (event) => {
     if (!root.contains(event.target)) return;
     for (const each of [root, event.target]) each.toggleAttribute("data-lm-suppress-shortcuts", !isChord(event));
@@ -951,7 +951,7 @@ function draw(model, element) {
       ArrowUp: () => views[0]?.select(neighbour(views[0], -1)),
     };
     if (isChord(event)) return;
-    event.stopPropagation(); // what is around it has keys of its own
+    event.stopPropagation(); // the surrounding application has keys of its own
     const choosing = event.target.tagName === "SELECT";
     const pressing = event.target.tagName === "BUTTON" && event.key === " ";
     if (choosing || pressing || !acts[event.key]) return;
@@ -967,7 +967,7 @@ function draw(model, element) {
   });
   element.replaceChildren(root);
   const fit = () => {
-    const width = root.clientWidth || 904; // not in the page yet: resized when it is
+    const width = root.clientWidth || 904; // not in the page yet; it is resized when it is added
     views.forEach((view) => view.resize(width - 4));
   };
   const watch = new ResizeObserver(fit);
@@ -1006,7 +1006,7 @@ function render({ model, el }) {
       el.replaceChildren(html("pre", { class: "rbl rbl-error", role: "alert" }, `This view failed: ${problem}`));
     }
   };
-  // One message may bring several of them: drawn once, when all are there.
+  // One message may change several values. Draw once, after all of them have changed.
   let due = false;
   const soon = () => {
     if (!due) queueMicrotask(() => { due = false; again(); });

@@ -264,7 +264,7 @@ class Connection(asyncio.Protocol):
             self._work, self._give_up = Work.WAITING, give_up
 
     def _refuse(self, head: Head) -> None:
-        """Refuse an API or a version that is not served: a client of KIP-511 asks for the others."""
+        """Refuse an API or version that is not served. For ApiVersions, list those that are (KIP-511)."""
         if head.key == Api.API_VERSIONS:
             body = api_versions(Wire.unsupported_version)
             self._write(encode_response(Api.API_VERSIONS, 0, head.correlation_id, body))

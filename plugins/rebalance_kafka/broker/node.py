@@ -156,7 +156,7 @@ class Node:
     def _found(self, key: str, key_type: int) -> Values:
         nowhere = {"node_id": -1, "host": "", "port": -1}
         if key_type != GROUP_KEY:
-            message = "there are no transactions here"
+            message = "this broker does not support transactions"
             return {**nowhere, "error_code": Wire.coordinator_not_available, "error_message": message}
         response = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
         outcome = self.coordinator.receive(0, m.FindCoordinatorRequest(key=key), now_ms=self.now_ms())

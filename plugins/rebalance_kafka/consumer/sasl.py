@@ -68,14 +68,14 @@ def _scram(login: Login, hash_name: str, nonce: str) -> Steps:
         raise ProtocolError("broker", f"SCRAM: {fields['e']}")
     expected_proof = keyed(keyed(salted, b"Server Key"), signed)
     if not hmac.compare_digest(_decoded(fields.get("v", "")), expected_proof):
-        raise ProtocolError("broker", "it does not know the password, so it is an impostor")
+        raise ProtocolError("broker", "its SCRAM signature is wrong, so it does not know the password")
 
 
 def _fields(message: bytes) -> dict[str, str]:
     try:
         parts = message.decode().split(",")
     except UnicodeDecodeError:
-        raise ProtocolError("broker", "a SCRAM message that is no text") from None
+        raise ProtocolError("broker", "a SCRAM message that is not UTF-8") from None
     return {part[0]: part[2:] for part in parts if part[1:2] == "="}
 
 

@@ -82,10 +82,10 @@ def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
     if magic != MAGIC:
         raise ProtocolError("record batch", f"format {magic}, expected {MAGIC}")
     if size < _HEADER.size or at + size > len(data):
-        raise ProtocolError("record batch", f"says {size} bytes, {len(data) - at} are there")
+        raise ProtocolError("record batch", f"{size} bytes long, but only {len(data) - at} bytes are left")
     own = data[at : at + size]
     if crc32c(memoryview(own)[_CHECKED_FROM:]) != checksum:
-        raise ProtocolError("record batch", "its checksum is of other bytes")
+        raise ProtocolError("record batch", "its checksum does not match")
     if whole and (count < 1 or last_delta != count - 1):
         raise ProtocolError("record batch", f"{count} records whose last offset is its first + {last_delta}")
     if whole and count > _most_records(own):
@@ -199,7 +199,7 @@ def _bytes_at(data: bytes, at: int) -> tuple[bytes | None, int]:
     if length < 0:
         return None, at
     if at + length > len(data):
-        raise ValueError(f"{length} bytes are announced, {len(data) - at} are there")
+        raise ValueError(f"a field of {length} bytes, but only {len(data) - at} bytes are left")
     return data[at : at + length], at + length
 
 

@@ -1,8 +1,8 @@
 """Fields that Kafka's schemas and the messages of the core name differently, and fields that one side lacks.
 
-Every other field has the same name on both sides, but for times: a field ``NAME_ms`` of a message is ``NAME``
-in kio's entities. Rows with fields ``topic`` and ``partition`` are grouped by topic where the schema groups
-them.
+Every other field has the same name on both sides, except for times: a field ``NAME_ms`` of a message is
+``NAME`` in kio's entities. Rows with fields ``topic`` and ``partition`` are grouped by topic if the schema
+groups them.
 """
 
 from collections.abc import Mapping

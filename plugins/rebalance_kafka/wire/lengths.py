@@ -128,7 +128,7 @@ def _element(field: Any, compact: bool) -> _Skip:
 
 
 def _optional(skip: _Skip, field: Any) -> _Skip:
-    """Skip a nullable entity, which begins with a byte that says whether it is null."""
+    """Skip a nullable entity. Its first byte tells whether it is null."""
     if nested(field) is None or not is_nullable(field):
         return skip
     return lambda walk, at: at + 1 if walk.data[at : at + 1] == b"\xff" else skip(walk, at + 1)
@@ -187,7 +187,7 @@ def _tags(known: dict[int, Any]) -> _Skip:
             tag, at = _unsigned(walk.data, at)
             size, at = _unsigned(walk.data, at)
             if tag in skips and skips[tag](walk, at) != at + size:
-                raise ValueError(f"tagged field {tag} is not of {size:,} bytes, as it says")
+                raise ValueError(f"the value of tagged field {tag} does not end after its {size:,} bytes")
             at += size
         return at
 

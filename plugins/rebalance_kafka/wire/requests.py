@@ -98,14 +98,14 @@ def _leave(request: m.LeaveGroupRequest, version: int) -> m.LeaveGroupRequest | 
 
 
 def _metadata(request: m.MetadataRequest, version: int) -> _Topics:
-    """All topics are null; version 0 has no null, and means all by none."""
+    """Encode a request for all topics as null, or in version 0 as an empty list."""
     if request.topics is None:
         return _Topics(None if version >= 1 else ())
     return _Topics(tuple(map(_Topic, request.topics)))
 
 
 def _fetch_offsets(request: m.OffsetFetchRequest, _: int) -> _Committed:
-    """A member waits for the end of transactions; whoever reads all offsets of a group does not."""
+    """Require stable offsets (KIP-447) for a member, but not for a request of all offsets of a group."""
     return _Committed(request.group_id, request.partitions, request.partitions is not None)
 
 

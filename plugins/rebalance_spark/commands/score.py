@@ -139,7 +139,7 @@ def _print_outcome(scores: "DataFrame") -> bool:
 
 
 def _ignore(_done: int) -> None:
-    """Report no progress, because stderr is no terminal."""
+    """Report no progress, because stderr is not a terminal."""
 
 
 @contextmanager

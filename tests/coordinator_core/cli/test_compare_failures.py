@@ -202,7 +202,7 @@ OF_ITSELF = {
     "BoastsOfANumber": "declares capabilities 5, not a list of them",
     "SpeaksText": "declares supported_protocols ('eager',), not a list of RebalanceProtocol",
     "NeedsMore": "TypeError: NeedsMore.__init__() missing 1 required positional argument: 'needed'",
-    "HasANumberForAName": "TypeError: what it makes has no name",
+    "HasANumberForAName": "TypeError: the object that it returns has no name",
     "Quits": "SystemExit: 4",
 }
 

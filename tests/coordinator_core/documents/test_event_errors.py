@@ -103,13 +103,13 @@ WRONG = {
     "a leave twice": (
         event({"leave": "c-1"}, {"at": "2s", "leave": "c-1"}),
         "events[1].leave",
-        "'c-1', which is gone (left at 1000ms)",
+        "'c-1', which is not running (left at 1000ms)",
         "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
     ),
     "a leave after a crash": (
         event({"at": "2s", "leave": "c-1"}, {"at": "1s", "crash": "c-1"}),
         "events[0].leave",
-        "'c-1', which is gone (crashed at 1000ms)",
+        "'c-1', which is not running (crashed at 1000ms)",
         "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
     ),
     "a leave of a number": (event({"leave": 1}), "events[0].leave", "1", "a member's id"),
@@ -152,7 +152,7 @@ WRONG = {
     "a pause of one that is gone": (
         event({"leave": "c-1"}, {"pause": "c-1", "for": "1s"}),
         "events[1].pause",
-        "'c-1', which is gone (left at 1000ms)",
+        "'c-1', which is not running (left at 1000ms)",
         "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
     ),
     "a subscription to nothing": (

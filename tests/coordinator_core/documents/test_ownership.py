@@ -109,14 +109,14 @@ WRONG = {
     "several members with the same": (
         [member(owned={"orders": [0]}, count=2)],
         "members[0].owned",
-        "what each of 2 members owns",
+        "the partitions of each of 2 members",
         "a count of 1: a partition has one owner",
     ),
     "a partition with two owners": (
         [member("a", owned={"orders": [0]}), member("late"), member("b", owned={"orders": [1, 0]})],
         "members[2].owned.orders",
         "partition 0, which a owns",
-        "partitions that nobody else owns",
+        "partitions that no other member owns",
     ),
     "two generations": (
         [member("a", owned={}, generation=3), member("late"), member("b", owned={})],

@@ -60,21 +60,24 @@ def test_a_member_that_never_joined_cannot_restart(roster):
 def test_a_member_that_is_gone_is_not_running_and_the_error_says_why(roster):
     roster.stopped("c-0", AT, "crashed at 5000ms")
     assert error_of(roster.is_running, "c-0", AT) == (
-        "'c-0', which is gone (crashed at 5000ms)",
+        "'c-0', which is not running (crashed at 5000ms)",
         "a member of the group at this time: c-1 (did you mean 'c-1'?)",
     )
 
 
 def test_a_member_cannot_stop_twice_and_the_first_reason_counts(roster):
     roster.stopped("c-0", AT, "left at 5ms")
-    assert error_of(roster.stopped, "c-0", AT, "crashed at 9ms")[0] == "'c-0', which is gone (left at 5ms)"
+    assert (
+        error_of(roster.stopped, "c-0", AT, "crashed at 9ms")[0]
+        == "'c-0', which is not running (left at 5ms)"
+    )
 
 
 def test_a_member_that_restarted_can_stop_again_with_a_new_reason(roster):
     roster.stopped("c-0", AT, "left at 5ms")
     roster.restarted("c-0", AT)
     roster.stopped("c-0", AT, "crashed at 9ms")
-    assert error_of(roster.is_running, "c-0", AT)[0] == "'c-0', which is gone (crashed at 9ms)"
+    assert error_of(roster.is_running, "c-0", AT)[0] == "'c-0', which is not running (crashed at 9ms)"
 
 
 def test_a_member_that_runs_may_restart(roster):

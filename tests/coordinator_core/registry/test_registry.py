@@ -109,8 +109,12 @@ def test_a_plugin_with_one_bad_record_contributes_nothing(registry):
         ("assignors", lambda self: [AssignorSpec("twice", Mine)] * 2, "contributes 'twice' twice"),
         ("assignors", lambda self: 1 / 0, "ZeroDivisionError"),
         ("assignors", lambda self: None, "TypeError"),
-        ("assigners", lambda self: [], "no such hook; there are assignors, protocols, mod"),
-        ("assignors", lambda self: [AssignorSpec("bad", Mine, options=5)], "options of 'bad' are no mapping"),
+        ("assigners", lambda self: [], "no such hook; the hooks are assignors, protocols, mod"),
+        (
+            "assignors",
+            lambda self: [AssignorSpec("bad", Mine, options=5)],
+            "'bad' are not a mapping",
+        ),
         ("providers", lambda self: [MetricSpec("bad", "", len)], "expected ProviderSpec records"),
     ],
 )
@@ -335,7 +339,7 @@ def test_an_assignor_that_cannot_be_made_with_its_options_names_the_plugin(rich)
 
 
 def test_a_factory_whose_product_has_no_name_is_a_plugin_error(rich):
-    with pytest.raises(PluginError, match="assignor 'nameless': TypeError: what it makes has no name"):
+    with pytest.raises(PluginError, match="'nameless': TypeError: the object that it returns has no name"):
         rich.assignor("nameless")
 
 

@@ -78,7 +78,7 @@ def test_an_option_that_there_is_not_lists_what_there_is_and_the_closest_name(re
 
 def test_a_profile_without_options_has_none(registry):
     assert error_of(registry, "broken", pairs="6") == (
-        "profile 'broken': found the option 'pairs', expected none, for it has none"
+        "profile 'broken': found the option 'pairs', expected no options"
     )
 
 

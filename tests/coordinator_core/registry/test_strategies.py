@@ -165,7 +165,7 @@ def test_an_alias_that_is_misspelt_is_suggested(registry):
 )
 def test_assignors_and_aliases_have_different_names(registry, hook, records):
     plugin = type("Made", (), {hook: hookimpl(lambda self: records)})()
-    with pytest.raises(PluginError, match="already begins the text of a strategy"):
+    with pytest.raises(PluginError, match="is already an assignor or an alias"):
         registry.register(plugin, name="second")
     assert not {"new", "other"} & (registry.assignors().keys() | registry.protocols().keys())
 

@@ -177,7 +177,7 @@ def test_who_restarts_is_there_again(roster):
 )
 def test_nothing_happens_to_a_member_that_is_gone(roster, kind, event):
     check(roster, kinds.Leave("c-0"))
-    assert error_of(roster, event) == (f"{AT}.{kind}", "'c-0', which is gone (left at 5000ms)")
+    assert error_of(roster, event) == (f"{AT}.{kind}", "'c-0', which is not running (left at 5000ms)")
 
 
 @pytest.mark.parametrize(
