@@ -69,15 +69,15 @@ class OptimalAssignor(Memory):
         colocate: bool = False,
         racks: bool = True,
     ) -> None:
-        """Every option but `time_limit` and `racks` uses weights, or 1 per partition, in place of the flow.
+        """Set the options. All but `time_limit` and `racks` use weights (1 without weights), not the flow.
 
         ``max_moves``: partitions, or a `MoveLimit`; partitions without a valid owner do not count.
-        ``move_cost``: moving the whole weight costs as much as so many times the ideal largest load.
-        ``tolerance``: of all answers whose largest load is within it of the least, the one with the fewest
-        owners outside their replicas' racks, then that moves least. ``time_limit``: deterministic seconds of
-        CP-SAT and local search, about seconds of a core.
-        ``colocate``: partitions of one number go together, of topics with equal counts and subscribers.
-        ``racks``: whether rack crossings count.
+        ``move_cost``: the cost of moving the whole weight, as a multiple of the ideal largest load.
+        ``tolerance``: of all assignments whose largest load exceeds the least by at most this share, the one
+        with the fewest owners outside the racks of their replicas, and then the fewest moves.
+        ``time_limit``: deterministic seconds of CP-SAT and local search, about seconds of a core.
+        ``colocate``: in topics with equal counts and subscribers, partitions with equal numbers have one
+        owner. ``racks``: whether rack crossings count.
         """
         super().__init__()
         self._max_moves = MoveLimit(partitions=max_moves) if isinstance(max_moves, int) else max_moves

@@ -1,7 +1,7 @@
-"""What the sticky assignors send along with a subscription, in the bytes of Apache Kafka's own.
+"""The user data of the sticky assignors, in the formats of Apache Kafka.
 
-Eager members own nothing when they join, so Sticky carries what they had: StickyAssignorUserData v1, an
-array of topics with their partitions, then the generation. CooperativeSticky carries the generation alone.
+Eager members own nothing when they join, so Sticky sends their last assignment: StickyAssignorUserData v1, an
+array of topics with their partitions, then the generation. CooperativeSticky sends only the generation.
 Bytes of another assignor or version are ignored (PITFALLS C-68).
 """
 
@@ -17,7 +17,7 @@ _NUMBER = struct.Struct(">i")
 
 
 def encode_ownership(owned: Partitions, generation: int) -> bytes:
-    """StickyAssignorUserData v1; equal ownership gives equal bytes."""
+    """Return StickyAssignorUserData v1. Equal ownership gives equal bytes."""
     by_topic = owned.by_topic()
     parts = [_NUMBER.pack(len(by_topic))]
     for topic in java_order(by_topic):
@@ -54,7 +54,7 @@ def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
 
 
 def encode_generation(generation: int) -> bytes:
-    """CooperativeStickyAssignorUserData v0."""
+    """Return CooperativeStickyAssignorUserData v0."""
     return _NUMBER.pack(generation)
 
 

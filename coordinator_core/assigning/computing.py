@@ -61,7 +61,7 @@ def unassigned(cluster: Cluster, group: GroupSubscription, assignment: GroupAssi
 
 
 def _validated(name: str, problem: Problem, result: Any) -> GroupAssignment:
-    """An owner array over the problem's own index and members needs only two vector checks."""
+    """Return a valid result, or raise AssignmentError. Owner arrays are checked without a loop."""
     if not isinstance(result, GroupAssignment):
         return _validated_mapping(name, problem, result)
     owner = result.owner_array(problem.index, problem.members)

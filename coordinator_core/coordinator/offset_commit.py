@@ -65,7 +65,7 @@ class CommitOffsets:
     limit: int
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Answer: for a partition with too much metadata its error, for the others the result."""
+        """Answer with the result, or for a partition with too much metadata with that error."""
         errors = []
         for o in self.request.offsets:
             fits = len(o.metadata.encode()) <= self.limit

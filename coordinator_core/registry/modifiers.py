@@ -77,13 +77,13 @@ def modifiers() -> Iterable[ModifierSpec]:
             "cooperative",
             _cooperative,
             of_protocol=True,
-            doc="Makes any assignor cooperative: a partition moves after its owner has given it up.",
+            doc="Makes any assignor cooperative: what changes hands waits until its owner has given it up.",
         ),
         ModifierSpec(
             "budget",
             _budget,
-            "budget=2s:range falls back to range after two seconds, budget=10000pairs to sticky (the default)"
-            " above 10,000 pairs of a partition and a member.",
+            "budget=2s:range falls back to range after two seconds, budget=10000pairs above a size; to sticky"
+            " where no name is given.",
         ),
         ModifierSpec(
             "weights",

@@ -197,11 +197,11 @@ class Registry:
                 self.failures += (FailedPlugin(point.name, distribution, version, reason),)
 
     def assignors(self) -> Mapping[str, AssignorSpec]:
-        """Assignors by name."""
+        """Return the assignors by name."""
         return self._records["assignors"]
 
     def protocols(self) -> Mapping[str, ProtocolSpec]:
-        """Families of rebalance protocols by name."""
+        """Return the families of rebalance protocols by name."""
         return self._records["protocols"]
 
     def protocol(self, name: str) -> ProtocolSpec:
@@ -215,23 +215,23 @@ class Registry:
         return self.protocols()[name]
 
     def aliases(self) -> Mapping[str, str]:
-        """Further names of strategies, and the texts that they stand for."""
+        """Return the other names of strategies, and the texts that they stand for."""
         return self._aliases
 
     def modifiers(self) -> Mapping[str, ModifierSpec]:
-        """Strategy modifiers by name."""
+        """Return the strategy modifiers by name."""
         return self._records["modifiers"]
 
     def providers(self) -> Mapping[str, ProviderSpec]:
-        """Providers by name."""
+        """Return the providers by name."""
         return self._records["providers"]
 
     def metrics(self) -> Mapping[str, MetricSpec]:
-        """Metrics by name, the built-ins first and in the order of the contract."""
+        """Return the metrics by name, the built-ins first and in the order of the contract."""
         return self._records["metrics"]
 
     def workloads(self) -> Mapping[str, WorkloadSpec]:
-        """Workload generators by name."""
+        """Return the workload generators by name."""
         return self._records["workloads"]
 
     def generator(self, profile: str, options: Mapping[str, str]) -> Generate:
@@ -262,11 +262,11 @@ class Registry:
         return generate
 
     def scenario_events(self) -> Mapping[str, ScenarioEventSpec]:
-        """Kinds of scenario events, by their keys in a document."""
+        """Return the kinds of scenario events by their keys in a document."""
         return self._records["scenario_events"]
 
     def commands(self) -> Mapping[str, CommandSpec]:
-        """Subcommands that plugins add to the command line."""
+        """Return the subcommands that plugins add to the command line."""
         return self._records["commands"]
 
     def strategy(self, text: str, *, what: str = "strategy") -> Strategy:

@@ -36,7 +36,7 @@ class Consumer(Protocol):
         ...
 
     def when_ended(self, action: Callable[[], None]) -> None:
-        """Do something when the process ends."""
+        """Call ``action`` when the process ends."""
         ...
 
     def close(self) -> None:

@@ -159,7 +159,7 @@ class Timeline:
     # --- the group
 
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
-        """Whatever was not in the log did not happen: the group goes on from there."""
+        """Continue from the state in the log of the new coordinator. Later changes are lost."""
         self.state, self.generation = event.group_state, event.generation
         self.members = dict.fromkeys(event.members)
 
@@ -207,7 +207,7 @@ class Timeline:
                 self.contested[partition] = None
 
     def _give_up(self, client: str, listed: Iterable[TopicPartition]) -> None:
-        """Partitions that a consumer does not own change nothing, nor does a consumer that has failed."""
+        """Remove partitions from a consumer. Partitions that it does not own are ignored."""
         consumer = self.consumers.get(client)
         if consumer is None:
             return

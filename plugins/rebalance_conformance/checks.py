@@ -86,4 +86,4 @@ CHECKS = (
     Check("unbalanced", ownership.unbalanced, "Equal members get equal shares.", only="balanced"),
     Check("slower-than-linear", speed.slower_than_linear, "Time grows with the group, not faster."),
 )
-"""All of them; a name belongs to one."""
+"""All checks. Their names are unique."""

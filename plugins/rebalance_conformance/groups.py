@@ -1,6 +1,6 @@
-"""Groups drawn by Hypothesis. Ordinary ones: every member subscribes, every topic is described and wanted.
+"""Ordinary groups, drawn by Hypothesis: every member has topics, and every topic exists and has subscribers.
 
-They shrink towards one member on one partition. What is unusual has checks of its own (`unusual`).
+They shrink to one member and one partition. `unusual` has checks with other groups.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def ordinary_groups(
     racks, weights = (not plain and draw(st.booleans()) for _ in range(2))
     names = _some(draw, MEMBERS, least=least_members)
     chosen = {name: topics if alike else _some(draw, topics) for name in names}
-    wanted = [topic for topic in topics if any(topic in topics_of_one for topics_of_one in chosen.values())]
+    wanted = [topic for topic in topics if any(topic in subscribed for subscribed in chosen.values())]
     cluster = Cluster({topic: _topic(draw, racks=racks, weights=weights) for topic in wanted})
     members = {n: _member(draw, n, cluster, chosen[n], racks=racks, weights=weights) for n in names}
     return Case(cluster, GroupSubscription(members))
@@ -62,9 +62,9 @@ def _topic(draw: st.DrawFn, *, racks: bool, weights: bool) -> TopicInfo:
 def _member(
     draw: st.DrawFn, name: str, cluster: Cluster, topics: list[str], *, racks: bool, weights: bool
 ) -> Subscription:
-    """Draw a member. Its claims exist; others may claim them, too, and it may have left their topic."""
-    there = [(t, n) for t, info in cluster.topics.items() for n in range(info.partitions)]
-    half = _some(draw, there, least=0)
+    """Draw a member. It claims existing partitions, also those of other members and of other topics."""
+    existing = [(t, n) for t, info in cluster.topics.items() for n in range(info.partitions)]
+    half = _some(draw, existing, least=0)
     owned = _some(draw, half, least=0) if half else []
     optional: dict[str, Any] = {}
     if racks:

@@ -121,12 +121,12 @@ def _played(bench: Bench, history: History) -> Iterator[tuple[Case, Given]]:
     _deliver(group, given, 3)
 
     leaver = FIRST[history.leaver]
-    gone = group.pop(leaver)
+    former = group.pop(leaver)
     case, given = _round(bench, history.cluster, group)
     yield case, given
     _deliver(group, given, 4)
 
-    group[leaver] = Member(bench.subject.make(), gone.topics)
+    group[leaver] = Member(bench.subject.make(), former.topics)
     for generation in range(5, 5 + CALM_ROUNDS + 1):
         case, given = _round(bench, history.cluster, group)
         yield case, given

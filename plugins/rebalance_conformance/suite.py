@@ -1,4 +1,4 @@
-"""Running the suite."""
+"""Run the checks of the suite and return their results."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,8 +30,9 @@ def check_assignor(
 
     ``assignor``: an installed name, a reference (``file.py:Name``, ``module:Name``), a strategy's text, a
     class, a function of (cluster, group), a factory without arguments, or an object. ``checks``: only these.
-    ``expected_failed_checks``: name -> reason; such a check fails if it passes. ``examples``: groups per
-    check. ``clock`` measures the growth; processor time does not count other work of a busy machine.
+    ``expected_failed_checks``: name -> reason; if such a check passes, its result is a failure.
+    ``examples``: groups per check. ``clock`` measures the growth. Processor time does not count other work of
+    a busy machine.
 
     Raises:
         InputError: if the name of a check or of the assignor is unknown.

@@ -68,9 +68,9 @@ def test_an_empty_folder_will_do(lab, here):
         ("-", "NAME: found '-', expected lower-case words"),
         ("1st", "NAME: found '1st', expected lower-case words"),
         ("sticky", "NAME: found 'sticky', which is an installed assignor"),
-        ("class", "NAME: found 'class', but class means something to Python"),
-        ("json", "NAME: found 'json', but json means something to Python"),
-        ("coordinator-core", "but coordinator_core means something to Python"),
+        ("class", "NAME: found 'class', but class is a keyword or a module"),
+        ("json", "NAME: found 'json', but json is a keyword or a module"),
+        ("coordinator-core", "but coordinator_core is a keyword or a module"),
     ],
 )
 def test_a_name_that_cannot_be_one_is_refused(lab, here, name, said):
@@ -81,17 +81,17 @@ def test_a_name_that_cannot_be_one_is_refused(lab, here, name, said):
 def test_a_folder_with_something_in_it_is_left_alone(lab, here):
     (here / "fewest-first").mkdir()
     (here / "fewest-first" / "mine.txt").write_text("mine")
-    assert "which is there already, expected a new folder" in the_error(lab("new-assignor", "fewest-first"))
+    assert "which already exists, expected a new folder" in the_error(lab("new-assignor", "fewest-first"))
     assert written(here) == ["fewest-first/mine.txt"]
 
 
 def test_a_file_in_the_way_is_left_alone(lab, here):
     (here / "fewest-first").write_text("mine")
-    assert "which is there already" in the_error(lab("new-assignor", "fewest-first"))
+    assert "which already exists" in the_error(lab("new-assignor", "fewest-first"))
 
 
 def test_the_folder_one_is_in_is_not_taken_away(lab, here):
-    assert "which is there already" in the_error(lab("new-assignor", "fewest-first", "--dir", "."))
+    assert "which already exists" in the_error(lab("new-assignor", "fewest-first", "--dir", "."))
 
 
 def test_a_place_that_cannot_be_written_is_one_line(lab, here):

@@ -2,8 +2,8 @@
 
 In this order: the least sum of squares of the members' loads, the fewest owners without a replica in
 their rack, the fewest moves away from a previous owner. Components of the subscription graph are solved
-apart: by arithmetic where all members subscribe alike and racks do not matter, by a min-cost flow
-otherwise. Also the source of the bounds that scoring measures every assignor against.
+separately: by arithmetic if all members subscribe alike and racks do not matter, otherwise by a min-cost
+flow. Scoring uses the same result as the bound for every assignor.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ __all__ = ["balanced_owners"]
 def balanced_owners(problem: Problem) -> Int32Array:
     """int32[P]: the best owner of each partition, -1 without subscribers.
 
-    The same for equal problems: ties go to the lowest partitions owned and the first members in order.
+    Equal problems have equal results: ties go to the lowest owned partitions and the first members.
     """
     if problem.alike and problem.racks is None and problem.members:
         everything = np.array([0, problem.index.size]), np.array([0, len(problem.members)])

@@ -16,9 +16,9 @@ def balance_alike(
 ) -> Int32Array:
     """Return the new owner of each partition: int32[n].
 
-    Members and partitions stand component by component: those of component c are numbered
-    ``starts[c] .. starts[c + 1] - 1``. ``owner`` int32[n]: previous owners, -1 for none; None when nobody
-    owns anything. Every component has a member.
+    Members and partitions are sorted by component: those of component c have the numbers
+    ``starts[c] .. starts[c + 1] - 1``. ``owner`` int32[n]: previous owners, -1 for none; None if no partition
+    has an owner. Every component has a member.
     """
     if owner is None:
         return _dealt_afresh(partition_starts, member_starts)

@@ -24,11 +24,11 @@ def ranks_within(counts: NDArray[np.integer]) -> IntArray:
 def deal(
     receivers: Int32Array, counts: NDArray[np.integer], circle: NDArray[np.integer] | None = None
 ) -> Int32Array:
-    """Who gets the first, the second ... card, dealt in circles until everybody has his count.
+    """Return the receiver of each partition, int32[sum(counts)], when partitions are dealt in circles.
 
-    ``receivers`` int32[n], in the order of the circle; ``counts`` int[n]; ``circle`` int[n], ascending:
-    the circle that each sits in, one circle for all when absent. Returns int32[sum(counts)], circle by
-    circle.
+    ``receivers`` int32[n], in the order of the circle; ``counts`` int[n]: the number of partitions of each
+    receiver; ``circle`` int[n], ascending: the circle of each receiver, or None for a single circle. The
+    circles are dealt one after the other.
     """
     turn = ranks_within(counts)
     dealt = np.repeat(receivers, counts)

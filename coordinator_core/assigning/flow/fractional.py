@@ -1,9 +1,9 @@
 """Lower bounds of the largest load relative to capacity, for partitions with weights.
 
-The first lets partitions be cut into pieces: a set of topics that only some members subscribe to weighs at
-least so much on those (the least level is found by repeated maximum flows, as in Dinkelbach's method). The
-others go by single partitions: the heaviest has to lie somewhere, and of any m k + 1 partitions some member
-of m has k + 1.
+The first bound allows fractions of partitions: the members that subscribe to a set of topics have to share
+the weight of these topics. The level of this bound is found by repeated maximum flows, as in Dinkelbach's
+method. The other bounds consider whole partitions: some member has the heaviest one, and of m k + 1
+partitions one of m members has at least k + 1.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from coordinator_core.assigning.problem import BoolArray, FloatArray
 
 _WHOLE = 1 << 40
-"""Weights are scaled to integers that sum to about this; flows are of integers."""
+"""The approximate sum of the weights after they are scaled to integers, which maximum flows require."""
 
 
 def sums_at(place: NDArray[np.integer], weight: FloatArray, count: int) -> FloatArray:
@@ -23,10 +23,10 @@ def sums_at(place: NDArray[np.integer], weight: FloatArray, count: int) -> Float
 
 
 def least_level(supply: FloatArray, capacity: FloatArray, allowed: BoolArray) -> float:
-    """The largest load relative to capacity that no way of sharing out the supplies goes below.
+    """Return the least possible largest load relative to capacity, if pools can be divided at will.
 
-    ``supply`` float64[S]: weight of each pool; ``capacity`` float64[C], above 0; ``allowed`` bool[S, C]: who
-    may take of which pool; every pool that weighs anything has somebody. 0 where nothing weighs anything.
+    ``supply`` float64[S]: the weight of each pool; ``capacity`` float64[C], above 0; ``allowed`` bool[S, C]:
+    the takers of each pool. A pool with a weight has a taker. The result is 0 if no pool has a weight.
     """
     pools = np.flatnonzero(supply > 0)
     total = float(supply.sum())
@@ -49,7 +49,7 @@ def least_level(supply: FloatArray, capacity: FloatArray, allowed: BoolArray) ->
 
 
 def _overfull(supply: FloatArray, room: FloatArray, allowed: BoolArray) -> BoolArray:
-    """bool[S]: a set of pools that does not fit into the room of those that may take of it; or none."""
+    """bool[S]: a set of pools that exceeds the room of its takers; empty if there is no such set."""
     from ortools.graph.python.max_flow import SimpleMaxFlow
 
     pools, takers = allowed.shape
@@ -72,13 +72,13 @@ def _overfull(supply: FloatArray, room: FloatArray, allowed: BoolArray) -> BoolA
 def heaviest_alone(weight: FloatArray, roomiest: FloatArray) -> float:
     """Return the largest load relative to capacity of a single partition.
 
-    ``weight`` float64[n]; ``roomiest`` float64[n]: the greatest capacity among those that may own each.
+    ``weight`` float64[n]; ``roomiest`` float64[n]: the greatest capacity of a possible owner of each.
     """
     return float((weight / roomiest).max(initial=0.0))
 
 
 def pigeonhole(weight: FloatArray, capacity: FloatArray) -> float:
-    """Of the m k + 1 heaviest partitions some member of m has at least k + 1: its load, at the least."""
+    """Return a bound from counts: of the m k + 1 heaviest partitions, some member has at least k + 1."""
     members, count = len(capacity), len(weight)
     if not members or count <= members:
         return 0.0
@@ -90,9 +90,9 @@ def pigeonhole(weight: FloatArray, capacity: FloatArray) -> float:
 
 
 def within_moves(load: FloatArray, capacity: FloatArray, movable: float) -> float:
-    """Return the least largest load relative to capacity if at most so much weight may move.
+    """Return the least largest load relative to capacity if at most ``movable`` weight may move.
 
-    ``load`` float64[M]: what each member has before anything moves.
+    ``load`` float64[M]: the load of each member before any move.
     """
     order = np.argsort(-(load / capacity))
     loads, rooms = np.cumsum(load[order]), np.cumsum(capacity[order])

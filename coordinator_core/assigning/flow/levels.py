@@ -56,7 +56,7 @@ def _overfull(supply: IntArray, size: IntArray, subscribes: BoolArray, threshold
 def _graph(
     supply: IntArray, size: IntArray, subscribes: BoolArray, threshold: int
 ) -> tuple[Any, tuple[int, int]]:
-    """Source 0, pools 1 .. S, classes S + 1 .. S + C, sink last."""
+    """Return the graph and its ends. The nodes are: source, pools 1 .. S, classes S + 1 .. S + C, sink."""
     from ortools.graph.python.max_flow import SimpleMaxFlow
 
     pools, classes = len(supply), len(size)

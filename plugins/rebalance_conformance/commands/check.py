@@ -55,10 +55,10 @@ def check(
         typer.Option(metavar="CHECK=REASON", help="A check that is expected to fail. Give it several times."),
     ] = None,
 ) -> None:
-    """Hold an assignor to the conformance suite: groups of every kind, and what must be true of the answers.
+    """Run the conformance suite on an assignor: many kinds of groups, and conditions that results must meet.
 
-    For each check that fails the smallest group it fails on is printed as a line for `rebalance-lab assign`.
-    Exit status 0: all passed; 1: some failed.
+    For each failed check, the smallest failing group is printed as a line for `rebalance-lab assign`.
+    The exit status is 0 if all checks passed, and 1 if some failed.
     """
     require_hypothesis()
     # these modules import Hypothesis, which the other commands do not need
@@ -122,30 +122,29 @@ def _expected(listed: Sequence[str]) -> dict[str, str]:
 
 def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[Result]:
     """Print and yield each result."""
-    for each in results:
-        sign, style = _SIGNS[each.outcome]
+    for result in results:
+        sign, style = _SIGNS[result.outcome]
         row = Table.grid(padding=(0, 2, 0, 0))
         row.add_column(no_wrap=True)
         row.add_column(no_wrap=True, min_width=width)
         row.add_column(overflow="fold")
-        beside = (
-            each.doc if each.outcome in (Outcome.PASSED, Outcome.FAILED) else f"{each.outcome}: {each.reason}"
-        )
-        row.add_row(Text(sign, style), Text(each.check), Text(beside, "dim"))
+        reported = result.outcome in (Outcome.PASSED, Outcome.FAILED)
+        beside = result.doc if reported else f"{result.outcome}: {result.reason}"
+        row.add_row(Text(sign, style), Text(result.check), Text(beside, "dim"))
         console.print(row)
-        yield each
+        yield result
 
 
 def _print_failures(report: Report, console: Console) -> None:
     """Print each fault once, with all checks that found it and the shortest line."""
     together: dict[str, list[Result]] = {}
-    for each in report.failures:
-        together.setdefault(each.reason, []).append(each)
+    for failure in report.failures:
+        together.setdefault(failure.reason, []).append(failure)
     for reason, results in together.items():
-        names = ", ".join(each.check for each in results)
+        names = ", ".join(result.check for result in results)
         console.print()
         console.print(Text.assemble((names, "bold red"), f": {reason}"))
-        lines = [each.line for each in results if each.line]
+        lines = [result.line for result in results if result.line]
         if lines:
             console.print(Text(GROUP_FOLLOWS, "dim"))
             console.out(min(lines, key=len))

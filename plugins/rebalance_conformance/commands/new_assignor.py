@@ -29,10 +29,10 @@ def new_assignor(
         str, typer.Argument(metavar="NAME", help="Its name: lower-case words joined by hyphens.")
     ],
     directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="The project's folder; ./NAME when not given.")
+        Path | None, typer.Option("--dir", metavar="DIR", help="The project's folder; ./NAME by default.")
     ] = None,
 ) -> None:
-    """Write a new project with an assignor that works, for you to change.
+    """Write a new project with a working assignor as a starting point.
 
     It has an entry point, the assignor, its tests, which include the conformance suite, and a README.
     """
@@ -66,7 +66,7 @@ def checked_name(name: str) -> str:
         raise InputError("NAME", f"{name!r}, which is an installed assignor", "a name that is free")
     module = name.replace("-", "_")
     if keyword.iskeyword(module) or find_spec(module) is not None:
-        raise InputError("NAME", f"{name!r}, but {module} means something to Python", "a name that is free")
+        raise InputError("NAME", f"{name!r}, but {module} is a keyword or a module", "a name that is free")
     return module
 
 
@@ -81,7 +81,7 @@ def write_project(name: str, module: str, folder: Path) -> None:
     unfinished = folder.parent / f".{folder.name}.part"
     try:
         if folder.exists() and (folder == Path.cwd() or not folder.is_dir() or any(folder.iterdir())):
-            raise InputError("--dir", f"{folder}, which is there already", "a new folder")
+            raise InputError("--dir", f"{folder}, which already exists", "a new folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished.mkdir()
         try:

@@ -151,7 +151,7 @@ def _to_wire(hint: Any, field: Field[Any]) -> Convert | None:
 
 
 def _core_error(error: WireError) -> ErrorCode:
-    """An error that the core does not know is UNKNOWN_SERVER_ERROR."""
+    """Return the error of the core; UNKNOWN_SERVER_ERROR if it has none."""
     return _CORE_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 

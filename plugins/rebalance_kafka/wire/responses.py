@@ -65,14 +65,14 @@ def _reader(api: Api, shape: type, version: int) -> Convert:
 
 
 def _left(response: m.LeaveGroupResponse, request: Request) -> m.LeaveGroupResponse:
-    """Before version 3 the error of the one member is the error of the response."""
+    """Return the error of the only member as the error of the response, before version 3."""
     if request.version < 3 and response.error is ErrorCode.NONE and response.members:
         return m.LeaveGroupResponse(error=response.members[0].error)
     return response
 
 
 def _fetched_offsets(response: m.OffsetFetchResponse, request: Request) -> m.OffsetFetchResponse:
-    """An error of the response is an error of every requested partition too."""
+    """Add an error of the response to every requested partition."""
     if response.error is ErrorCode.NONE or request.body.topics is None:
         return response
     offsets = tuple(
@@ -84,7 +84,7 @@ def _fetched_offsets(response: m.OffsetFetchResponse, request: Request) -> m.Off
 
 
 def _described_groups(response: m.DescribeGroupsResponse, _: Request) -> m.DescribeGroupsResponse:
-    """Before version 6, which is not served, an unknown group is Dead and not an error (KIP-1043)."""
+    """Describe unknown groups as Dead, without an error, as before version 6 (KIP-1043)."""
     groups = tuple(
         msgspec.structs.replace(group, error=ErrorCode.NONE)
         if group.error is ErrorCode.GROUP_ID_NOT_FOUND
