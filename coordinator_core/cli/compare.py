@@ -42,7 +42,8 @@ def compare(
         typer.Option(metavar="DIR", help="Keep each run's trace here, as JSON Lines.", file_okay=False),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes at once; the cores there are.")
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="The number of processes; default: one per core."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,

@@ -159,7 +159,7 @@ class Timeline:
     # --- the group
 
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
-        """Continue from the state in the log of the new coordinator. Later changes are lost."""
+        """Continue from the state in the log. Changes that are not in the log are lost."""
         self.state, self.generation = event.group_state, event.generation
         self.members = dict.fromkeys(event.members)
 
@@ -207,7 +207,7 @@ class Timeline:
                 self.contested[partition] = None
 
     def _give_up(self, client: str, listed: Iterable[TopicPartition]) -> None:
-        """Remove partitions from a consumer. Partitions that it does not own are ignored."""
+        """Remove partitions from a consumer. Ignore those that it does not own, and failed consumers."""
         consumer = self.consumers.get(client)
         if consumer is None:
             return

@@ -56,7 +56,10 @@ def _overfull(supply: IntArray, size: IntArray, subscribes: BoolArray, threshold
 def _graph(
     supply: IntArray, size: IntArray, subscribes: BoolArray, threshold: int
 ) -> tuple[Any, tuple[int, int]]:
-    """Return the graph and its ends. The nodes are: source, pools 1 .. S, classes S + 1 .. S + C, sink."""
+    """Return the graph, its source and its sink.
+
+    The nodes are the source 0, pools 1 .. S, classes S + 1 .. S + C, and the sink.
+    """
     from ortools.graph.python.max_flow import SimpleMaxFlow
 
     pools, classes = len(supply), len(size)

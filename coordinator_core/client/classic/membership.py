@@ -111,7 +111,10 @@ class Membership:
         return sent
 
     def _send_leave(self, reason: str, left: Callable[[], None] | None, *, now_ms: int) -> bool:
-        """Send a LeaveGroup, unless the member is static or has not joined (PROTOCOL 6.1)."""
+        """Send a LeaveGroup, unless the member is static or has not joined (PROTOCOL 6.1).
+
+        Return whether a request was sent.
+        """
         config, node, member_id = self._core.config, self._coordinator.node, self._core.generation.member_id
         has_joined = self.state is not MemberState.UNJOINED and member_id != ""
         if node is None or not has_joined or config.group_instance_id is not None:

@@ -41,7 +41,7 @@ def new_assignor(
     write_project(name, module, folder)
     say = stdout().print
     say(
-        f"wrote the assignor {name!r} into {folder}; your idea goes into src/{module}/__init__.py. Next:\n",
+        f"wrote the assignor {name!r} into {folder}; put your algorithm in src/{module}/__init__.py. Next:\n",
         markup=False,
     )
     for command in (

@@ -26,10 +26,10 @@ def report(
         Literal["table", "csv", "html"], typer.Option("--format", help="How to print it.")
     ] = "table",
     statistic: Annotated[
-        list[Statistic] | None, typer.Option("--stat", help="For the table; mean and p95 when not given.")
+        list[Statistic] | None, typer.Option("--stat", help="For the table; default: mean and p95.")
     ] = None,
     balance: Annotated[
-        str, typer.Option(metavar="METRIC", help="What the front has beside the moves.")
+        str, typer.Option(metavar="METRIC", help="The metric of the front beside the moves.")
     ] = "imbalance",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the page with plots here.")
