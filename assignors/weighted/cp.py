@@ -45,10 +45,10 @@ class Improved:
 
 
 def improve(instance: Instance, aim: Aim, known: Int32Array, bound: float, seconds: float) -> Improved:
-    """Search for a better assignment for so many seconds of deterministic time.
+    """Search for a better assignment for a number of seconds of deterministic time.
 
-    The objective is the first key. With `moves_first` it is crossings and moves, under a level (the floor)
-    that `known` is below. ``bound`` is a bound of the first key.
+    The objective is the first key. With `moves_first` the objective is crossings and moves, and loads are
+    limited to a level (the floor) that `known` does not exceed. ``bound`` is a bound of the first key.
     """
     from ortools.sat.python import cp_model
 

@@ -15,7 +15,7 @@ def largest_first(instance: Instance) -> Int32Array:
 
 
 def stay_home(instance: Instance) -> Int32Array:
-    """int32[U]: each unit where the least of it moves; units without an owner go to the least load."""
+    """int32[U]: each unit at its `home`; units without an owner go to the member with the least load."""
     owner = instance.home.copy()
     place(instance, owner, instance.kept_loads.copy())
     return owner

@@ -1,4 +1,4 @@
-"""One partition of the offsets topic as its leader holds it, its groups, and the step that works on them."""
+"""One partition of the offsets topic on its leader, its groups, and the step that changes them."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ EMPTY, DEAD = "Empty", "Dead"
 """The states that every family has: a group without members, and one that is forgotten."""
 
 GROUP_BYTES, MEMBER_BYTES = 2_000, 2_000
-"""About how much memory a group and a member take beside their texts."""
+"""The approximate memory of a group and of a member, without their texts."""
 
 
 class Group(Protocol):
-    """A group, whatever protocol its members speak."""
+    """A group of any protocol family."""
 
     group_id: str
     """The id under which clients know the group."""
@@ -112,7 +112,7 @@ class Step:
     client_host: str = ""
 
     def append(self, records: tuple[Record, ...], write: Write) -> None:
-        """Append records to the log; ``write`` goes on when they are written or have failed."""
+        """Append records to the log; ``write`` continues when they are written or have failed."""
         append_id = self.next_append_id()
         self.shard.writes[append_id] = PendingWrite(records, write)
         self.effects.appends.append(Append(append_id, self.shard.partition, records))

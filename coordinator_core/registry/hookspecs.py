@@ -95,7 +95,7 @@ class ProtocolSpec:
     """A family of rebalance protocols, such as the classic one with JoinGroup and SyncGroup.
 
     ``states`` maps each state of a group to the states that may follow it. The others are among them:
-    in ``at_rest`` everybody has an assignment; ``round_begins`` are those in which a new assignment is
+    in ``at_rest`` every member has an assignment; ``round_begins`` are those in which a new assignment is
     begun; in ``vacant`` the group has no members. A round lasts from a state in ``round_begins`` to the next
     one in ``at_rest``.
 

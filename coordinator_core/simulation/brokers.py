@@ -1,9 +1,9 @@
 """The brokers: a coordinator each, one replicated log per partition of the offsets topic, and failover.
 
-Broker p modulo their number leads partition p of ``__consumer_offsets``. When a broker fails, its connections
-are reset, and its partitions have no leader until another broker takes them over and replays their logs. The
-failed broker comes back at that time, without memory and without partitions. Data partitions are not
-simulated: any live broker leads them.
+Partition p of ``__consumer_offsets`` has as leader the broker p modulo the number of brokers. When a broker
+fails, its connections are reset, and its partitions have no leader until another broker takes them over and
+replays their logs. The failed broker comes back at that time, without memory and without partitions. Data
+partitions are not simulated: any live broker leads them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -159,7 +159,7 @@ class Brokers:
         self._clock.after(down_ms, lambda: self._take_over(node, lost))
 
     def topics_changed(self) -> None:
-        """Describe the topics anew, as their partitions have changed."""
+        """Describe the topics again, because their partitions have changed."""
         self._metadata = None
 
     def _take_over(self, failed: int, partitions: list[int]) -> None:

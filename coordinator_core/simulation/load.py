@@ -198,7 +198,7 @@ class Load:
             self._duplicates += flow.advance(now_ms)
             self._slope -= flow.rate
             flow.position = min(float(offset), flow.produced)
-            if flow.position > flow.high:  # records that are skipped are nobody's lag
+            if flow.position > flow.high:  # skipped records do not count as lag
                 self._lag -= flow.position - flow.high
                 flow.high = flow.position
             flow.worker = worker
@@ -306,7 +306,7 @@ class Load:
             self._duplicates += flow.advance(self._at_ms)
 
     def _put_on(self, worker: Worker) -> None:
-        """Share the rate of a worker anew, put its flows back into the slope and schedule its breakpoint."""
+        """Divide a worker's rate again, put its flows back into the slope and schedule its breakpoint."""
         if worker.process_rate == inf:
             self._catch_up(worker)
         worker.snap()

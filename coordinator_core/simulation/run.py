@@ -298,7 +298,7 @@ class Run:
         consumer.subscribe(topics, pattern)
 
     def partitions_added(self) -> None:
-        """Let the brokers describe their topics anew."""
+        """Let the brokers describe their topics again."""
         self.brokers.topics_changed()
 
     def _disconnect(self, node: int) -> None:

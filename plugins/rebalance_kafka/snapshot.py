@@ -2,7 +2,7 @@
 
 Brokers do not know timeouts and processing times, so the scenario has its defaults for them. The
 ``process_rate`` of a member is known if more records waited for it at the start of the window than it handled
-in the window: what it committed is then its limit.
+in the window. Its commits then show its limit.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 1.0
 
 
 class _Overtime(BaseException):
-    """Raised by the alarm. It is no Exception, so that plugins do not catch it."""
+    """Raised by the alarm. It does not derive from Exception, so that plugins do not catch it."""
 
 
 def run_within(seconds: float, call: Callable[[], T]) -> T:
@@ -59,7 +59,7 @@ class Watchdog:
         self._set_at = -seconds
 
     def restart(self) -> None:
-        """Start the time anew. The process ends after one to two times the seconds."""
+        """Restart the time. The process ends after one to two times the seconds."""
         now = monotonic()
         if self._seconds and now - self._set_at >= self._seconds:
             self._set_at = now

@@ -19,7 +19,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 
 
 def _restore(step: Step, group_id: str, stored: StoredGroup, handed_out: int) -> ClassicGroup:
-    """Restore a group; the sessions of its members start anew (PROTOCOL 1.3)."""
+    """Restore a group and restart the sessions of its members (PROTOCOL 1.3)."""
     group = restored(group_id, stored, handed_out)
     for member_id in group.members:
         group.restart_session(step, member_id)

@@ -151,7 +151,7 @@ class ClassicGroup:
         return error
 
     def restart_session(self, step: Step, member_id: str) -> None:
-        """Start the session of a member anew. That of a new member has not begun (PROTOCOL 3.11)."""
+        """Restart the session of a member. The session of a new member has not begun (PROTOCOL 3.11)."""
         member = self.members[member_id]
         if not member.is_new:
             step.schedule(TimerKind.SESSION, self, member.session_timeout_ms, member_id)

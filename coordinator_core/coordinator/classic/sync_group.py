@@ -41,13 +41,13 @@ def _store(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoreAssignment:
-    """The leader's assignment under way to the log. Syncs are answered when it is stored (PROTOCOL 4.2)."""
+    """The append of the leader's assignment. Syncs are answered when it is stored (PROTOCOL 4.2)."""
 
     group_id: str
     generation: int
 
     def completed(self, step: Step, error: ErrorCode) -> None:
-        """Hand out the assignment; after a failure, start a round.
+        """Answer the Syncs with the assignment, or start a round if the append failed.
 
         The result is ignored if the group has another generation meanwhile (C-26).
         """
