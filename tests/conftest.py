@@ -20,13 +20,18 @@ settings.load_profile("short")  # --hypothesis-profile=long replaces it before t
 MARKED_BY_FIXTURE = ("browser", "spark")
 
 
+LONGEST = ("tests/rebalance_spark", "tests/test_readme.py", "tests/rebalance_kafka", "tests/assignors")
+"""These begin, so that no process still works on one of them when the others have finished."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use the browser or the Spark session."""
+    """Mark the tests that use the browser or the Spark session, and put the longest files first."""
     for item in items:
         for name in MARKED_BY_FIXTURE:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(name)
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -54,6 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Distribute the fast tests by file, and slow ones singly unless they share what takes long to set up."""
     from xdist.scheduler import LoadScopeScheduling
 
+    config.option.loadscopereorder = False  # the order of the collection: the longest files first
     by_file = ("",) if config.option.markexpr == "not slow" else SHARING
 
     class Together(LoadScopeScheduling):

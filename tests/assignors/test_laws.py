@@ -115,6 +115,7 @@ for name in NAMES:
 """
 
 
+@pytest.mark.slow
 def test_the_seed_of_hashes_changes_nothing():
     """C-61: sets of names iterate differently in the two processes."""
     printed = [

@@ -337,6 +337,7 @@ def test_a_group_that_does_not_change_keeps_what_it_has():
 # --- little time, and the largest groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_without_any_time_there_is_an_answer(strategy):
     cluster, members = solver_sized()

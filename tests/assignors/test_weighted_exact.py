@@ -82,6 +82,7 @@ def test_nothing_within_the_tolerance_moves_less(kind):
             check_report(cluster, members, assignment, tried.largest.min())
 
 
+@pytest.mark.slow
 @some_kinds
 def test_no_assignment_costs_less_where_moves_have_a_price(kind):
     """move_cost: moving everything costs as much as so many times the ideal largest load."""

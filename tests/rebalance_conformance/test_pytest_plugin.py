@@ -10,6 +10,8 @@ import pytest
 from rebalance_conformance.checks import CHECKS
 from tests.coordinator_core.cli.commands import PATHS
 
+pytestmark = pytest.mark.slow
+
 THREE_WAYS = """
 from rebalance_conformance.pytest_plugin import AssignorConformance, parametrize_with_checks
 from tests.rebalance_conformance.wrong import dealt, drops_the_last, gives_to_two, Unbalanced
@@ -67,7 +69,6 @@ def outcomes(tmp_path_factory):
     return said, out
 
 
-@pytest.mark.slow
 def test_the_class_has_a_test_for_each_check(tmp_path):
     (tmp_path / "test_mine.py").write_text(THREE_WAYS)
     out = run(tmp_path, "--collect-only", "-q").stdout
@@ -121,7 +122,6 @@ def test_a_class_without_an_assignor_says_what_is_missing(outcomes):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", ["class", "decorator"])
 def test_an_expected_failure_of_no_check_ends_the_run(tmp_path, way):
     ways = {

@@ -105,6 +105,7 @@ def test_the_line_of_a_failure_fails_again():
         compute_assignment(default_registry().assignor(parsed.assignor), parsed.cluster, parsed.group)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("assignor", [wrong.gives_to_two, wrong.CountsItsCalls, wrong.DealsAnew])
 def test_the_report_is_the_same_every_time(assignor):
     names = [TWICE, "remembers-groups", "foreign-user-data", "moves-too-much-on-leave"]
@@ -126,6 +127,7 @@ def test_what_fails_only_now_and_then_is_told_to_do_so():
 # --- what the report says
 
 
+@pytest.mark.slow
 def test_the_report_has_a_result_for_each_check_in_order():
     report = check_assignor("range", examples=2)
     assert [each.check for each in report.results] == [check.name for check in CHECKS]

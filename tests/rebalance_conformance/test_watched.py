@@ -67,6 +67,7 @@ def test_after_some_that_hang_the_rest_is_not_run():
     assert found["no-members"].reason == "3 checks were stopped before"
 
 
+@pytest.mark.slow
 def test_a_check_that_ends_the_process_is_named_and_the_others_go_on():
     found = in_time(wrong.EndsTheProcess, ["raises", "not-sticky"])
     assert found["raises"].reason == "it ended the process it ran in (status 3)"

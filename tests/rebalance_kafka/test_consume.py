@@ -39,6 +39,7 @@ def test_records_beyond_the_limit_are_neither_printed_nor_committed(lab, kafka_b
     assert asyncio.run(committed_at(address)) == {("t", 0): 4, ("t", 1): 4}
 
 
+@pytest.mark.slow
 def test_records_that_could_not_be_printed_are_not_committed():
     async def work():
         async with broker({"t": 1}) as kafka:

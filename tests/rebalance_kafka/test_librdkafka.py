@@ -106,6 +106,7 @@ async def read(consumer, count):
     return records
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_our_consumer_resumes_at_its_committed_offsets(mock_cluster, strategy):
     async def members():

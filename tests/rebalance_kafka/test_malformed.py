@@ -107,6 +107,7 @@ def test_pending_member_ids_count_towards_the_limit():
         assert stand.figures()["group bytes"] <= 100_000
 
 
+@pytest.mark.slow
 def test_groups_with_offsets_only_count_towards_the_limit():
     with Stand(most_group_bytes=100_000) as stand:
         errors = [commit(stand, f"g{n}", metadata="m" * 1_000) for n in range(PLENTY)]
@@ -216,6 +217,7 @@ def test_the_longest_names_do_not_prevent_a_rebalance(stand, longest):
     stand.run(joined())
 
 
+@pytest.mark.slow
 def test_a_request_with_too_many_elements_is_closed(stand, monkeypatch):
     def numbers(count):
         return request(Api.OFFSET_FETCH, 5, topics=({"name": TOPIC, "partition_indexes": (0,) * count},))
@@ -368,6 +370,7 @@ async def one_who_does_not_read(stand):
     return line, own
 
 
+@pytest.mark.slow
 def test_reading_pauses_for_a_client_that_does_not_read_responses(stand):
     async def backed_up():
         line, own = await one_who_does_not_read(stand)
@@ -415,6 +418,7 @@ def test_unread_responses_have_a_limit():
         stand.run(too_much())
 
 
+@pytest.mark.slow
 def test_a_thousand_idle_connections_do_not_disturb_other_clients(stand, many_files):
     async def crowd():
         lines = [await stand.line() for _ in range(1_000)]

@@ -144,7 +144,7 @@ def test_joins_and_leaves_are_recorded_by_client_id():
 def test_a_member_whose_session_expires_has_crashed(tmp_path):
     async def work():
         async with broker() as kafka, named(kafka, "a") as a:
-            short = {"session.timeout.ms": 200}
+            short = {"session.timeout.ms": 1_500}
             b = named(kafka, "b", settings=short)
             await b.start()
             await settled(a, b)

@@ -305,6 +305,7 @@ def test_other_settings_do_not_belong_to_security():
 # --- the commands
 
 
+@pytest.mark.slow
 def test_the_commands_take_a_file_of_properties(lab, tmp_path):
     file = tmp_path / "client.properties"
     lines = [f"{name}={value}" for name, value in login("PLAIN").items()]

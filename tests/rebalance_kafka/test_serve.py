@@ -50,6 +50,7 @@ def test_the_address_is_all_that_is_on_stdout_and_the_status_is_0(stop):
         assert served.ended() == (0, "", "stopping ...\n")
 
 
+@pytest.mark.slow
 def test_requests_in_progress_are_answered_before_the_end():
     """A Fetch that waits for records, on a connection that has another request behind it."""
 
@@ -98,6 +99,7 @@ def test_a_client_that_waits_forever_does_not_prevent_shutdown():
         assert served.ended()[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("groups", "names"),
     [

@@ -222,7 +222,7 @@ def test_another_try_scores_apart_and_survives_what_killed_the_first(monkeypatch
     assert "died" in rows[1]["error"]
     assert told == [3]
     assert closed
-    assert closed[-1]._process is None
+    assert closed[-1]._worker is None
 
 
 def test_outside_of_spark_every_try_is_the_first():

@@ -347,6 +347,7 @@ def in_folder(folder, *arguments, stdin=b""):
     )
 
 
+@pytest.mark.slow
 def test_assign_takes_a_file_by_a_relative_path(mine):
     line = {"topics": {"t": {"partitions": 2}}, "members": [{"id": "a", "topics": ["t"]}]}
     done = in_folder(mine.parent, "assign", "-a", "mine.py:FirstOfAll", stdin=json.dumps(line).encode())

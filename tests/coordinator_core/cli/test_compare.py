@@ -199,6 +199,7 @@ def test_a_terminal_that_is_wide_enough_has_one_table_and_one_column_less_has_tw
         assert sum(line.startswith("rounds ") for line in shown_at(columns, monkeypatch)) == tables
 
 
+@pytest.mark.slow
 def test_a_real_terminal_is_as_wide_as_it_says(small):
     lines = on_a_terminal(50, "compare", small, "-j", "1")
     assert max(len(line.rstrip()) for line in lines) <= 50

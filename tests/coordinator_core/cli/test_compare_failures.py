@@ -270,6 +270,7 @@ def test_in_processes_of_their_own_failures_and_hangs_are_told_the_same_way(smal
     assert reports.startswith(f"error: strategy '{strategies[3]}': assignor 'reports-an-object' on group ")
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_told_without_a_traceback(small, authors):
     options = ["-j", "2", "-s", f"{authors}:DiesWithItsProcess", "-s", f"{authors}:DiesWithItsProcess+static"]
     done = in_a_process("compare", small, *options)

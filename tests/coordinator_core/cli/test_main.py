@@ -54,6 +54,7 @@ def test_wrong_options_end_with_status_2_and_nothing_on_stdout(lab, arguments):
     assert "Traceback" not in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -286,6 +287,7 @@ def test_a_torn_last_record_costs_nothing_else(make_bench, actions):
         assert bench.log.read(partition) == records[:-1]
 
 
+@pytest.mark.slow
 @given(plays_with_moves, st.integers(0, 3))
 def test_equal_calls_give_equal_outcomes(make_bench, actions, seed):
     """Given two coordinators with equal seeds, when they get the same calls, then every outcome is equal.

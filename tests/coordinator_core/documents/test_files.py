@@ -264,6 +264,7 @@ network: {<<: [{loss: 0.5}]}
     assert scenario.network.loss == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", '{"a": '])
 def test_what_is_nested_beyond_all_measure_is_refused(opening):
     """libyaml would overflow the stack, and so end the process: hence in another one."""

@@ -17,7 +17,7 @@ from coordinator_core.documents.scenario import ScenarioEvent, parse_scenario
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import Run
 from coordinator_core.traces.invariants import Invariants
-from tests.examples import scaled
+from tests.examples import rest_slow, scaled
 
 STEPS = 50
 EXAMPLES = 150
@@ -177,7 +177,7 @@ class Group(RuleBasedStateMachine):
         return f"{problem}\nrun it again: rebalance-lab simulate {path} -s {self.strategy}"
 
 
-STRATEGIES = ["range", "sticky", "cooperative-sticky", "cooperative-sticky+static"]
+STRATEGIES = rest_slow(["range", "cooperative-sticky", "sticky", "cooperative-sticky+static"], 2)
 
 
 @pytest.mark.hypothesis
