@@ -20,7 +20,13 @@ settings.load_profile("short")  # --hypothesis-profile=long replaces it before t
 MARKED_BY_FIXTURE = ("browser", "spark")
 
 
-LONGEST = ("tests/rebalance_spark", "tests/test_readme.py", "tests/rebalance_kafka", "tests/assignors")
+LONGEST = (
+    "tests/rebalance_spark",
+    "tests/test_readme.py",
+    "tests/rebalance_jupyter",
+    "tests/rebalance_kafka",
+    "tests/assignors",
+)
 """These begin, so that no process still works on one of them when the others have finished."""
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.coordinator.classic.states import GroupState
@@ -14,6 +14,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GenerationStarted, GroupStateChanged
+from tests.examples import scaled
 
 GROUPS = ("g", "h")
 INSTANCES = (None, None, None, "i3", "i4")
@@ -288,6 +289,7 @@ def test_a_torn_last_record_costs_nothing_else(make_bench, actions):
 
 
 @pytest.mark.slow
+@settings(max_examples=scaled(30))
 @given(plays_with_moves, st.integers(0, 3))
 def test_equal_calls_give_equal_outcomes(make_bench, actions, seed):
     """Given two coordinators with equal seeds, when they get the same calls, then every outcome is equal.
