@@ -263,6 +263,25 @@ class Assigned(_Event, frozen=True):
     owned: PartitionMap
 
 
+class WorkStopped(_Event, frozen=True):
+    """The consumer handles no records of partitions that it owns.
+
+    ``why``: ``callback`` while the application's callback runs, ``restore`` while the state of a partition
+    is restored, ``round`` while a client hands out no records during a round.
+    """
+
+    client: str
+    partitions: PartitionMap
+    why: str
+
+
+class WorkStarted(_Event, frozen=True):
+    """The consumer handles records of partitions again, after a `WorkStopped`."""
+
+    client: str
+    partitions: PartitionMap
+
+
 class OffsetsCommitted(_Event, frozen=True):
     """A commit was answered. ``partitions`` is the number of partitions in it."""
 
@@ -305,6 +324,8 @@ Event: TypeAlias = (
     | Revoked
     | Lost
     | Assigned
+    | WorkStopped
+    | WorkStarted
     | OffsetsCommitted
     | ConsumerFailed
 )

@@ -88,6 +88,8 @@ class History:
             ev.MemberResumed: self._working_changed,
             ev.MemberCutOff: self._working_changed,
             ev.MemberReconnected: self._working_changed,
+            ev.WorkStopped: self._working_changed,
+            ev.WorkStarted: self._working_changed,
             ev.RatesChanged: self._rates_changed,
             ev.GroupStateChanged: self._state_changed,
             ev.CoordinatorElected: self._coordinator_elected,
@@ -146,13 +148,13 @@ class History:
         self._orphans.discard(partition)
         self._update_worked(partition)
 
-    def _working_changed(self, event: ev.MemberPaused) -> None:
+    def _working_changed(self, event: ev.MemberPaused | ev.WorkStopped | ev.WorkStarted) -> None:
         consumer = self._now.consumers.get(event.client)
         for partition in consumer.owned if consumer is not None else ():
             self._update_worked(partition)
 
     def _update_worked(self, partition: TopicPartition) -> None:
-        works = any(self._now.consumers[client].works for client in self._now.owners[partition])
+        works = any(self._now.consumers[client].works_on(partition) for client in self._now.owners[partition])
         if works and partition not in self._worked:
             self._worked.add(partition)
             self._worked_of[partition.topic] += 1

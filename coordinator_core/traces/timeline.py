@@ -11,13 +11,18 @@ from coordinator_core.traces.trace import Trace
 
 @dataclass(slots=True)
 class Consumer:
-    """A running consumer. ``taken_over``: the generation of the last assignment that it took over."""
+    """A running consumer.
+
+    ``taken_over``: the generation of the last assignment that it took over. ``stopped``: the partitions that
+    it owns and does not work on, with the reason.
+    """
 
     topics: tuple[str, ...]
     member_id: str = ""
     generation: int = -1
     taken_over: int = -1
     owned: dict[TopicPartition, None] = field(default_factory=dict)
+    stopped: dict[TopicPartition, str] = field(default_factory=dict)
     paused: bool = False
     cut_off: bool = False
 
@@ -25,6 +30,10 @@ class Consumer:
     def works(self) -> bool:
         """Whether it handles records."""
         return not (self.paused or self.cut_off)
+
+    def works_on(self, partition: TopicPartition) -> bool:
+        """Whether it handles records of a partition that it owns."""
+        return self.works and partition not in self.stopped
 
 
 class Change(NamedTuple):
@@ -89,6 +98,8 @@ class Timeline:
             ev.Revoked: self._revoked,
             ev.Lost: self._revoked,
             ev.Assigned: self._assigned,
+            ev.WorkStopped: self._work_stopped,
+            ev.WorkStarted: self._work_started,
         }
 
     def read(self, trace: Trace) -> None:
@@ -206,6 +217,17 @@ class Timeline:
             if len(owners) > 1:
                 self.contested[partition] = None
 
+    def _work_stopped(self, event: ev.WorkStopped) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            consumer.stopped.update((p, event.why) for p in partitions(event.partitions))
+
+    def _work_started(self, event: ev.WorkStarted) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None:
+            for partition in partitions(event.partitions):
+                consumer.stopped.pop(partition, None)
+
     def _give_up(self, client: str, listed: Iterable[TopicPartition]) -> None:
         """Remove partitions from a consumer. Ignore those that it does not own, and failed consumers."""
         consumer = self.consumers.get(client)
@@ -214,6 +236,7 @@ class Timeline:
         for partition in listed:
             if partition in consumer.owned:
                 del consumer.owned[partition]
+                consumer.stopped.pop(partition, None)
                 owners = self.owners[partition]
                 self._given_up[partition] = owners.pop(client)
                 if len(owners) < 2:

@@ -214,6 +214,22 @@ def test_a_partition_with_two_owners_of_which_one_works_does_not_stand_still():
     assert stopped_ms(timed, topics={"t": 1}) == 10_000
 
 
+def test_a_partition_that_its_owner_does_not_work_on_is_stopped():
+    """For example while its state is restored. The next owner of such a partition works on it."""
+    history = history_of(
+        (0, started("a", "t")),
+        (0, started("b", "t")),
+        (1_000, assigned("a", 1, {"t": [0, 1]})),
+        (1_000, ev.WorkStopped(client="a", partitions={"t": [0, 1]}, why="restore")),
+        (3_000, ev.WorkStarted(client="a", partitions={"t": [0]})),
+        (4_000, revoked("a", {"t": [1]})),
+        (4_000, assigned("b", 2, {"t": [1]})),
+        (6_000, ev.WorkStarted(client="a", partitions={"t": [1]})),
+        topics={"t": 2},
+    )
+    assert history.stopped_partition_ms == 2 * 1_000 + 2 * 2_000 + 1_000
+
+
 # --- where the group came to rest
 
 
