@@ -110,6 +110,16 @@ class Client:
         """Whether a `poll` would make progress now."""
         return self._wants_poll
 
+    @property
+    def reads_in_poll(self) -> bool:
+        """Whether responses of the group wait for the application's next poll.
+
+        Kafka's consumer reads responses in its polls, and between them in the thread that sends its
+        heartbeats. That thread stops while the member joins. The client itself processes a response
+        whenever `receive` is called; the driver may hold a response back while this property is true.
+        """
+        return self._subscriptions.is_group_managed and self._member.reads_in_poll
+
     # --- calls of the application
 
     def subscribe(self, topics: Iterable[str], *, now_ms: int) -> ClientOutcome:

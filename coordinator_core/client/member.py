@@ -36,6 +36,11 @@ class MemberPart(Protocol):
         ...
 
     @property
+    def reads_in_poll(self) -> bool:
+        """Whether responses of the group wait for the application's next poll. Otherwise they do not."""
+        ...
+
+    @property
     def may_revoke(self) -> bool:
         """Whether partitions given up now are revoked. Otherwise they are lost."""
         ...

@@ -80,6 +80,11 @@ class Joining:
         """Whether no round is in progress or requested."""
         return self._phase is Phase.NOTHING and not self._takeover.is_due and not self.must_rejoin()
 
+    @property
+    def is_joining(self) -> bool:
+        """Whether a JoinGroup is in flight."""
+        return self._phase is Phase.JOIN
+
     def wants_poll(self, *, now_ms: int) -> bool:
         """Return whether `step` would make progress now."""
         return self._takeover.is_due or self._can_join(now_ms=now_ms)

@@ -57,6 +57,11 @@ class ClassicMember:
         return self._joining.is_between_rounds
 
     @property
+    def reads_in_poll(self) -> bool:
+        """Whether a JoinGroup is in flight: no heartbeat is due, so that only polls read responses."""
+        return self._joining.is_joining
+
+    @property
     def may_revoke(self) -> bool:
         """Whether the member has a generation and no round is in progress (PITFALLS C-57)."""
         return not self._core.generation.is_lost and self.state not in _REBALANCING

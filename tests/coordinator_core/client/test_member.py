@@ -22,7 +22,7 @@ class Member:
 
     def __init__(self, core, coordinator, offsets, assignors):
         self.core, self.assignors, self.calls = core, assignors, []
-        self.is_at_rest = self.may_revoke = self.sends_leave = True
+        self.is_at_rest = self.may_revoke = self.sends_leave = self.reads_in_poll = True
         self.wants, self.poll_ms, self.deadline_ms = False, None, None
         self.left = None
 
@@ -91,6 +91,16 @@ def test_the_member_is_polled_only_in_a_group(bench):
     bench.subscribe("t")
     bench.poll()
     assert "poll" in bench.client._member.calls
+
+
+def test_responses_wait_for_a_poll_when_the_member_says_so_and_only_in_a_group(bench, member):
+    assert bench.client.reads_in_poll
+    member.reads_in_poll = False
+    assert not bench.client.reads_in_poll
+    member.reads_in_poll = True
+    bench.call("unsubscribe")
+    bench.call("assign", [T0])
+    assert not bench.client.reads_in_poll
 
 
 def test_the_deadline_of_the_member_is_one_of_the_client(bench, member):

@@ -67,6 +67,28 @@ def test_a_member_id_of_a_response_is_used_at_once(bench):
     assert bench.calls == []
 
 
+def test_responses_wait_for_a_poll_while_a_join_is_in_flight(bench):
+    """Given the rounds of a member, then responses of the group wait for a poll only between a JoinGroup and
+    its response, also if that response is an error or a disconnection."""
+    assert not bench.client.reads_in_poll
+    bench.subscribe("t")
+    assert not bench.client.reads_in_poll
+    bench.polls()
+    assert bench.client.reads_in_poll
+    bench.refuse(m.JoinGroupRequest, ErrorCode.MEMBER_ID_REQUIRED)
+    assert not bench.client.reads_in_poll
+    bench.polls()
+    assert bench.client.reads_in_poll
+    bench.disconnect()
+    assert not bench.client.reads_in_poll
+    bench.sleep(100, polling=True)
+    assert bench.client.reads_in_poll
+    bench.respond_to_join()
+    assert (bench.state, bench.client.reads_in_poll) == (MemberState.COMPLETING_REBALANCE, False)
+    bench.respond_to_sync(T0)
+    assert (bench.state, bench.client.reads_in_poll) == (MemberState.STABLE, False)
+
+
 def test_a_join_may_take_the_rebalance_timeout_and_five_seconds():
     """Given a join without a response, then it expires after that time, the coordinator is looked up again,
     and the consumer joins again. PROTOCOL 9.10, C-55."""
