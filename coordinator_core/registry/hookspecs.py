@@ -146,18 +146,26 @@ class ProviderSpec:
     doc: str = ""
 
 
+METRIC_GROUPS = ("stops", "moves", "lag", "balance", "cost")
+"""The groups of metrics, in the order in which they are shown. Metrics of other groups follow them."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
     """A figure of a run. ``compute`` takes a `traces.history.History`; ``better`` is 'lower' or 'higher'.
 
-    ``planned``: a trace without messages (`simulation.plan`) has the figure, too. ``optional``: tables leave
-    the figure out if no run has it.
+    ``doc`` is one sentence that defines the figure. ``unit`` follows the figure wherever it is shown.
+    ``group`` is one of `METRIC_GROUPS`, or a name of the plugin's own. ``headline``: short tables show the
+    figure. ``planned``: a trace without messages (`simulation.plan`) has the figure, too. ``optional``:
+    tables leave the figure out if no run has it.
     """
 
     name: str
     unit: str
     compute: Callable[[Any], float]
     better: str = "lower"
+    group: str = field(default="", kw_only=True)
+    headline: bool = field(default=False, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
     optional: bool = field(default=False, kw_only=True)
     doc: str = ""

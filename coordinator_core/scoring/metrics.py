@@ -5,7 +5,7 @@ the run has no such figure, for example without a change or without a subscripti
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from math import nan
 
@@ -216,55 +216,128 @@ def _is_elsewhere(
     return rack is not None and bool(known) and rack not in known
 
 
+def _metric(
+    compute: Callable[[History], float],
+    group: str,
+    unit: str,
+    doc: str,
+    *,
+    headline: bool = False,
+    planned: bool = False,
+    optional: bool = False,
+) -> MetricSpec:
+    return MetricSpec(
+        compute.__name__,
+        unit,
+        compute,
+        group=group,
+        headline=headline,
+        planned=planned,
+        optional=optional,
+        doc=doc,
+    )
+
+
 @hookimpl
 def metrics() -> Iterable[MetricSpec]:
     """Return the metrics of this package."""
     return [
-        MetricSpec("rounds", "", rounds, doc="Completed generations.", planned=True),
-        MetricSpec(
-            "moved_partitions",
-            "",
+        _metric(
+            rounds,
+            "cost",
+            "rounds",
+            "The number of rebalances that were completed: the times at which the group came to rest.",
+            planned=True,
+            headline=True,
+        ),
+        _metric(
             moved_partitions,
-            doc="Given to another than the last owner.",
+            "moves",
+            "partitions",
+            "The number of times a partition was given to another member than its last owner, by name.",
+            planned=True,
+            headline=True,
+        ),
+        _metric(
+            avoidable_moves,
+            "moves",
+            "partitions",
+            "The moves beyond the fewest from each settled assignment to one as balanced as the next.",
             planned=True,
         ),
-        MetricSpec(
-            "avoidable_moves", "", avoidable_moves, doc="Moves beyond the fewest possible.", planned=True
+        _metric(
+            stopped_partition_seconds,
+            "stops",
+            "partition seconds",
+            "The time in which partitions of subscribed topics had no working owner, summed over partitions.",
+            headline=True,
         ),
-        MetricSpec(
-            "stopped_partition_seconds", "s", stopped_partition_seconds, doc="Partitions without a worker."
+        _metric(
+            time_to_stable_seconds,
+            "stops",
+            "s",
+            "The mean time from a change to the last rest of the group before the next change.",
         ),
-        MetricSpec("time_to_stable_seconds", "s", time_to_stable_seconds, doc="From a change, on average."),
-        MetricSpec(
-            "time_to_stable_seconds_max", "s", time_to_stable_seconds_max, doc="The longest of those."
+        _metric(
+            time_to_stable_seconds_max,
+            "stops",
+            "s",
+            "The longest time from a change to the last rest of the group before the next change.",
         ),
-        MetricSpec(
-            "imbalance", "", imbalance, doc="Most over mean partitions of a member, at the end.", planned=True
+        _metric(
+            imbalance,
+            "balance",
+            "ratio",
+            "The most partitions of a member over the mean of all members, at the end.",
+            planned=True,
         ),
-        MetricSpec("weighted_imbalance", "", weighted_imbalance, doc="The same by records/s.", planned=True),
-        MetricSpec("max_lag", "records", max_lag, doc="Most records waiting at one time."),
-        MetricSpec("lag_record_seconds", "records·s", lag_record_seconds, doc="The lag summed over time."),
-        MetricSpec("duplicate_records", "records", duplicate_records, doc="Handled again after a move."),
-        MetricSpec("messages", "", messages, doc="Requests of the protocol."),
-        MetricSpec(
-            "optimality_gap",
-            "",
+        _metric(
+            weighted_imbalance,
+            "balance",
+            "ratio",
+            "The most records/s of a member over the mean of all members, at the end.",
+            planned=True,
+            headline=True,
+        ),
+        _metric(
+            max_lag,
+            "lag",
+            "records",
+            "The most records of all partitions together that were produced and not yet handled.",
+            headline=True,
+        ),
+        _metric(
+            lag_record_seconds,
+            "lag",
+            "record seconds",
+            "The integral over time of the records that were produced and not yet handled.",
+        ),
+        _metric(
+            duplicate_records,
+            "lag",
+            "records",
+            "The number of records that were handled again after a move or a crash.",
+        ),
+        _metric(messages, "cost", "requests", "The number of requests that all consumers sent to brokers."),
+        _metric(
             optimality_gap,
-            doc="Balance at the end against the best possible.",
+            "balance",
+            "ratio",
+            "The sum of the squared partition counts of members at the end over the least sum, less one.",
             planned=True,
         ),
-        MetricSpec(
-            "weighted_optimality_gap",
-            "",
+        _metric(
             weighted_optimality_gap,
-            doc="Heaviest member at the end, by records/s, against a lower bound.",
+            "balance",
+            "ratio",
+            "The most records/s of a member at the end over a lower bound of the least possible, less one.",
             planned=True,
         ),
-        MetricSpec(
-            "cross_rack_partitions",
-            "",
+        _metric(
             cross_rack_partitions,
-            doc="Owned at the end by a member in whose rack they have no replica.",
+            "balance",
+            "partitions",
+            "The number of partitions at the end whose owner is in a rack without a replica of them.",
             planned=True,
             optional=True,
         ),

@@ -5,6 +5,7 @@ from math import isnan
 import pytest
 
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import METRIC_GROUPS
 from coordinator_core.scoring import metrics
 from tests.coordinator_core.traces.traces import (
     changed,
@@ -47,8 +48,19 @@ def test_the_metrics_are_those_of_the_contract_in_its_order():
     assert [metric.name for metric in metrics.metrics()] == CONTRACT
 
 
-def test_every_metric_says_what_it_is_and_less_is_better():
-    assert all(metric.doc and metric.better == "lower" for metric in metrics.metrics())
+def test_every_metric_has_a_definition_a_unit_and_a_group_and_less_is_better():
+    for metric in metrics.metrics():
+        assert metric.doc.startswith("The ")
+        assert metric.doc.endswith(".")
+        assert len(metric.doc) > 40
+        assert metric.unit
+        assert metric.group in METRIC_GROUPS
+        assert metric.better == "lower"
+
+
+def test_every_group_has_metrics_and_some_metrics_are_on_the_first_screen():
+    assert {metric.group for metric in metrics.metrics()} == set(METRIC_GROUPS)
+    assert 4 <= sum(metric.headline for metric in metrics.metrics()) <= 6
 
 
 # --- rounds and moves
