@@ -95,6 +95,21 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Freeze:
+    """The whole process of a member stands still for a while, its heartbeats too."""
+
+    member: str
+    for_ms: int
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
+        roster.is_running(self.member, inside(where, "freeze"))
+
+    def apply(self, stage: Stage) -> None:
+        stage.changed("freeze", self.member)
+        stage.freeze(self.member, self.for_ms)
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
     """The network between a member and all brokers is cut for a while. The process continues."""
 
@@ -275,6 +290,12 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
         ),
         ScenarioEventSpec(
             "pause", _for_a_while(Pause, "pause"), _apply, "A member stands still: pause: c-0, for: 70s."
+        ),
+        ScenarioEventSpec(
+            "freeze",
+            _for_a_while(Freeze, "freeze"),
+            _apply,
+            "A process stands still, heartbeats too: freeze: c-0, for: 70s.",
         ),
         ScenarioEventSpec(
             "cut", _for_a_while(Cut, "cut"), _apply, "A member is cut from the brokers: cut: c-0, for: 10s."

@@ -26,6 +26,9 @@ class Stage(Protocol):
     def pause(self, name: str, for_ms: int) -> None:
         """Stop the application of a consumer for a while. Its heartbeats continue."""
 
+    def freeze(self, name: str, for_ms: int) -> None:
+        """Stop a consumer process for a while, with its heartbeats. Responses wait in its sockets."""
+
     def cut(self, name: str, for_ms: int) -> None:
         """Disconnect a consumer from all brokers for a while."""
 

@@ -223,6 +223,11 @@ class PlannedRun:
         self.stage.emit(ev.MemberPaused(client=consumer.member.id))
         self._away(consumer, for_ms, self._client.max_poll_interval_ms)
 
+    def freeze(self, consumer: _Consumer, for_ms: int) -> None:
+        """Let a process stand still. After its session it is out of the group until it continues."""
+        self.stage.emit(ev.MemberPaused(client=consumer.member.id))
+        self._away(consumer, for_ms, self._client.session_timeout_ms)
+
     def cut(self, name: str, for_ms: int) -> None:
         """Cut a consumer off. After its session it is out of the group until it is back."""
         consumer = self.stage.consumers[name]

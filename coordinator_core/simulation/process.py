@@ -82,8 +82,9 @@ class Process:
             fetching=False,
         )
         self.worker = world.load.add_worker(member.id, member.process_rate)
-        self.paused = self.closing = self.ended = False
-        self.paused_until_ms = 0
+        self.paused = self.frozen = self.closing = self.ended = False
+        self.paused_until_ms = self.frozen_until_ms = 0
+        self._held: list[Callable[[], None]] = []
         self._close_when_resumed = False
         self._cut = self._subscribed = False
         self._connections: dict[int, Connection] = {}
@@ -107,7 +108,9 @@ class Process:
 
     def started_up(self) -> None:
         """Subscribe as the member does, unless a scenario event has changed the subscription meanwhile."""
-        if not (self.ended or self.closing or self._subscribed):
+        if self.frozen:
+            self._held.append(self.started_up)
+        elif not (self.ended or self.closing or self._subscribed):
             self.subscribe(self.member.topics, self.member.pattern)
 
     def resume_membership(self, group: RunningGroup, *, last_response_ms: int) -> None:
@@ -120,7 +123,10 @@ class Process:
         self._next_poll.set(self._world.clock.now_ms)
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
-        """Subscribe, at the start or later."""
+        """Subscribe, at the start or later, but not before a freeze has ended."""
+        if self.frozen:
+            self._held.append(lambda: self.subscribe(topics, pattern))
+            return
         self._subscribed = True
         now_ms = self._world.clock.now_ms
         if pattern is not None:
@@ -142,6 +148,18 @@ class Process:
         self._next_poll.set(self._world.clock.now_ms)
         if self._close_when_resumed:
             self.close()
+
+    def freeze(self) -> None:
+        """Stand still with the heartbeats of the client, as in a garbage collection. Responses wait."""
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """Continue after a freeze. The client receives the responses that wait, then checks deadlines."""
+        self.frozen = False
+        held, self._held = self._held, []
+        for action in held:
+            action()
+        self._on_deadline()
 
     def set_cut(self, cut: bool) -> None:
         """Set whether the process is cut from the brokers. Then it has no records to work on."""
@@ -201,15 +219,19 @@ class Process:
         self._after(self.client.poll(now_ms=self._world.clock.now_ms))
 
     def _on_deadline(self) -> None:
-        if not self.ended:
+        if not (self.ended or self.frozen):
             self._after(self.client.on_deadline(now_ms=self._world.clock.now_ms))
 
     def _received(self, request_id: int, response: Response) -> None:
-        if not self.ended:
+        if self.frozen:
+            self._held.append(lambda: self._received(request_id, response))
+        elif not self.ended:
             self._after(self.client.receive(request_id, response, now_ms=self._world.clock.now_ms))
 
     def _disconnected(self, node: int, connection: Connection) -> None:
-        if self._connections.get(node) is connection and not self.ended:
+        if self.frozen:
+            self._held.append(lambda: self._disconnected(node, connection))
+        elif self._connections.get(node) is connection and not self.ended:
             connection.close()
             del self._connections[node]
             self._after(self.client.on_disconnected(node, now_ms=self._world.clock.now_ms))

@@ -251,12 +251,26 @@ class Run:
             consumer.pause()
         self.clock.at(until_ms, lambda: self._resume(consumer))
 
+    def freeze(self, consumer: Process, for_ms: int) -> None:
+        """Let a process stand still with its client."""
+        consumer.frozen_until_ms = max(consumer.frozen_until_ms, self.clock.now_ms + for_ms)
+        self.pause(consumer, for_ms)
+        consumer.freeze()
+
     def _resume(self, process: Process) -> None:
-        if process.ended or not process.paused or self.clock.now_ms < process.paused_until_ms:
+        """End the freeze and the pause of a process, if their time has come."""
+        now_ms = self.clock.now_ms
+        thaws = process.frozen and now_ms >= process.frozen_until_ms
+        resumes = process.paused and now_ms >= process.paused_until_ms
+        if process.ended:
             return
-        self.stage.changed("resume", process.member.id, "pause")
-        self.stage.emit(ev.MemberResumed(client=process.member.id))
-        process.resume()
+        if resumes:
+            self.stage.changed("resume", process.member.id, "freeze" if thaws else "pause")
+            self.stage.emit(ev.MemberResumed(client=process.member.id))
+        if thaws:
+            process.thaw()
+        if resumes:
+            process.resume()
 
     def cut(self, name: str, for_ms: int) -> None:
         """Cut a consumer from all brokers. Of cuts that overlap, the last one counts."""
@@ -283,7 +297,7 @@ class Run:
         """End loss, duplicates, pauses and cuts."""
         self.network.calm()
         for name, process in self.stage.consumers.items():
-            process.paused_until_ms = self.clock.now_ms
+            process.paused_until_ms = process.frozen_until_ms = self.clock.now_ms
             self._resume(process)
             self._cut_until[name] = self.clock.now_ms
             self._heal(name)

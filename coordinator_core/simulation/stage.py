@@ -66,6 +66,10 @@ class Simulation(Protocol[C]):
         """Stop the application of a consumer for a while."""
         ...
 
+    def freeze(self, consumer: C, for_ms: int) -> None:
+        """Stop a consumer process for a while, with its heartbeats."""
+        ...
+
     def cut(self, name: str, for_ms: int) -> None:
         """Disconnect a consumer from all brokers for a while."""
         ...
@@ -238,6 +242,11 @@ class Stage(Generic[C]):
         """Stop the application of a running consumer for a while. Its heartbeats continue."""
         if name in self.consumers and self.consumers[name].is_running:
             self._simulation.pause(self.consumers[name], for_ms)
+
+    def freeze(self, name: str, for_ms: int) -> None:
+        """Stop a running consumer process for a while, with its heartbeats."""
+        if name in self.consumers and self.consumers[name].is_running:
+            self._simulation.freeze(self.consumers[name], for_ms)
 
     def cut(self, name: str, for_ms: int) -> None:
         """Disconnect a consumer from all brokers for a while."""

@@ -32,7 +32,7 @@ events:
   - {at: 1m, join: {id: extra, topics: [orders], process_rate: 400}}
   - {at: 2m, crash: c-1}
 """
-_TARGETED = ("leave", "crash", "restart", "pause", "cut", "subscribe")
+_TARGETED = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe")
 _KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover", "calm")
 _LISTED_RATES = ("rates", "rates_csv", "rates_rows")
 """Rates of single partitions: the controls cannot change them, nor the number of partitions."""
@@ -282,7 +282,7 @@ class Lab(widgets.VBox):
             return {"join": {"id": name, **copy}}
         if kind == "subscribe":
             return {"subscribe": target, "topics": list(document["topics"])}
-        if kind in ("pause", "cut"):
+        if kind in ("pause", "freeze", "cut"):
             return {kind: target, "for": "30s"}
         if kind == "add_partitions":
             return {"add_partitions": {topic: 2 * described["partitions"]}}

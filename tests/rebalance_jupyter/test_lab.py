@@ -311,6 +311,7 @@ def test_a_strategy_is_added_from_the_list(lab):
         ("crash", "c-1", {"crash": "c-1"}),
         ("restart", "c-1", {"restart": "c-1"}),
         ("pause", "c-0", {"pause": "c-0", "for": "30s"}),
+        ("freeze", "c-0", {"freeze": "c-0", "for": "30s"}),
         ("cut", "c-0", {"cut": "c-0", "for": "30s"}),
         ("subscribe", "c-0", {"subscribe": "c-0", "topics": ["t"]}),
         ("add_partitions", "", {"add_partitions": {"t": 8}}),
@@ -344,7 +345,7 @@ def test_events_are_added_one_after_another_and_name_whoever_joined(lab):
     assert lab.target.options == ("c-0", "c-1", "new-0", "new-1")
 
 
-@pytest.mark.parametrize("kind", ["leave", "crash", "restart", "pause", "cut", "subscribe"])
+@pytest.mark.parametrize("kind", ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe"])
 @pytest.mark.parametrize(("target", "problem"), [("", "no member"), ("nobody", "nobody")])
 def test_an_event_of_nobody_is_refused_beside_the_button(lab, kind, target, problem):
     lab.kind.value, lab.target.value = kind, target

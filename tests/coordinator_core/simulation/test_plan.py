@@ -219,6 +219,22 @@ def test_a_round_waits_for_a_member_that_vanished_until_its_session_ends():
     assert differing(scenario, "sticky") == {}
 
 
+def test_a_frozen_member_is_out_of_the_group_after_its_session_until_it_continues():
+    document = {
+        "name": "frozen",
+        "duration": "5m",
+        "topics": {"t": {"partitions": 4, "rate": 1}},
+        "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics": ["t"]}],
+        "events": [{"at": "60s", "freeze": "b", "for": "70s"}],
+        "config": {"session.timeout.ms": "10s"},
+    }
+    scenario = parse_scenario(document, where="frozen")
+    trace = plan(scenario, "sticky", default_registry())
+    started = [(e.at_ms, e.event.members) for e in trace.events if isinstance(e.event, ev.GenerationStarted)]
+    assert started[1:] == [(73_000, ["a-"]), (133_000, ["a-", "b-"])]
+    assert differing(scenario, "sticky") == {}
+
+
 def test_a_round_waits_for_a_member_that_stands_still():
     document = {
         "name": "stands-still",

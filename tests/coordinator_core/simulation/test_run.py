@@ -155,6 +155,64 @@ def test_a_short_pause_changes_nothing():
     assert len(seen(trace, ev.GenerationStarted)) == 1
 
 
+def test_a_frozen_process_is_removed_with_its_session_and_loses_its_partitions_when_it_continues():
+    config = {"session.timeout.ms": "10s"}
+    trace, watch = run(scenario_of({"at": "60s", "freeze": "c0", "for": "70s"}, duration="4m", config=config))
+    (removed,) = seen(trace, ev.MemberRemoved)
+    assert 67_000 <= removed.at_ms <= 70_010
+    (paused,), (resumed,) = seen(trace, ev.MemberPaused), seen(trace, ev.MemberResumed)
+    assert (paused.at_ms, resumed.at_ms) == (60_000, 130_000)
+    changes = [(e.event.kind, e.event.target, e.event.cause) for e in seen(trace, ev.Changed)]
+    assert changes == [("freeze", "c0", ""), ("resume", "c0", "freeze")]
+    while_frozen = [e for e in trace.events if 60_000 < e.at_ms < 130_000]
+    assert not [e for e in while_frozen if getattr(e.event, "client", "") == "c0"]
+    (lost,) = seen(trace, ev.Lost, client="c0")
+    assert 130_000 <= lost.at_ms <= 133_100
+    assert History(trace).settled[-1].members.keys() == {"c0", "c1"}
+    assert watch.settled() == []
+
+
+def test_a_freeze_within_the_session_changes_nothing():
+    trace, _ = run(scenario_of({"at": "60s", "freeze": "c0", "for": "20s"}))
+    assert len(seen(trace, ev.GenerationStarted)) == 1
+    assert len(seen(trace, ev.MemberRemoved)) == 0
+
+
+def test_a_frozen_process_reads_the_responses_that_wait_when_it_continues():
+    """The answer to the last heartbeat before the freeze is 40 s old, and no request has timed out."""
+    network = {"latency": "200ms"}
+    config = {"heartbeat.interval.ms": 100}
+    event = {"at": "60s", "freeze": "c0", "for": "40s"}
+    trace, _ = run(scenario_of(event, config=config, network=network))
+    assert len(seen(trace, ev.GenerationStarted)) == 1
+    assert trace.ended.messages["FindCoordinator"] == 2
+
+
+def test_a_process_that_is_paused_for_longer_than_it_is_frozen_resumes_once():
+    events = [{"at": "60s", "pause": "c0", "for": "30s"}, {"at": "65s", "freeze": "c0", "for": "10s"}]
+    trace, _ = run(scenario_of(*events, config={"session.timeout.ms": "20s"}))
+    assert [e.at_ms for e in seen(trace, ev.MemberResumed)] == [90_000]
+    assert len(seen(trace, ev.MemberRemoved)) == 0
+
+
+def test_a_process_that_starts_while_it_is_frozen_joins_when_it_continues():
+    events = [
+        {"at": "60s", "join": {"id": "x", "topics": ["t"]}},
+        {"at": "60s", "freeze": "x", "for": "30s"},
+        {"at": "61s", "subscribe": "x", "topics": ["t"]},
+    ]
+    trace, _ = run(scenario_of(*events))
+    assert seen(trace, ev.Joined, client="x")[0].at_ms >= 90_000
+    assert History(trace).settled[-1].members.keys() == {"c0", "c1", "x"}
+
+
+def test_calm_ends_a_freeze():
+    events = [{"at": "60s", "freeze": "c0", "for": "70s"}, {"at": "65s", "calm": True}]
+    trace, _ = run(scenario_of(*events))
+    assert [e.at_ms for e in seen(trace, ev.MemberResumed)] == [65_000]
+    assert len(seen(trace, ev.MemberRemoved)) == 0
+
+
 def test_a_consumer_that_is_cut_off_is_fenced_and_learns_it_later():
     """C-80: until it learns, it holds partitions that a valid member owns too; that is no violation."""
     config = {"session.timeout.ms": "10s"}

@@ -39,6 +39,7 @@ def roster():
         ("crash", "c-1", {}, kinds.Crash("c-1")),
         ("restart", "c-1", {}, kinds.Restart("c-1")),
         ("pause", "c-0", {"for": "70s"}, kinds.Pause("c-0", 70_000)),
+        ("freeze", "c-0", {"for": "70s"}, kinds.Freeze("c-0", 70_000)),
         ("cut", "c-0", {"for": 1}, kinds.Cut("c-0", 1)),
         (
             "subscribe",
@@ -71,6 +72,7 @@ def test_the_kinds_are_those_of_the_contract_and_cut_and_calm(specs):
         "crash",
         "restart",
         "pause",
+        "freeze",
         "cut",
         "subscribe",
         "add_partitions",
@@ -96,6 +98,7 @@ VALUES = {
     "crash": "c-0",
     "restart": "c-0",
     "pause": "c-0",
+    "freeze": "c-0",
     "cut": "c-0",
     "subscribe": "c-0",
     "add_partitions": {"orders": 24},
@@ -105,6 +108,7 @@ VALUES = {
 }
 BESIDE = {
     "pause": {"for": "1s"},
+    "freeze": {"for": "1s"},
     "cut": {"for": "1s"},
     "subscribe": {"topics": ["orders"]},
 }
@@ -118,7 +122,7 @@ def test_a_field_that_the_kind_does_not_have_is_refused(specs, kind):
     assert caught.value.found == "the unknown field 'forr'"
 
 
-@pytest.mark.parametrize("kind", ["pause", "cut"])
+@pytest.mark.parametrize("kind", ["pause", "freeze", "cut"])
 def test_a_field_that_is_close_to_the_one_meant_is_asked_for(specs, kind):
     with pytest.raises(InputError) as caught:
         specs[kind].parse("c-0", {"fro": "5s"}, AT)
@@ -171,6 +175,7 @@ def test_who_restarts_is_there_again(roster):
         ("leave", kinds.Leave("c-0")),
         ("crash", kinds.Crash("c-0")),
         ("pause", kinds.Pause("c-0", 1)),
+        ("freeze", kinds.Freeze("c-0", 1)),
         ("cut", kinds.Cut("c-0", 1)),
         ("subscribe", kinds.Subscribe("c-0", ("orders",), None)),
     ],
@@ -184,6 +189,7 @@ def test_nothing_happens_to_a_member_that_is_gone(roster, kind, event):
     "event",
     [
         kinds.Pause("c-0", 1),
+        kinds.Freeze("c-0", 1),
         kinds.Cut("c-0", 1),
         kinds.Subscribe("c-0", ("payments",), None),
         kinds.Subscribe("c-0", (), "nothing"),
@@ -253,6 +259,7 @@ class Recorder:
         ("crash", kinds.Crash("c"), [("changed", "crash", "c"), ("crash", "c")]),
         ("restart", kinds.Restart("c"), [("changed", "restart", "c"), ("restart", "c")]),
         ("pause", kinds.Pause("c", 5), [("changed", "pause", "c"), ("pause", "c", 5)]),
+        ("freeze", kinds.Freeze("c", 5), [("changed", "freeze", "c"), ("freeze", "c", 5)]),
         ("cut", kinds.Cut("c", 5), [("changed", "cut", "c"), ("cut", "c", 5)]),
         (
             "subscribe",

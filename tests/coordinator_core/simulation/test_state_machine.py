@@ -122,7 +122,7 @@ class Group(RuleBasedStateMachine):
     @rule(
         after=some_time,
         pick=st.integers(0, 9),
-        kind=st.sampled_from(["pause", "cut"]),
+        kind=st.sampled_from(["pause", "freeze", "cut"]),
         lasting=st.sampled_from([500, 5_000, 12_000, 30_000]),
     )
     def stand_still(self, after, pick, kind, lasting):
