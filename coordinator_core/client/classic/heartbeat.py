@@ -6,7 +6,7 @@ from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
-from coordinator_core.client.requests import Reply
+from coordinator_core.client.requests import Failure, Reply
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
@@ -18,7 +18,7 @@ class Heartbeat:
 
     def __init__(self, core: Core, coordinator: CoordinatorFinder, membership: Membership) -> None:
         self._core, self._coordinator, self._membership = core, coordinator, membership
-        self._last_sent_ms = self._last_received_ms = self._last_poll_ms = 0
+        self._due_ms = self._last_received_ms = self._last_poll_ms = 0
         self._in_flight = False
 
     def polled(self, *, now_ms: int) -> None:
@@ -27,7 +27,8 @@ class Heartbeat:
 
     def joined(self, *, now_ms: int) -> None:
         """Restart all timers."""
-        self._last_sent_ms = self._last_received_ms = self._last_poll_ms = now_ms
+        self._last_received_ms = self._last_poll_ms = now_ms
+        self._due_ms = now_ms + self._core.config.heartbeat_interval_ms
 
     def received(self, *, now_ms: int) -> None:
         """Restart the session timer: the coordinator is present."""
@@ -45,7 +46,7 @@ class Heartbeat:
             return
         if now_ms - self._last_received_ms >= config.session_timeout_ms:
             self._coordinator.lose(now_ms=now_ms)
-        elif not self._in_flight and now_ms - self._last_sent_ms >= config.heartbeat_interval_ms:
+        elif not self._in_flight and now_ms >= self._due_ms:
             self._send(self._coordinator.node, now_ms=now_ms)
 
     def next_deadline_ms(self) -> int | None:
@@ -57,12 +58,12 @@ class Heartbeat:
         if self._coordinator.node is not None:
             deadline_ms = min(deadline_ms, self._last_received_ms + config.session_timeout_ms)
             if not self._in_flight:
-                deadline_ms = min(deadline_ms, self._last_sent_ms + config.heartbeat_interval_ms)
+                deadline_ms = min(deadline_ms, self._due_ms)
         return deadline_ms
 
     def _send(self, node: int, *, now_ms: int) -> None:
         self._in_flight = True
-        self._last_sent_ms = now_ms
+        self._due_ms = now_ms + self._core.config.heartbeat_interval_ms
         sent = self._core.generation
         request = HeartbeatRequest(
             group_id=self._core.config.group_id,
@@ -73,15 +74,26 @@ class Heartbeat:
         self._core.send(node, request, lambda reply, at_ms: self._on_reply(reply, sent, at_ms), now_ms=now_ms)
 
     def _on_reply(self, reply: Reply, sent: Generation, now_ms: int) -> None:
+        """Restart the session, carry out the action of an error, or send again after retry.backoff.ms."""
         self._in_flight = False
-        if not isinstance(reply, HeartbeatResponse):
+        todo = self._action_after(reply)
+        if todo is Action.REDISCOVER:
+            self._coordinator.lose(now_ms=now_ms)
+        if todo in (Action.REDISCOVER, Action.BACK_OFF):
+            self._due_ms = now_ms + self._core.config.retry_backoff_ms
             return
-        if reply.error is ErrorCode.NONE:
+        if todo in (None, Action.REJOIN) or sent != self._core.generation:
             self.received(now_ms=now_ms)
-            return
-        todo = action(HEARTBEAT, reply.error)
-        if todo is Action.REJOIN:
-            self.received(now_ms=now_ms)
-            if self._membership.state is not MemberState.STABLE or sent != self._core.generation:
-                return  # the consumer is rebalancing already (PITFALLS C-47)
-        self._membership.act_on("Heartbeat", todo, reply.error, sent, now_ms=now_ms)
+        if todo is Action.REJOIN and self._membership.state is not MemberState.STABLE:
+            return  # the consumer is rebalancing already (PITFALLS C-47)
+        if todo is not None:
+            assert isinstance(reply, HeartbeatResponse)
+            self._membership.act_on("Heartbeat", todo, reply.error, sent, now_ms=now_ms)
+
+    @staticmethod
+    def _action_after(reply: Reply) -> Action | None:
+        """Return the action after a response or failure, or None after a success."""
+        if isinstance(reply, Failure):
+            return Action.REDISCOVER if reply is Failure.TIMED_OUT else Action.BACK_OFF
+        assert isinstance(reply, HeartbeatResponse)
+        return None if reply.error is ErrorCode.NONE else action(HEARTBEAT, reply.error)

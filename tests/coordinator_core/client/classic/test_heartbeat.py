@@ -5,7 +5,7 @@ import pytest
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from tests.coordinator_core.client.bench import T0, Bench
+from tests.coordinator_core.client.bench import T0, Bench, cooperative
 
 
 def beats(bench):
@@ -110,9 +110,9 @@ def test_a_session_without_a_response_makes_the_coordinator_unknown():
     assert bench.client.generation.number == 1
     bench.respond(m.FindCoordinatorRequest, bench.coordinator(None))
     before = beats(bench)
-    bench.sleep(0)
+    bench.sleep(100)
     assert beats(bench) == before + 1
-    bench.sleep(9_999)
+    bench.sleep(9_899)
     assert len(bench.requests(m.FindCoordinatorRequest)) == 2
 
 
@@ -162,10 +162,79 @@ def test_a_consumer_that_does_not_poll_leaves_while_the_coordinator_is_unknown()
     assert bench.requests(m.LeaveGroupRequest) == []
 
 
-def test_a_heartbeat_without_a_response_is_sent_again(bench):
-    """PROTOCOL 9.9, 9.10."""
+def fail_heartbeat(bench, how):
+    """Let the heartbeat in flight fail: by a lost connection, without a response, or by an error."""
+    if how == "disconnected":
+        bench.disconnect()
+    elif how == "timed out":
+        bench.sleep(30_000)
+    else:
+        bench.refuse(m.HeartbeatRequest, ErrorCode[how])
+
+
+@pytest.mark.parametrize(
+    ("how", "finds"),
+    [
+        ("disconnected", 1),
+        ("timed out", 1),
+        ("COORDINATOR_NOT_AVAILABLE", 1),
+        ("NOT_COORDINATOR", 1),
+        ("COORDINATOR_LOAD_IN_PROGRESS", 0),
+        ("UNKNOWN_SERVER_ERROR", 0),
+    ],
+)
+def test_a_failed_heartbeat_is_sent_again_after_the_backoff(bench, how, finds):
+    """Given a heartbeat that fails, then the next one is sent after retry.backoff.ms, not after the interval;
+    the coordinator is looked up at once, unless it has responded as coordinator. PROTOCOL 9.9, 9.10."""
     bench.stable(T0)
     bench.sleep(3_000)
-    bench.disconnect()
+    fail_heartbeat(bench, how)
+    bench.sleep(0)
+    assert len(bench.requests(m.FindCoordinatorRequest)) == 1 + finds
+    bench.sleep(99)
+    assert beats(bench) == 1
+    bench.sleep(1)
+    assert (beats(bench), bench.state) == (2, MemberState.STABLE)
+    bench.accept(m.HeartbeatRequest)
+    bench.sleep(2_999)
+    assert beats(bench) == 2
+    bench.sleep(1)
+    assert beats(bench) == 3
+
+
+def test_a_failed_heartbeat_is_sent_again_when_the_coordinator_is_known(bench):
+    """Given a heartbeat that fails, when the search for the coordinator takes longer than the backoff, then
+    the next heartbeat is sent as soon as the coordinator is found. PROTOCOL 9.9, 9.10."""
+    bench.stable(T0)
+    del bench.responders[m.FindCoordinatorRequest]
+    bench.heartbeat(ErrorCode.NOT_COORDINATOR)
+    bench.sleep(500)
+    assert beats(bench) == 1
+    bench.respond(m.FindCoordinatorRequest, bench.coordinator(None))
+    bench.sleep(0)
+    assert beats(bench) == 2
+
+
+def test_a_failed_heartbeat_does_not_delay_a_join(bench):
+    """Given a heartbeat that fails with a transient error, when the subscription changes, then the join is
+    sent at once. PROTOCOL 9.9, 9.10."""
+    bench.stable(T0)
+    bench.heartbeat(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.subscribe("t", "u")
+    bench.polls()
+    assert bench.pending(m.JoinGroupRequest)
+
+
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])
+def test_an_error_for_an_older_generation_restarts_the_session(error):
+    """Given a heartbeat in flight, when a round completes before its response, then an error in the response
+    is ignored, but the coordinator is present. PROTOCOL 9.9, C-46."""
+    bench = cooperative(session_timeout_ms=10_000, enable_auto_commit=False).stable(T0)
     bench.sleep(3_000)
-    assert (len(bench.pending(m.HeartbeatRequest)), bench.state) == (1, MemberState.STABLE)
+    bench.subscribe("t", "u")
+    bench.join_as_follower(generation=2)
+    bench.respond_to_sync(T0)
+    bench.sleep(9_000)
+    bench.refuse(m.HeartbeatRequest, error)
+    bench.sleep(9_999)
+    assert len(bench.requests(m.FindCoordinatorRequest)) == 1
