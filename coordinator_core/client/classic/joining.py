@@ -30,6 +30,7 @@ from coordinator_core.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from coordinator_core.reading.raised import raised
 
 JOIN_SLACK_MS = 5_000
 """The timeout of a JoinGroup is the rebalance timeout and this time (PITFALLS C-55)."""
@@ -173,7 +174,7 @@ class Joining:
         try:
             user_data = assignor.subscription_user_data(self._joined_topics)
         except Exception as error:
-            violation = f"subscription_user_data raised {type(error).__name__}: {error}"
+            violation = f"subscription_user_data raised {raised(error)}"
             raise AssignmentError(assignor.name, [violation]) from error
         subscription = Subscription(
             topics=self._joined_topics,
