@@ -16,7 +16,6 @@ from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
-from coordinator_core.reading.raised import raised
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Connection, Network
@@ -244,7 +243,7 @@ class Process:
         if isinstance(outcome.error, (AssignmentError, PluginError)):
             raise outcome.error
         if outcome.error is not None and not isinstance(outcome.error, RebalanceLabError):
-            violation = f"on_assignment raised {raised(outcome.error)}"
+            violation = f"on_assignment raised {type(outcome.error).__name__}: {outcome.error}"
             raise AssignmentError(self._assignors, [violation]) from outcome.error
         for send in outcome.sends:
             self._send(send.node, send.request_id, send.request)

@@ -1,16 +1,35 @@
-"""The rounds of a run, with what each member revoked, lost, was assigned and kept."""
+"""The story of a run: its rounds, with the changes of every member, and the occurrences between them.
+
+A change belongs to the generation that it prepares or carries out: partitions that an eager member revokes
+before it joins, and those that a cooperative member revokes for its assignment. A change without a round is
+an occurrence: a consumer that closes, one that finds out that it was removed, and a static member that comes
+back.
+"""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.family import family_of
+from coordinator_core.traces.stops import Stops
+from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 
 _UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+_STEPS = (ev.Joined, ev.Assigned, ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)
+"""The events of a consumer after a `Revoked` or `Lost` that show what it gave up its partitions for."""
+
+_LATE_MS = 100
+"""A change of a member that comes later than this after its reason is described with the delay."""
+
+_MOST_UNDER_WAY_MS = 1_000
+"""A wait that goes on for longer than this after the last join was ended by something else."""
 
 
 @dataclass
@@ -25,11 +44,23 @@ class MemberRound:
 
 @dataclass
 class Round:
-    """A rebalance from its first cause until the group rests.
+    """A rebalance from its first cause until the group rests, or until the next round aborts it.
 
-    ``generation`` is 0 until the new generation has started. ``stable_ms`` is None if the group never came
-    to rest. ``members`` maps the names of consumers to their changes, up to the beginning of the next round.
-    ``report`` is the report of the assignor.
+    - ``generation`` is 0 until the new generation has started.
+    - ``stable_ms`` is None if the group did not come to rest; ``aborted`` is the reason if something ended
+      the round before, at ``aborted_ms``.
+    - ``members`` maps the names of consumers to their changes.
+    - ``report`` is the report of the assignor.
+    - ``joined`` lists the new members of the generation, ``left`` maps the members that the group has lost
+      since the last one to the reasons.
+    - ``waited_ms`` is the time until the generation started. ``waited_for`` maps the members whose join or
+      removal ended this time to a description, and is empty for the first round of an empty group.
+      ``idle_meanwhile_ms`` is the sum over the partitions that nobody worked on at the end of this time, of
+      the part of this time in which nobody worked on them.
+    - ``taken_over_ms`` is the time at which ``taken_over_by``, the last member, took over its assignment.
+    - ``moved`` is the number of partitions that got another owner than their last one.
+    - ``stopped`` is the number of partitions that nobody worked on until members took them over in this
+      round, ``stopped_ms`` the sum of these times and ``longest_stop_ms`` the longest.
     """
 
     began_ms: int
@@ -40,6 +71,20 @@ class Round:
     stable_ms: int | None = None
     members: dict[str, MemberRound] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
+    aborted: str = ""
+    aborted_ms: int | None = None
+    was_empty: bool = False
+    joined: list[str] = field(default_factory=list)
+    left: dict[str, str] = field(default_factory=dict)
+    waited_ms: int | None = None
+    waited_for: dict[str, str] = field(default_factory=dict)
+    idle_meanwhile_ms: int = 0
+    taken_over_ms: int | None = None
+    taken_over_by: str = ""
+    moved: int = 0
+    stopped: int = 0
+    stopped_ms: int = 0
+    longest_stop_ms: int = 0
 
 
 @dataclass
@@ -55,7 +100,7 @@ class InitialGroup:
 
 @dataclass
 class Occurrence:
-    """An event from outside, between or during rounds."""
+    """An event from outside, or a change of a member without a round."""
 
     at_ms: int
     text: str
@@ -65,11 +110,11 @@ Entry: TypeAlias = Round | InitialGroup | Occurrence
 
 
 def entries(trace: Trace, registry: Registry | None = None) -> list[Entry]:
-    """Return the rounds of a run and the events from outside, in order; an initial group comes first."""
-    reader = _Reader(family_of(trace.started, registry))
-    for line in trace.events:
-        reader.see(line.at_ms, line.event)
-    return reader.entries
+    """Return the rounds of a run and the occurrences, in order; an initial group comes first."""
+    reader = _Reader(family_of(trace.started, registry), trace)
+    for line, step in zip(trace.events, _steps(trace), strict=True):
+        reader.see(line.at_ms, line.event, step)
+    return reader.finish()
 
 
 def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
@@ -77,44 +122,108 @@ def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
     return [entry for entry in entries(trace, registry) if isinstance(entry, Round)]
 
 
+def listed(partitions: ev.PartitionMap) -> str:
+    """Write partitions by topic, with ranges of numbers: ``orders 0-2 5, refunds 1``."""
+    return ", ".join(f"{topic} {_ranges(numbers)}" for topic, numbers in partitions.items())
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return " ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _steps(trace: Trace) -> list[ev.Event | None]:
+    """Return, for each event, what its consumer does next. Only for events that give up partitions."""
+    following: dict[str, ev.Event] = {}
+    steps: list[ev.Event | None] = []
+    for line in reversed(trace.events):
+        event = line.event
+        gives_up = isinstance(event, (ev.Revoked, ev.Lost))
+        steps.append(following.get(event.client) if gives_up else None)  # type: ignore[union-attr]
+        if isinstance(event, _STEPS):
+            following[event.client] = event
+    return steps[::-1]
+
+
+class _Phase:
+    """The members that join and leave between two generations."""
+
+    def __init__(self) -> None:
+        self.arrived_ms: dict[str, int] = {}
+        self.joined: dict[str, None] = {}
+        self.left: dict[str, str] = {}
+        self.left_ms: dict[str, int] = {}
+
+    def left_at(self, at_ms: int) -> dict[str, str]:
+        """Return the members that left at a time, with the reasons."""
+        return {name: why for name, why in self.left.items() if self.left_ms[name] == at_ms}
+
+    def waited_for(self, began_ms: int, until_ms: int, members: Sequence[str]) -> dict[str, str]:
+        """Return the last of the members to join in this time, or the last to be removed."""
+        last_ms = max((self.arrived_ms.get(name, 0) for name in members), default=0)
+        removed_ms = max(self.left_ms.values(), default=0)
+        if removed_ms > max(last_ms, began_ms):
+            return self.left_at(removed_ms)
+        unexplained_ms = until_ms - last_ms
+        if last_ms < began_ms or unexplained_ms > max((until_ms - began_ms) // 2, _MOST_UNDER_WAY_MS):
+            return {}
+        how = f"the last of {len(members)} to join" if len(members) > 1 else "the only member"
+        return {name: how for name in members if self.arrived_ms.get(name) == last_ms}
+
+
 class _Reader:
-    def __init__(self, family: ProtocolSpec) -> None:
+    def __init__(self, family: ProtocolSpec, trace: Trace) -> None:
         self.entries: list[Entry] = []
+        joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
+        self._names = {event.member_id: event.client for event in joined}
+        self._joins = {(event.client, event.generation) for event in joined}
         self._family = family
+        self._now = Timeline()
+        self._stops = Stops(self._now)
+        self._now.after.append(self._see)
+        self._step: ev.Event | None = None
         self._round: Round | None = None
+        self._of_generation: dict[int, Round] = {}
+        self._taken_over: dict[tuple[str, int], None] = {}
+        self._round_of: dict[str, Round] = {}
+        self._phase = _Phase()
+        self._for_next_round: list[ev.Revoked] = []
         self._initial: InitialGroup | None = None
         self._coordinator_failed = False
+        self._change_of: dict[str, Occurrence] = {}
+        self._return_of: dict[str, Occurrence] = {}
 
-    def see(self, at_ms: int, event: ev.Event) -> None:
-        if self._initial is not None and self._is_initial(at_ms, event, self._initial):
+    def see(self, at_ms: int, event: ev.Event, step: ev.Event | None) -> None:
+        """Take over the next event. ``step`` is what its consumer does next, if it gives up partitions."""
+        self._step = step
+        self._now.apply(at_ms, event)
+
+    def finish(self) -> list[Entry]:
+        """Return the entries, after the last event."""
+        if self._under_way is not None and not self._under_way.generation:
+            self._under_way.joined, self._under_way.left = list(self._phase.joined), self._phase.left
+        return self.entries
+
+    def _see(self, change: Change) -> None:
+        event = change.event
+        if self._initial is not None and self._is_initial(event, self._initial):
             return
         if isinstance(event, ev.CoordinatorElected) and event.group_state and not self._coordinator_failed:
-            self._initial = InitialGroup(at_ms, event.generation)
+            self._initial = InitialGroup(self._now.at_ms, event.generation)
             self.entries.append(self._initial)
-        elif isinstance(event, ev.GroupStateChanged):
-            self._state_changed(at_ms, event)
-        elif isinstance(event, ev.GenerationStarted) and self._round is not None:
-            self._round.generation = event.generation
-            self._round.protocol = event.protocol
-            self._round.leader = _UUID.sub("", event.leader)
-        elif isinstance(event, ev.AssignmentComputed) and self._round is not None:
-            self._round.report = event.report
-        elif isinstance(event, (ev.Revoked, ev.Lost, ev.Assigned)):
-            self._changed(event)
-        else:
-            self._coordinator_failed |= isinstance(event, ev.CoordinatorFailed)
-            if isinstance(event, ev.CoordinatorElected) and self._is_under_way():
-                self._round = None  # the new coordinator does not know of it
-            text = _text(event)
-            if text:
-                self.entries.append(Occurrence(at_ms, text))
+            return
+        self._see_group(event)
+        self._see_member(change)
+        self._see_surroundings(change)
 
-    def _is_under_way(self) -> bool:
-        return self._round is not None and self._round.stable_ms is None
-
-    def _is_initial(self, at_ms: int, event: ev.Event, group: InitialGroup) -> bool:
+    def _is_initial(self, event: ev.Event, group: InitialGroup) -> bool:
         """Note what an event reports of the initial group, and whether it reports nothing else."""
-        if at_ms > group.at_ms or isinstance(event, ev.GroupStateChanged):
+        if self._now.at_ms > group.at_ms or isinstance(event, ev.GroupStateChanged):
             self._initial = None
         elif isinstance(event, ev.Joined):
             group.protocol = event.protocol
@@ -124,31 +233,248 @@ class _Reader:
             return True
         return False
 
-    def _state_changed(self, at_ms: int, event: ev.GroupStateChanged) -> None:
-        cause = _UUID.sub("", event.cause)
-        if event.after in self._family.round_begins:
-            if self._round is not None and self._is_under_way():
-                self._round.causes.append(cause)
-                return
-            self._round = Round(at_ms, [cause])
-            self.entries.append(self._round)
-        elif event.after in self._family.at_rest and self._round is not None:
-            self._round.stable_ms = at_ms
-        elif event.after in self._family.vacant:
-            self.entries.append(Occurrence(at_ms, f"the group is {event.after}: {cause}"))
-            self._round = None
+    def _occurred(self, text: str) -> Occurrence:
+        occurrence = Occurrence(self._now.at_ms, text)
+        self.entries.append(occurrence)
+        return occurrence
 
-    def _changed(self, event: ev.Revoked | ev.Lost | ev.Assigned) -> None:
-        if self._round is None:
+    def _name(self, member_id: str) -> str:
+        return self._names.get(member_id) or _UUID.sub("", member_id)
+
+    # --- the group
+
+    @property
+    def _under_way(self) -> Round | None:
+        entry = self._round
+        return entry if entry is not None and entry.stable_ms is None and not entry.aborted else None
+
+    def _see_group(self, event: ev.Event) -> None:
+        match event:
+            case ev.GroupStateChanged():
+                self._state_changed(event)
+            case ev.GenerationStarted() if self._under_way is not None:
+                self._generation_started(event, self._under_way)
+            case ev.AssignmentComputed() if self._under_way is not None:
+                self._under_way.report = event.report
+            case ev.MemberAdded():
+                self._arrived(self._name(event.member_id))
+                self._phase.joined[self._name(event.member_id)] = None
+            case ev.MemberReplaced():
+                name = self._name(event.new_member_id)
+                self._arrived(name)
+                self._return_of[name] = self._occurred(f"{event.instance_id} is back under its instance id")
+            case ev.MemberRemoved():
+                name = self._name(event.member_id)
+                self._phase.left[name], self._phase.left_ms[name] = event.reason, self._now.at_ms
+
+    def _state_changed(self, event: ev.GroupStateChanged) -> None:
+        cause = self._with_reason(_UUID.sub("", event.cause))
+        entry = self._under_way
+        if event.after in self._family.round_begins:
+            if entry is not None and not entry.generation:
+                entry.causes.append(cause)
+                return
+            self._abort(cause)
+            self._begin(Round(self._now.at_ms, [cause], was_empty=event.before in self._family.vacant))
+        elif event.after in self._family.at_rest and entry is not None:
+            entry.stable_ms = self._now.at_ms
+        elif event.after in self._family.vacant:
+            self._emptied(event.after, cause)
+
+    def _with_reason(self, cause: str) -> str:
+        """Add the reason for which members left: ``c1 left (the consumer is being closed)``."""
+        reasons = [why for why in self._phase.left_at(self._now.at_ms).values() if why != "left"]
+        return f"{cause} ({reasons[0]})" if reasons and cause.endswith(" left") else cause
+
+    def _begin(self, entry: Round) -> None:
+        self._round = entry
+        self.entries.append(entry)
+        waiting, self._for_next_round = self._for_next_round, []
+        for event in waiting:
+            self._gave_up(event, entry)
+
+    def _abort(self, why: str) -> None:
+        entry = self._under_way
+        if entry is None:
             return
-        member = self._round.members.setdefault(event.client, MemberRound())
-        if isinstance(event, ev.Revoked):
-            _add(member.revoked, event.partitions)
-        elif isinstance(event, ev.Lost):
-            _add(member.lost, event.partitions)
+        entry.aborted, entry.aborted_ms = why, self._now.at_ms
+        if not entry.generation:
+            entry.joined, entry.left = list(self._phase.joined), self._phase.left
+            self._phase = _Phase()
+
+    def _emptied(self, state: str, cause: str) -> None:
+        """End the round. A round that begins as the last member leaves, and has no other, is none."""
+        entry = self._under_way
+        if entry is not None and not entry.generation and self._is_last_leave(entry):
+            self.entries.remove(entry)
+            cause = entry.causes[-1]
+        self._abort(f"the group is {state}")
+        self._round, self._phase = None, _Phase()
+        self._occurred(f"the group is {state}: {cause}")
+
+    def _is_last_leave(self, entry: Round) -> bool:
+        left = self._phase.left_at(entry.began_ms)
+        return bool(left) and left == self._phase.left and not (entry.members or self._phase.joined)
+
+    def _generation_started(self, event: ev.GenerationStarted, entry: Round) -> None:
+        phase, self._phase = self._phase, _Phase()
+        members = [self._name(member_id) for member_id in event.members]
+        entry.generation, entry.protocol = event.generation, event.protocol
+        entry.leader = self._name(event.leader)
+        entry.joined = [name for name in phase.joined if name in members]
+        entry.left = phase.left
+        entry.waited_ms = self._now.at_ms - entry.began_ms
+        idle_since = self._stops.idle_since.values()
+        entry.idle_meanwhile_ms = sum(self._now.at_ms - max(ms, entry.began_ms) for ms in idle_since)
+        self._of_generation[event.generation] = entry
+        if entry.was_empty:
+            return
+        absent = [name for name in members if self._is_absent(name, event.generation, phase, entry)]
+        if 0 < len(absent) < len(members):
+            entry.waited_for = dict.fromkeys(absent, "did not join")
         else:
-            _add(member.assigned, event.added)
-            member.kept = _without(event.owned, event.added)
+            entry.waited_for = phase.waited_for(entry.began_ms, self._now.at_ms, members)
+
+    def _is_absent(self, name: str, generation: int, phase: _Phase, entry: Round) -> bool:
+        """Return whether a member is in a generation that it has not joined."""
+        return (name, generation) not in self._joins and phase.arrived_ms.get(name, 0) < entry.began_ms
+
+    # --- members
+
+    def _see_member(self, change: Change) -> None:
+        match event := change.event:
+            case ev.ClientStateChanged():
+                self._arrived(event.client)
+            case ev.Joined():
+                self._change_of.pop(event.client, None)
+            case ev.Revoked():
+                self._revoked(event)
+            case ev.Lost():
+                self._lost(event)
+            case ev.Assigned():
+                self._assigned(event)
+            case ev.WorkStarted():
+                self._count(self._round_of.get(event.client))
+            case ev.ConsumerFailed():
+                self._occurred(f"{event.client} failed: {event.error}")
+
+    def _arrived(self, name: str) -> None:
+        self._phase.arrived_ms[name] = self._now.at_ms
+
+    def _revoked(self, event: ev.Revoked) -> None:
+        """Partitions are revoked before the consumer joins, for an assignment, or because it closes."""
+        step = self._step
+        if isinstance(step, (ev.Joined, ev.Assigned)):
+            entry = self._of_generation.get(step.generation, self._under_way)
+            if entry is None:
+                self._for_next_round.append(event)
+            else:
+                self._gave_up(event, entry)
+        elif step is None and self._under_way is not None:
+            self._gave_up(event, self._under_way)
+        else:
+            self._closed(event)
+
+    def _lost(self, event: ev.Lost) -> None:
+        """A consumer finds out between rounds, or in one, that it is no longer the owner of partitions."""
+        entry = self._under_way
+        if isinstance(self._step, ev.Assigned):
+            entry = self._of_generation.get(self._step.generation, entry)
+        if entry is None or isinstance(self._step, (ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)):
+            self._occurred(f"{event.client} lost {listed(event.partitions)}")
+        else:
+            self._gave_up(event, entry)
+
+    def _closed(self, event: ev.Revoked) -> None:
+        change = self._change_of.get(event.client)
+        revoked = f"revoked {listed(event.partitions)}"
+        if change is None:
+            self._occurred(f"{event.client} {revoked}")
+            return
+        delay_ms = self._now.at_ms - change.at_ms
+        change.text += f", which {revoked}" + (
+            f" after {delay_ms / 1_000:g} s" if delay_ms >= _LATE_MS else ""
+        )
+
+    def _gave_up(self, event: ev.Revoked | ev.Lost, entry: Round) -> None:
+        member = entry.members.setdefault(event.client, MemberRound())
+        _add(member.revoked if isinstance(event, ev.Revoked) else member.lost, event.partitions)
+
+    def _assigned(self, event: ev.Assigned) -> None:
+        """Take over an assignment of a round, or that of a static member that has come back without one."""
+        key = (event.client, event.generation)
+        entry = None if key in self._taken_over else self._of_generation.get(event.generation)
+        self._taken_over[key] = None
+        if entry is None:
+            self._round_of.pop(event.client, None)
+            self._taken_back(event)
+            return
+        member = entry.members.setdefault(event.client, MemberRound())
+        _add(member.assigned, event.added)
+        member.kept = _without(event.owned, event.added)
+        entry.taken_over_ms, entry.taken_over_by = self._now.at_ms, event.client
+        self._round_of[event.client] = entry
+        entry.moved += len(self._stops.moved)
+        self._count(entry)
+
+    def _taken_back(self, event: ev.Assigned) -> None:
+        back = self._return_of.pop(event.client, None)
+        longest_ms = max((stop.until_ms - stop.from_ms for stop in self._stops.ended), default=0)
+        stopped = f" after {longest_ms / 1_000:.3g} s without work on them" if longest_ms else ""
+        text = f"{listed(event.owned) or 'nothing'} without a round{stopped}"
+        if back is not None:
+            back.text += f" and owns {text}"
+        elif event.owned:
+            self._occurred(f"{event.client} owns {text}")
+
+    def _count(self, entry: Round | None) -> None:
+        """Count the stops that an event has ended in the round that ended them."""
+        if entry is None:
+            return
+        for stop in self._stops.ended:
+            stopped_ms = stop.until_ms - stop.from_ms
+            if stopped_ms:
+                entry.stopped += 1
+                entry.stopped_ms += stopped_ms
+                entry.longest_stop_ms = max(entry.longest_stop_ms, stopped_ms)
+
+    # --- changes from outside
+
+    def _see_surroundings(self, change: Change) -> None:
+        match event := change.event:
+            case ev.Changed():
+                cause = f" ({event.cause})" if event.cause else ""
+                self._change_of[event.target] = self._occurred(f"{event.kind} {event.target}{cause}")
+            case ev.MemberStopped() if event.how != "closed":
+                self._stands_still(event.client, change.given_up)
+            case ev.MemberPaused() | ev.MemberCutOff():
+                consumer = self._now.consumers.get(event.client)
+                self._stands_still(event.client, consumer.owned if consumer is not None else ())
+            case ev.PartitionsAdded():
+                self._add(event.topic, f", which has {event.partitions} partitions now")
+            case ev.SubscriptionChanged():
+                self._add(event.client, f" to {', '.join(event.topics) or 'nothing'}")
+            case ev.CoordinatorFailed():
+                self._coordinator_failed = True
+                self._abort(f"broker {event.node} failed")
+                if f"broker {event.node}" not in self._change_of:
+                    self._occurred(f"broker {event.node} failed")
+            case ev.CoordinatorElected():
+                self._abort(f"broker {event.node} is the coordinator now")
+                self._occurred(f"broker {event.node} is the coordinator now")
+
+    def _add(self, target: str, text: str) -> None:
+        """Add to the text of a change what it did to its target at the same time."""
+        change = self._change_of.get(target)
+        if change is not None and change.at_ms == self._now.at_ms:
+            change.text += text
+
+    def _stands_still(self, client: str, owned: Iterable[TopicPartition]) -> None:
+        numbers: ev.PartitionMap = {}
+        for topic, number in sorted(owned):
+            numbers.setdefault(topic, []).append(number)
+        if numbers:
+            self._add(client, f", the owner of {listed(numbers)}")
 
 
 def _add(to: ev.PartitionMap, more: ev.PartitionMap) -> None:
@@ -160,20 +486,3 @@ def _without(owned: ev.PartitionMap, added: ev.PartitionMap) -> ev.PartitionMap:
     new = {topic: frozenset(numbers) for topic, numbers in added.items()}
     left = {t: [n for n in numbers if n not in new.get(t, ())] for t, numbers in owned.items()}
     return {t: numbers for t, numbers in left.items() if numbers}
-
-
-def _text(event: ev.Event) -> str:
-    match event:
-        case ev.Changed():
-            return f"{event.kind} {event.target}" + (f" ({event.cause})" if event.cause else "")
-        case ev.CoordinatorFailed():
-            return f"broker {event.node} failed"
-        case ev.CoordinatorElected():
-            return f"broker {event.node} is the coordinator now"
-        case ev.MemberReplaced():
-            return f"{event.instance_id} is back under its instance id, without a round"
-        case ev.ConsumerFailed():
-            return f"{event.client} failed: {event.error}"
-        case ev.MemberRemoved() if "session" in event.reason:
-            return f"the session of {_UUID.sub('', event.member_id)} expired"
-    return ""

@@ -10,6 +10,9 @@ _SOON_MS = 5_000
 
 def sentence(entry: Round, follows: Round | None = None) -> str:
     """Describe a round: ``generation 5: c1 and c2 each give up 1 partition, c3 waits; a round follows``."""
+    if entry.aborted:
+        number = f"generation {entry.generation}" if entry.generation else "a round"
+        return f"{number} was aborted: {entry.aborted}"
     if not entry.generation:
         return "a round that did not complete"
     if entry.stable_ms is None:

@@ -62,3 +62,9 @@ def test_a_round_that_follows_at_once_is_announced():
 def test_a_round_that_did_not_end():
     assert said({}, stable_ms=None) == "generation 5 never became Stable"
     assert said({}, stable_ms=None, generation=0) == "a round that did not complete"
+
+
+def test_a_round_that_was_aborted_has_its_reason():
+    aborted = {"stable_ms": None, "aborted": "b joined", "aborted_ms": 1_500}
+    assert said({}, **aborted) == "generation 5 was aborted: b joined"
+    assert said({"a": gives(1)}, generation=0, **aborted) == "a round was aborted: b joined"

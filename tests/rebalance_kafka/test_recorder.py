@@ -134,7 +134,7 @@ def test_joins_and_leaves_are_recorded_by_client_id():
                 "join b",
                 "leave b",
                 "leave a",
-                "the group is Empty: no member is left",
+                "the group is Empty: a left (the consumer is being closed)",
             ]
             assert (trace.ended.group_state, owners(trace)) == ("Empty", {})
 

@@ -88,9 +88,8 @@ class Leader:
         self._based_on_version = self._core.metadata.version
 
     def resign(self) -> None:
-        """Stop leading and watching the topics of other members."""
+        """Stop leading and watching."""
         self.is_elected, self._based_on = False, None
-        self._core.subscriptions.group_topics = ()
 
     @property
     def knows_all_topics(self) -> bool:

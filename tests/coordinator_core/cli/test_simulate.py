@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from coordinator_core.cli import simulate as simulate_module
-from coordinator_core.cli.simulate import print_run
 from coordinator_core.protocol import events as ev
+from coordinator_core.reports.story import print_lines, story
 from coordinator_core.traces.trace import read_trace
 from tests.coordinator_core.cli.commands import the_error
 from tests.coordinator_core.traces.traces import assigned, changed, generation, lost, revoked, state, trace_of
@@ -29,13 +29,12 @@ def test_a_run_is_told_round_by_round_with_causes_and_partitions(lab):
         "generation 1 (range)",
         "join c3",
         "generation 2 (range)",
-        "crash c2",
-        "the session of c2 expired",
+        "crash c2, the owner of clicks 2-3",
         "generation 3 (range)",
     ]
     told = [" ".join(line.split()).replace(" (leader)", "") for line in lines]
     assert "c1 assigned clicks 0-2" in told
-    assert "c2 revoked clicks 3-5; assigned clicks 2-3" in told
+    assert "c2 revoked clicks 4-5; got back clicks 3; assigned clicks 2" in told
     assert "because session of c2 expired" in told
     assert sum("(leader)" in line for line in lines) == 3
     assert lines[-1].startswith("ended Stable in generation 3 after 0:03:00.000, ")
@@ -75,21 +74,23 @@ def test_a_group_that_runs_already_is_told_before_the_rounds(lab, tmp_path):
 
 def test_the_words_of_a_round(capfd):
     """By hand: given up in good order, lost, assigned and kept, runs of numbers, and a round without end."""
-    print_run(
-        trace_of(
-            (1_000, state("PreparingRebalance", cause="x[0] joined")),
-            (1_500, generation(7, "a", "b", leader="b", protocol="sticky")),
-            (2_000, state("Stable")),
-            (2_000, revoked("a", {"t": [9], "u": [1]})),
-            (2_000, lost("b", {"t": [3]})),
-            (2_000, assigned("a", 7, {"t": [0, 1, 2, 4, 5, 7]}, added={"t": [7]})),
-            (2_000, assigned("b", 7, {})),
-            (3_661_001, changed("crash", "a")),
-            (3_661_500, state("PreparingRebalance", cause="session of a expired")),
-            (3_662_000, state("PreparingRebalance", cause="session of a expired")),
-            topics={"t": 10, "u": 2},
-            duration_ms=4_000_000,
-            messages={"Heartbeat": 1_200, "JoinGroup": 34},
+    print_lines(
+        story(
+            trace_of(
+                (1_000, state("PreparingRebalance", cause="x[0] joined")),
+                (1_500, generation(7, "a", "b", leader="b", protocol="sticky")),
+                (2_000, state("Stable")),
+                (2_000, revoked("a", {"t": [9], "u": [1]})),
+                (2_000, lost("b", {"t": [3]})),
+                (2_000, assigned("a", 7, {"t": [0, 1, 2, 4, 5, 7]}, added={"t": [7]})),
+                (2_000, assigned("b", 7, {})),
+                (3_661_001, changed("crash", "a")),
+                (3_661_500, state("PreparingRebalance", cause="session of a expired")),
+                (3_662_000, state("PreparingRebalance", cause="session of a expired")),
+                topics={"t": 10, "u": 2},
+                duration_ms=4_000_000,
+                messages={"Heartbeat": 1_200, "JoinGroup": 34},
+            )
         ),
         simulate_module.stdout(),
     )
@@ -98,6 +99,7 @@ def test_the_words_of_a_round(capfd):
         "",
         " 0:00:01.000  generation 7 (sticky): Stable after 1 s",
         "              because x[0] joined",
+        "              waited 0.5 s, while work went on, then 0.5 s for the assignment of the leader",
         "              a           revoked t 9, u 1; assigned t 7; kept t 0-2 4-5",
         "              b (leader)  lost t 3",
         " 1:01:01.001  crash a",
@@ -117,7 +119,7 @@ def test_json_is_the_rounds(lab):
         "assigned": {"clicks": [4, 5]},
         "kept": {},
     }
-    assert set(rounds[0]) == {
+    assert set(rounds[0]) >= {
         "began_ms",
         "causes",
         "generation",
@@ -127,6 +129,37 @@ def test_json_is_the_rounds(lab):
         "members",
         "report",
     }
+    facts = {name: rounds[1][name] for name in ("aborted", "joined", "left", "moved")}
+    assert facts == {"aborted": "", "joined": ["c3"], "left": {}, "moved": 3}
+    assert list(rounds[1]["waited_for"].values()) == ["the last of 3 to join"]
+
+
+def test_a_brief_run_has_a_line_for_each_round(lab):
+    answer = lab("simulate", SCALE_OUT, "-s", "range", "--brief")
+    title, _, head, *lines, _, end = answer.out.splitlines()
+    assert (title, answer.err) == ("scale-out under range, seed 0", "")
+    assert head.split()[:5] == ["began", "generation", "took", "moved", "stopped"]
+    assert [(line.split()[1], *line.split()[4:6]) for line in lines] == [
+        ("1", "0", "0"),
+        ("2", "3", "6"),
+        ("3", "2", "6"),
+    ]
+    causes = ["c1 joined", "c3 joined; waited for c", "session of c2 expired; waited for c"]
+    assert all(f" s  {cause}" in line for cause, line in zip(causes, lines, strict=True))
+    assert end.startswith("ended Stable in generation 3 after 0:03:00.000, ")
+
+
+def test_brief_json_is_the_rounds_without_their_members(lab):
+    whole = json.loads(lab("simulate", SCALE_OUT, "-s", "range", "--format", "json").out)
+    brief = json.loads(lab("simulate", SCALE_OUT, "-s", "range", "--format", "json", "--brief").out)
+    for entry in whole:
+        del entry["members"], entry["report"]
+    assert brief == whole
+
+
+def test_a_brief_trace_there_is_not(lab, small):
+    error = the_error(lab("simulate", small, "--format", "jsonl", "--brief"))
+    assert error == "--brief: found --format jsonl, expected text or json: a trace is always whole"
 
 
 def test_jsonl_is_the_trace_as_it_is_kept(lab, small, tmp_path):
@@ -251,13 +284,15 @@ def test_a_round_says_what_its_assignor_said_in_a_line(capfd, report, said):
     computed = ev.AssignmentComputed(
         client="a", generation=1, assignor="mine", members={}, payload_bytes=1, report=report
     )
-    print_run(
-        trace_of(
-            (1_000, state("PreparingRebalance", cause="a joined")),
-            (1_000, generation(1, "a")),
-            (1_500, computed),
-            (2_000, state("Stable")),
-            topics={"t": 1},
+    print_lines(
+        story(
+            trace_of(
+                (1_000, state("PreparingRebalance", cause="a joined")),
+                (1_000, generation(1, "a")),
+                (1_020, computed),
+                (1_050, state("Stable")),
+                topics={"t": 1},
+            )
         ),
         simulate_module.stdout(),
     )

@@ -3,10 +3,11 @@
 import pytest
 
 from coordinator_core.documents.files import load_scenario
+from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries
+from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries, listed
 from tests.coordinator_core.traces.traces import (
     assigned,
     changed,
@@ -52,6 +53,9 @@ def test_a_round_has_its_times_its_cause_its_generation_and_its_members():
         leader="a",
         stable_ms=3_000,
         members={"a": MemberRound(assigned={"t": [0, 1]})},
+        waited_ms=1_000,
+        taken_over_ms=3_100,
+        taken_over_by="a",
     )
 
 
@@ -63,6 +67,9 @@ def test_what_was_revoked_lost_assigned_and_kept_is_told_by_member():
         (5_000, revoked("a", {"t": [3]})),
         (5_100, revoked("a", {"t": [2], "u": [0]})),
         (5_200, lost("b", {"t": [4]})),
+        (5_300, generation(2, "a", "b")),
+        (5_300, joined("a", 2)),
+        (5_300, joined("b", 2)),
         (6_000, assigned("a", 2, {"t": [0, 1, 5], "u": [1]}, added={"t": [5]})),
         (6_000, assigned("b", 2, {}, added={})),
     )
@@ -73,20 +80,28 @@ def test_what_was_revoked_lost_assigned_and_kept_is_told_by_member():
     }
 
 
-def test_a_round_that_begins_anew_before_it_is_stable_is_one_round_with_both_causes():
-    (only,) = story(
+def test_a_round_that_a_change_ends_before_it_is_stable_is_a_round_of_its_own_and_aborted():
+    aborted, after = story(
         (1_000, preparing("a joined")),
         (2_000, generation(1, "a")),
         (2_500, preparing("b joined")),
         (3_000, generation(2, "a", "b")),
         (4_000, state("Stable", generation=2)),
     )
-    assert (only.began_ms, only.causes, only.generation, only.stable_ms) == (
-        1_000,
-        ["a joined", "b joined"],
+    assert (aborted.generation, aborted.stable_ms) == (1, None)
+    assert (aborted.aborted, aborted.aborted_ms) == ("b joined", 2_500)
+    assert (after.began_ms, after.causes, after.generation, after.stable_ms) == (
+        2_500,
+        ["b joined"],
         2,
         4_000,
     )
+    assert (after.aborted, after.aborted_ms) == ("", None)
+
+
+def test_a_round_with_several_causes_before_its_generation_is_one_round():
+    (only,) = story((1_000, preparing("a joined")), (2_000, preparing("b joined")))
+    assert (only.began_ms, only.causes) == (1_000, ["a joined", "b joined"])
 
 
 def computed(**report):
@@ -136,7 +151,7 @@ def test_ids_of_members_are_told_as_the_names_of_consumers():
 
 
 def test_partitions_given_up_before_the_first_round_belong_to_none():
-    assert story((1_000, lost("a", {"t": [0]}))) == []
+    assert story((1_000, lost("a", {"t": [0]}))) == [Occurrence(1_000, "a lost t 0")]
 
 
 @pytest.mark.parametrize("after", ["Empty", "Dead"])
@@ -159,13 +174,9 @@ def test_a_group_without_members_ends_the_round(after):
         (ev.CoordinatorElected(node=2, groups=1), "broker 2 is the coordinator now"),
         (
             ev.MemberReplaced(group="g", instance_id="s1", old_member_id="x", new_member_id="y"),
-            "s1 is back under its instance id, without a round",
+            "s1 is back under its instance id",
         ),
         (ev.ConsumerFailed(client="c1", error="FENCED_INSTANCE_ID"), "c1 failed: FENCED_INSTANCE_ID"),
-        (
-            ev.MemberRemoved(group="g", member_id="c2" + UUID, reason="session expired"),
-            "the session of c2 expired",
-        ),
     ],
 )
 def test_what_happens_from_outside_is_told_between_rounds(event, text):
@@ -175,7 +186,6 @@ def test_what_happens_from_outside_is_told_between_rounds(event, text):
 @pytest.mark.parametrize(
     "event",
     [
-        ev.MemberRemoved(group="g", member_id="c2", reason="left"),
         ev.OffsetsCommitted(client="c1", partitions=3),
         started("a", "t"),
     ],
@@ -218,13 +228,15 @@ def test_what_comes_later_does_not_change_how_it_stood():
     later = story(
         STOOD,
         (0, preparing("c joined")),
+        (0, generation(8, "a", "b")),
         (0, assigned("a", 8, {"t": [0]}, added={})),
         (50_000, assigned("b", 8, {"t": [1]})),
     )
     assert [type(each) for each in later] == [InitialGroup, Round]
     assert later[0].owned == {"a": {"t": [0, 1]}, "b": {}}
-    back = story(STOOD, (9_000, assigned("b", 7, {"t": [5]})))
-    assert back[0].owned == {"a": {"t": [0, 1]}, "b": {}}
+    stood, back = story(STOOD, (9_000, assigned("b", 7, {"t": [5]})))
+    assert stood.owned == {"a": {"t": [0, 1]}, "b": {}}
+    assert back == Occurrence(9_000, "b owns t 5 without a round")
 
 
 def test_a_coordinator_that_takes_over_from_one_that_failed_is_what_it_was():
@@ -256,14 +268,13 @@ def test_cooperative_sticky_takes_two_rounds_for_a_join_and_one_for_a_crash(scal
         "join c3",
         2,
         3,
-        "crash c2",
-        "the session of c2 expired",
+        "crash c2, the owner of clicks 1 3",
         4,
     ]
 
 
 def test_range_takes_one_round_for_each(scale_out):
-    assert outline(scale_out["range"]) == [1, "join c3", 2, "crash c2", "the session of c2 expired", 3]
+    assert outline(scale_out["range"]) == [1, "join c3", 2, "crash c2, the owner of clicks 2-3", 3]
 
 
 def test_each_round_has_its_cause_its_leader_and_its_assignor(scale_out):
@@ -310,3 +321,137 @@ def test_under_range_everyone_revokes_everything_in_each_round(scale_out):
         "c1": MemberRound(revoked={"clicks": [0, 1]}, assigned={"clicks": [0, 1, 2]}),
         "c3": MemberRound(revoked={"clicks": [4, 5]}, assigned={"clicks": [3, 4, 5]}),
     }
+
+
+# --- what belongs to no round, and what a round waits for
+
+
+def run_of(strategy, events, *, members=None, **changes):
+    document = {
+        "name": "told",
+        "duration": "4m",
+        "topics": {"t": {"partitions": 6, "rate": 60}},
+        "members": members or [{"id": "c", "count": 3, "topics": ["t"]}],
+        "events": events,
+        **changes,
+    }
+    registry = default_registry()
+    return entries(simulate(parse_scenario(document, where="test", registry=registry), strategy, registry))
+
+
+def of_kind(kind, told):
+    return [entry for entry in told if isinstance(entry, kind)]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_member_that_closes_revokes_with_its_leave_and_in_no_round(strategy):
+    told = run_of(strategy, [{"at": "40s", "leave": "c-1"}])
+    first, leave, second = told
+    assert {name: bool(member.revoked) for name, member in first.members.items()} == dict.fromkeys(
+        ("c-0", "c-1", "c-2"), False
+    )
+    given_up = listed(first.members["c-1"].assigned)
+    assert leave == Occurrence(40_000, f"leave c-1, which revoked {given_up}")
+    assert "c-1" not in second.members
+    assert second.causes == ["c-1 left (the consumer is being closed)"]
+    assert second.left == {"c-1": "the consumer is being closed"}
+
+
+def test_what_an_eager_member_revokes_before_it_causes_a_round_belongs_to_that_round():
+    topics = {name: {"partitions": 2, "rate": 20} for name in ("t", "u")}
+    first, _, second = run_of("range", [{"at": "40s", "subscribe": "c-0", "topics": ["u"]}], topics=topics)
+    assert all(not member.revoked for member in first.members.values())
+    assert second.members["c-0"].revoked == first.members["c-0"].assigned
+
+
+def test_a_static_member_that_comes_back_owns_its_partitions_without_a_round():
+    first, leave, restart, back = run_of(
+        "range+static", [{"at": "40s", "leave": "c-1"}, {"at": "50s", "restart": "c-1"}]
+    )
+    given_up = listed(first.members["c-1"].assigned)
+    assert first.members["c-1"] == MemberRound(assigned={"t": [2, 3]})
+    assert leave.text == f"leave c-1, which revoked {given_up}"
+    assert restart.text == "restart c-1"
+    assert back.text.startswith(
+        f"c-1 is back under its instance id and owns {given_up} without a round after "
+    )
+
+
+def test_a_round_whose_leader_dies_before_it_assigns_is_aborted():
+    """By the crash of the leader within the milliseconds between its JoinGroup response and its SyncGroup."""
+    settings = {"session.timeout.ms": "10s"}
+    (generation_1,) = of_kind(Round, run_of("range", [], config=settings))
+    at_ms = generation_1.began_ms + generation_1.waited_ms + 1
+    crash = {"at": f"{at_ms}ms", "crash": generation_1.leader}
+    aborted, crashed, after = run_of("range", [crash], config=settings)
+    assert crashed.text == f"crash {generation_1.leader}"
+    assert (aborted.generation, aborted.stable_ms) == (1, None)
+    assert aborted.aborted == f"session of {generation_1.leader} expired"
+    assert (after.generation, after.causes, after.began_ms) == (2, [aborted.aborted], aborted.aborted_ms)
+    assert after.stable_ms is not None
+
+
+def test_a_round_waits_for_the_last_member_that_joins():
+    _, _, second = run_of("range", [{"at": "40s", "join": {"id": "d", "topics": ["t"]}}])
+    assert second.joined == ["d"]
+    ((name, how),) = second.waited_for.items()
+    assert (name in second.members, how) == (True, "the last of 4 to join")
+    assert 0 < second.waited_ms <= second.stable_ms - second.began_ms
+
+
+def test_a_round_waits_for_a_member_until_its_session_expires():
+    events = [{"at": "40s", "crash": "c-1"}, {"at": "41s", "join": {"id": "d", "topics": ["t"]}}]
+    second = of_kind(Round, run_of("range", events, config={"session.timeout.ms": "20s"}))[1]
+    assert second.causes == ["d joined"]
+    assert second.waited_for == {"c-1": "session expired"}
+    assert second.left == {"c-1": "session expired"}
+    assert second.waited_ms > 10_000
+    assert second.idle_meanwhile_ms > 2 * second.waited_ms
+
+
+def test_a_round_waits_for_a_static_member_that_does_not_join_until_its_timeout():
+    events = [{"at": "40s", "crash": "c-1"}, {"at": "41s", "join": {"id": "d", "topics": ["t"]}}]
+    settings = {"session.timeout.ms": "60s", "max.poll.interval.ms": "20s"}
+    second = of_kind(Round, run_of("range+static", events, config=settings))[1]
+    assert second.waited_for == {"c-1": "did not join"}
+    assert 20_000 <= second.waited_ms < 21_000
+
+
+def test_the_first_round_of_an_empty_group_waits_for_nobody_in_particular():
+    (first,) = run_of("range", [])
+    assert (first.was_empty, first.waited_for, first.waited_ms) == (True, {}, 6_000)
+    assert (first.moved, first.stopped, first.stopped_ms) == (0, 0, 0)
+
+
+def test_work_goes_on_while_a_cooperative_round_waits_and_stops_for_an_eager_one():
+    events = [{"at": "40s", "join": {"id": "d", "topics": ["t"]}}]
+    eager = of_kind(Round, run_of("range", events))[1]
+    asks, gives = of_kind(Round, run_of("cooperative-sticky", events))[1:]
+    assert (eager.stopped, eager.moved) == (6, 1)
+    assert eager.idle_meanwhile_ms > 0
+    assert (asks.stopped, asks.moved, asks.idle_meanwhile_ms) == (0, 0, 0)
+    assert (gives.stopped, gives.moved) == (1, 1)
+    assert gives.stopped_ms == gives.longest_stop_ms >= gives.waited_ms
+
+
+def test_added_partitions_stand_still_until_they_are_assigned():
+    told = run_of("range", [{"at": "40s", "add_partitions": {"t": 8}}], config={"metadata.max.age.ms": "30s"})
+    _, added, second = told
+    assert added.text == "add_partitions t, which has 8 partitions now"
+    assert second.stopped == 8
+    assert second.longest_stop_ms == second.taken_over_ms - 40_000 or second.longest_stop_ms > 5_000
+
+
+def test_the_last_member_leaves_an_empty_group_without_a_round():
+    told = run_of("range", [{"at": "40s", "leave": "c"}], members=[{"id": "c", "topics": ["t"]}])
+    assert [type(entry) for entry in told] == [Round, Occurrence, Occurrence]
+    assert told[-1].text == "the group is Empty: c left (the consumer is being closed)"
+
+
+def test_a_round_ends_with_its_coordinator():
+    events = [{"at": "40s", "crash": "c-1"}, {"at": "51s", "coordinator_failover": {"down": "2s"}}]
+    told = run_of("sticky", events, config={"session.timeout.ms": "10s", "heartbeat.interval.ms": "3s"})
+    aborted = of_kind(Round, told)[1]
+    assert (aborted.generation, aborted.left) == (0, {"c-1": "session expired"})
+    assert aborted.aborted.startswith("broker ")
+    assert (aborted.aborted.split()[-1], aborted.aborted_ms) == ("failed", 51_000)

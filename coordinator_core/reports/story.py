@@ -1,0 +1,355 @@
+"""The story of a run as lines of text: every round with its members, or one line for each round."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from coordinator_core.protocol.events import PartitionMap
+from coordinator_core.reports.tables import as_text
+from coordinator_core.traces.rounds import (
+    InitialGroup,
+    MemberRound,
+    Occurrence,
+    Round,
+    entries,
+    listed,
+    rounds,
+)
+from coordinator_core.traces.trace import Trace
+
+_INDENT = " " * 14
+_LEAST_WIDTH = 20
+_NOTABLE_MS = 100
+"""A wait is described if it takes this long."""
+
+_MOST_ALIKE = 3
+"""More members than this share a line if they keep or get back all that they had."""
+
+_MOST_ROWS = 20
+"""The most members of a round that have a line of their own."""
+
+_MOST_NAMES = 4
+"""The most names in a list."""
+
+
+class Line(NamedTuple):
+    """A line. On a narrow terminal its body continues below itself, or is cut off without ``fold``."""
+
+    prefix: Text
+    body: Text
+    fold: bool = True
+
+
+def story(trace: Trace) -> Iterator[Line]:
+    """Describe a run: its rounds, and what happened between them."""
+    yield from _title(trace)
+    for entry in entries(trace):
+        if isinstance(entry, Occurrence):
+            yield _at(entry.at_ms, (entry.text, "yellow"))
+        elif isinstance(entry, InitialGroup):
+            yield from _initial_group(entry)
+        else:
+            yield from _round(entry)
+    yield from _end(trace)
+
+
+def in_lines(trace: Trace) -> Iterator[Line]:
+    """Describe a run in one line for each round."""
+    yield from _title(trace)
+    told = rounds(trace)
+    rows = [_figures(entry) for entry in told]
+    if rows:
+        head = ("began", "generation", "took", "moved", "stopped", "in sum")
+        widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+        yield Line(Text(_aligned(head, widths), "bold"), Text("because; waited for", "bold"), fold=False)
+        for entry, row in zip(told, rows, strict=True):
+            yield Line(Text(_aligned(row, widths)), Text("; ".join(_reasons(entry))), fold=False)
+    yield from _end(trace)
+
+
+def in_brief(entry: Round) -> dict[str, Any]:
+    """Return the fields of a round without its members and the report of its assignor."""
+    return {f.name: getattr(entry, f.name) for f in fields(entry) if f.name not in ("members", "report")}
+
+
+def print_lines(lines: Iterable[Line], console: Console) -> None:
+    """Print lines, wrapped to the width of a terminal."""
+    for prefix, body, fold in lines:
+        room = max(console.width - prefix.cell_len, _LEAST_WIDTH)
+        if not (fold or console.soft_wrap):
+            body.truncate(room, overflow="ellipsis")
+        if console.soft_wrap or body.cell_len <= room:
+            console.print(prefix + body)
+            continue
+        first, *rest = body.wrap(console, room)
+        console.print(prefix + first)
+        for part in rest:
+            console.print(Text(" " * prefix.cell_len) + part)
+
+
+def clock(at_ms: int) -> str:
+    """Write a time as ``0:02:14.362``, in twelve columns."""
+    hours, rest = divmod(at_ms, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    return f"{hours}:{minutes:02}:{rest / 1_000:06.3f}".rjust(12)
+
+
+def _title(trace: Trace) -> Iterator[Line]:
+    started = trace.started
+    title = f" under {started.strategy}, seed {started.seed}"
+    yield Line(Text(), Text.assemble((started.scenario, "bold"), title))
+    yield Line(Text(), Text())
+
+
+def _end(trace: Trace) -> Iterator[Line]:
+    ended, requests = trace.ended, sum(trace.ended.messages.values())
+    after = clock(trace.started.duration_ms).strip()
+    yield Line(Text(), Text())
+    text = f"ended {ended.group_state} in generation {ended.generation} after {after}, {requests:,} requests"
+    yield Line(Text(), Text(text))
+
+
+def _at(at_ms: int, *parts: str | tuple[str, str]) -> Line:
+    return Line(Text.assemble((clock(at_ms), "dim"), "  "), Text.assemble(*parts))
+
+
+# --- a group that runs already
+
+
+def _initial_group(group: InitialGroup) -> Iterator[Line]:
+    rest = f" ({group.protocol}): Stable before the run began"
+    yield _at(group.at_ms, (f"generation {group.generation}", "bold"), rest)
+    names = {client: _name(client, group) for client in sorted(group.owned)}
+    width = max(map(len, names.values()), default=0)
+    for client, name in names.items():
+        owned = group.owned[client]
+        owns = Text(f"owns {listed(owned)}") if owned else Text("nothing", style="dim")
+        yield Line(Text(f"{_INDENT}{name:<{width}}  "), owns)
+
+
+def _name(client: str, entry: Round | InitialGroup) -> str:
+    return f"{client} (leader)" if client == entry.leader else client
+
+
+# --- a round
+
+
+def _round(entry: Round) -> Iterator[Line]:
+    number = f"generation {entry.generation}" if entry.generation else "a round"
+    yield _at(entry.began_ms, (number, "bold"), f" ({entry.protocol or 'no assignor'}): ", _result(entry))
+    words = [f"because {'; '.join([*dict.fromkeys(entry.causes), *_others(entry)])}"]
+    words += filter(None, [_reported(entry.report)])
+    words += [*_waited(entry), *_taken_over(entry), *_stopped(entry)]
+    yield from (Line(Text(_INDENT), Text(text)) for text in words)
+    yield from _rows(entry)
+
+
+def _result(entry: Round) -> str | tuple[str, str]:
+    if entry.aborted_ms is not None:
+        return f"aborted after {_seconds(entry.aborted_ms - entry.began_ms)}: {entry.aborted}", "red"
+    if entry.stable_ms is None:
+        return "never Stable", "red"
+    return f"Stable after {_seconds(entry.stable_ms - entry.began_ms)}"
+
+
+def _others(entry: Round) -> Iterator[str]:
+    """The members that came and went beside those that the causes name."""
+    named = {word for cause in entry.causes for word in re.split(r"[ ,()]+", cause)}
+    joined = [name for name in entry.joined if name not in named]
+    left = [f"{name} ({why})" for name, why in entry.left.items() if name not in named]
+    if joined:
+        yield f"also joined: {_names(joined)}"
+    if left:
+        yield f"also left: {_names(left)}"
+
+
+def _waited(entry: Round) -> Iterator[str]:
+    """Describe what the two phases of a round waited for: that all members join, and the assignment."""
+    if entry.waited_ms is None:
+        return
+    parts = [_joining(entry, entry.waited_ms)] if entry.waited_ms >= _NOTABLE_MS else []
+    ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
+    assigning_ms = ended_ms - entry.began_ms - entry.waited_ms if ended_ms is not None else 0
+    if assigning_ms >= _NOTABLE_MS:
+        parts.append(f"{_about(assigning_ms)} for the assignment of the leader")
+    if parts:
+        yield f"waited {', then '.join(parts)}"
+
+
+def _joining(entry: Round, waited_ms: int) -> str:
+    waited = _about(waited_ms)
+    if entry.was_empty:
+        return f"{waited} for more members, as the group was empty"
+    if entry.waited_for:
+        reasons = ", ".join(dict.fromkeys(entry.waited_for.values()))
+        waited += f" for {_names(list(entry.waited_for))} ({reasons})"
+    if not entry.idle_meanwhile_ms:
+        return f"{waited}, while work went on"
+    return f"{waited}, while partitions stood still for {_about(entry.idle_meanwhile_ms)} in sum"
+
+
+def _taken_over(entry: Round) -> Iterator[str]:
+    if entry.taken_over_ms is None or entry.stable_ms is None:
+        return
+    delay_ms = entry.taken_over_ms - entry.stable_ms
+    if delay_ms >= _NOTABLE_MS:
+        yield f"{entry.taken_over_by} was the last to take over its assignment, {_about(delay_ms)} later"
+
+
+def _stopped(entry: Round) -> Iterator[str]:
+    parts = [f"{_count(entry.moved, 'partition')} moved"] if entry.moved else []
+    if entry.stopped:
+        count = f"{entry.stopped:,}" if parts else _count(entry.stopped, "partition")
+        times = f"{_about(entry.stopped_ms)} in sum, {_about(entry.longest_stop_ms)} at most"
+        parts.append(f"{count} stood still: {times}")
+    if parts:
+        yield "; ".join(parts)
+
+
+def _reported(report: Mapping[str, Any]) -> str:
+    """Summarize the report of an assignor: ``found by solver, gap 0.03 %, weights: reported-rates``."""
+    parts = [f"found by {report['method']}"] if "method" in report else []
+    if isinstance(report.get("optimality_gap"), (int, float)):
+        parts.append(f"gap {100 * report['optimality_gap']:.2g} %")
+    if "weights" in report:
+        parts.append(f"weights: {report['weights']}")
+    return ", ".join(parts)
+
+
+# --- the members of a round
+
+
+class _Changes(NamedTuple):
+    """The changes of a member. ``back``: revoked, and assigned again in the same round."""
+
+    revoked: PartitionMap
+    lost: PartitionMap
+    back: PartitionMap
+    assigned: PartitionMap
+    kept: PartitionMap
+
+    @property
+    def only(self) -> str:
+        """The name of the only field with partitions, or ""."""
+        found = [name for name, partitions in zip(self._fields, self, strict=True) if partitions]
+        return found[0] if len(found) == 1 else ""
+
+
+_WORDS = {
+    "revoked": ("revoked", "red"),
+    "lost": ("lost", "bold red"),
+    "back": ("got back", ""),
+    "assigned": ("assigned", "green"),
+    "kept": ("kept", ""),
+}
+_UNCHANGED = {"back": "got back all", "kept": "kept all"}
+
+
+def _changes(member: MemberRound) -> _Changes:
+    back = _common(member.revoked, member.assigned)
+    revoked, assigned = _minus(member.revoked, back), _minus(member.assigned, back)
+    return _Changes(revoked, member.lost, back, assigned, member.kept)
+
+
+def _rows(entry: Round) -> Iterator[Line]:
+    changes = {name: _changes(member) for name, member in sorted(entry.members.items())}
+    alike: dict[str, list[str]] = {}
+    for name, changed in changes.items():
+        if changed.only in _UNCHANGED and name != entry.leader:
+            alike.setdefault(changed.only, []).append(name)
+    alike = {kind: names for kind, names in alike.items() if len(names) > _MOST_ALIKE}
+    folded = {name for names in alike.values() for name in names}
+    rows = [(_name(name, entry), _described(changes[name])) for name in changes if name not in folded]
+    rest = [changes[name] for name in changes if name not in folded][_MOST_ROWS:]
+    rows = rows[:_MOST_ROWS]
+    if rest:
+        rows.append((f"{len(rest)} more", Text(f"{_summed(rest)} (--format json lists them)")))
+    for kind, names in alike.items():
+        count = sum(_size(getattr(changes[name], kind)) for name in names)
+        rows.append(
+            (f"{len(names)} members", Text(f"{_UNCHANGED[kind]} of their {_count(count, 'partition')}"))
+        )
+    width = max((len(name) for name, _ in rows), default=0)
+    yield from (Line(Text(f"{_INDENT}{name:<{width}}  "), text) for name, text in rows)
+
+
+def _described(changes: _Changes) -> Text:
+    parts = [
+        Text(f"{word} {listed(partitions)}", style)
+        for (word, style), partitions in zip(_WORDS.values(), changes, strict=True)
+        if partitions
+    ]
+    return Text("; ").join(parts) if parts else Text("nothing", "dim")
+
+
+def _summed(several: Sequence[_Changes]) -> str:
+    sums = {kind: sum(_size(getattr(changes, kind)) for changes in several) for kind in _WORDS}
+    return (
+        "; ".join(f"{_WORDS[kind][0]} {_count(n, 'partition')}" for kind, n in sums.items() if n) or "nothing"
+    )
+
+
+def _common(some: PartitionMap, other: PartitionMap) -> PartitionMap:
+    both = {t: sorted({*numbers} & {*other.get(t, ())}) for t, numbers in some.items()}
+    return {t: numbers for t, numbers in both.items() if numbers}
+
+
+def _minus(some: PartitionMap, other: PartitionMap) -> PartitionMap:
+    left = {t: [n for n in numbers if n not in other.get(t, ())] for t, numbers in some.items()}
+    return {t: numbers for t, numbers in left.items() if numbers}
+
+
+def _size(partitions: PartitionMap) -> int:
+    return sum(map(len, partitions.values()))
+
+
+# --- one line for each round
+
+
+def _figures(entry: Round) -> tuple[str, ...]:
+    ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
+    return (
+        clock(entry.began_ms),
+        f"{entry.generation or '-'}",
+        _seconds(ended_ms - entry.began_ms) if ended_ms is not None else "never",
+        f"{entry.moved:,}",
+        f"{entry.stopped:,}",
+        _about(entry.stopped_ms),
+    )
+
+
+def _reasons(entry: Round) -> Iterator[str]:
+    yield re.sub(r" \(.*", "", entry.causes[0])
+    if entry.waited_for:
+        yield f"waited for {_names(list(entry.waited_for))}"
+    if entry.aborted:
+        yield f"aborted: {entry.aborted}"
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "".join(f"{cell:>{width}}  " for cell, width in zip(cells, widths, strict=True))
+
+
+# --- words
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1_000:g} s"
+
+
+def _about(ms: int) -> str:
+    return f"{as_text(ms / 1_000)} s"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) > _MOST_NAMES:
+        return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,81 @@
+"""The stops of partitions: the times in which nobody works on them."""
+
+from typing import NamedTuple
+
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.traces.timeline import Change, Timeline
+
+_WORKING = (
+    ev.MemberPaused,
+    ev.MemberResumed,
+    ev.MemberCutOff,
+    ev.MemberReconnected,
+    ev.WorkStopped,
+    ev.WorkStarted,
+)
+"""The events after which a consumer works on other partitions than before, though it owns the same ones."""
+
+
+class Stop(NamedTuple):
+    """A partition that nobody worked on from ``from_ms`` until ``until_ms``."""
+
+    partition: TopicPartition
+    from_ms: int
+    until_ms: int
+
+
+class Stops:
+    """The partitions that no owner works on, as an observer of a timeline.
+
+    ``idle_since`` maps those of subscribed topics that an owner has worked on before, and those that were
+    added to their topics, to the times. After each event, ``ended`` has the stops that it has ended, and
+    ``moved`` the partitions that it has given to another consumer than their last owner.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.idle_since: dict[TopicPartition, int] = {}
+        self.ended: list[Stop] = []
+        self.moved: list[TopicPartition] = []
+        self._now = timeline
+        self._worked: set[TopicPartition] = set()
+        self._last_owner: dict[TopicPartition, str] = {}
+        timeline.before.append(self._before)
+        timeline.after.append(self._see)
+
+    def _before(self, at_ms: int, event: ev.Event) -> None:
+        """Partitions that are added to a topic have no owner yet."""
+        if isinstance(event, ev.PartitionsAdded) and event.topic in self._now.subscribed:
+            for number in range(self._now.topics[event.topic], event.partitions):
+                self.idle_since[TopicPartition(event.topic, number)] = at_ms
+
+    def _see(self, change: Change) -> None:
+        self.ended, self.moved = [], []
+        event = change.event
+        for partition in change.taken:
+            self._take(partition, event.client)  # type: ignore[union-attr]
+        for partition in change.given_up:
+            self._update(partition)
+        if isinstance(event, _WORKING) and event.client in self._now.consumers:
+            for partition in self._now.consumers[event.client].owned:
+                self._update(partition)
+        elif isinstance(event, (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed)):
+            for partition in [tp for tp in self.idle_since if tp.topic not in self._now.subscribed]:
+                del self.idle_since[partition]
+
+    def _take(self, partition: TopicPartition, client: str) -> None:
+        if self._last_owner.setdefault(partition, client) != client:
+            self._last_owner[partition] = client
+            self.moved.append(partition)
+        self._update(partition)
+
+    def _update(self, partition: TopicPartition) -> None:
+        works = any(self._now.consumers[name].works_on(partition) for name in self._now.owners[partition])
+        if works and partition not in self._worked:
+            self._worked.add(partition)
+            from_ms = self.idle_since.pop(partition, None)
+            if from_ms is not None:
+                self.ended.append(Stop(partition, from_ms, self._now.at_ms))
+        elif not works and partition in self._worked:
+            self._worked.remove(partition)
+            self.idle_since[partition] = self._now.at_ms
