@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from coordinator_core.documents.application import APPLICATION_FIELDS, IDEAL, Application, parse_application
 from coordinator_core.documents.ownership import (
     FIRST_GENERATION,
     OWNERSHIP_FIELDS,
@@ -44,7 +45,16 @@ _FIELDS = (
 )
 _TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval", "backlog", "racks")
 _IN_INTERVALS = ("rates_csv", "rates_rows")
-_MEMBER_FIELDS = ("id", "count", "topics", "topics_pattern", "process_rate", "instance_id", "rack")
+_MEMBER_FIELDS = (
+    "id",
+    "count",
+    "topics",
+    "topics_pattern",
+    "process_rate",
+    "instance_id",
+    "rack",
+    *APPLICATION_FIELDS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,7 @@ class Member:
     rack: str | None = None
     owned: tuple[TopicPartition, ...] | None = None
     generation: int = FIRST_GENERATION
+    application: Application = IDEAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,16 +321,17 @@ def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Mem
     if rate is not None:
         rate = doc.number(rate, inside(where, "process_rate"), positive=True)
     topics, pattern = parse_subscription(fields, where, roster)
+    application = parse_application(fields, where, limited=rate is not None)
     count = None
     if "count" in fields:
         count = doc.whole(fields["count"], inside(where, "count"), low=1, high=MOST_MEMBERS)
     owns = Ownership() if roster is None else parse_ownership(fields, where, roster, topics, pattern)
     if count is None:
-        yield Member(name, topics, pattern, rate, instance, rack, *owns)
+        yield Member(name, topics, pattern, rate, instance, rack, *owns, application)
         return
     for i in range(count):
         numbered = None if instance is None else f"{instance}-{i}"
-        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack, *owns)
+        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack, *owns, application)
 
 
 def parse_subscription(
