@@ -22,6 +22,8 @@ class Core:
 
     ``source``: the position source, if the client itself returns no records.
     ``generation``: the identity of the consumer in its group; the family's member writes it.
+    ``rejoins_at_once``: whether a member that must join again at the end of a round does so in the poll that
+    takes over its assignment. Otherwise it does so in the next poll.
     ``failure``: the error that ended the consumer, or None.
     """
 
@@ -33,6 +35,7 @@ class Core:
     metadata: Metadata
     callbacks: Callbacks
     source: PositionSource | None
+    rejoins_at_once: bool = True
     generation: Generation = NO_MEMBERSHIP
     failure: str | None = None
 

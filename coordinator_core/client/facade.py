@@ -37,6 +37,7 @@ class Client:
     ``member``: makes the part that takes part in the group, of one protocol family.
     ``positions``: consumes the partitions, if the application does not do so through `poll`.
     ``fetching``: whether to fetch records.
+    ``rejoins_at_once``: as `Core.rejoins_at_once`.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Client:
         listener: Listener | None = None,
         positions: PositionSource | None = None,
         fetching: bool = True,
+        rejoins_at_once: bool = True,
     ) -> None:
         effects = self._effects = Effects()
         requests = self._requests = RequestQueue(effects)
@@ -57,7 +59,7 @@ class Client:
         metadata = self._metadata = Metadata(config, requests, subscriptions, random, bootstrap)
         callbacks = Callbacks(listener, effects)
         core = self._core = Core(
-            config, random, effects, requests, subscriptions, metadata, callbacks, positions
+            config, random, effects, requests, subscriptions, metadata, callbacks, positions, rejoins_at_once
         )
         coordinator = self._coordinator = CoordinatorFinder(core, self._on_coordinator)
         offsets = self._offsets = Offsets(core, coordinator, self._on_commit_error)
@@ -109,6 +111,16 @@ class Client:
     def wants_poll(self) -> bool:
         """Whether a `poll` would make progress now."""
         return self._wants_poll
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the consumer is in no round, and has no reason to begin one."""
+        return not self._subscriptions.is_group_managed or self._member.is_at_rest
+
+    @property
+    def calls_listener(self) -> bool:
+        """Whether the next poll gives up or takes over partitions, as far as is known now."""
+        return self._subscriptions.is_group_managed and self._member.calls_listener
 
     @property
     def reads_in_poll(self) -> bool:
@@ -280,7 +292,7 @@ class Client:
             self._coordinator.find(now_ms=now_ms)
         if self._subscriptions.is_group_managed:
             self._member.poll(now_ms=now_ms)
-        if self._may_auto_commit:
+        if self.is_at_rest:
             self._offsets.auto_commit(now_ms=now_ms)
         self._positions.update(now_ms=now_ms)
         self._report_unauthorized_topics()
@@ -348,10 +360,6 @@ class Client:
     def _is_running(self) -> bool:
         return self._core.failure is None and not self._closing.is_done
 
-    @property
-    def _may_auto_commit(self) -> bool:
-        return not self._subscriptions.is_group_managed or self._member.is_at_rest
-
     def _assigned(self, call: str, topic: str, partition: int) -> TopicPartition:
         tp = TopicPartition(topic, partition)
         if tp not in self._subscriptions.partitions:
@@ -385,7 +393,7 @@ class Client:
             return True
         if self._fetcher is not None and (self._fetcher.has_records or self._fetcher.is_due(now_ms=now_ms)):
             return True
-        if not self._subscriptions.partitions or not self._may_auto_commit:
+        if not self._subscriptions.partitions or not self.is_at_rest:
             return False
         return self._offsets.auto_commit_is_due(now_ms=now_ms)
 
@@ -397,7 +405,7 @@ class Client:
         times = [self._positions.next_poll_ms()]
         if self._fetcher is not None:
             times.append(self._fetcher.next_poll_ms())
-        if self._may_auto_commit:
+        if self.is_at_rest:
             times.append(self._offsets.next_poll_ms())
         if self._subscriptions.is_group_managed and self._coordinator.node is not None:
             times.append(self._member.next_poll_ms())

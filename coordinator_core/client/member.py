@@ -41,6 +41,11 @@ class MemberPart(Protocol):
         ...
 
     @property
+    def calls_listener(self) -> bool:
+        """Whether the next poll gives up or takes over partitions, as far as is known now."""
+        ...
+
+    @property
     def may_revoke(self) -> bool:
         """Whether partitions given up now are revoked. Otherwise they are lost."""
         ...

@@ -69,11 +69,11 @@ def parse_application(fields: Mapping[str, Any], where: str, *, limited: bool) -
     """
     given: dict[str, Any] = {"batch_overhead": (5, 5)} if limited else {}
     for name in _SPANS:
-        if name in fields:
+        if fields.get(name) is not None:
             given[name] = _span(fields[name], inside(where, name))
-    if "record_cv" in fields:
+    if fields.get("record_cv") is not None:
         given["record_cv"] = doc.number(fields["record_cv"], inside(where, "record_cv"), below=MOST_VARIED)
-    if "client" in fields:
+    if fields.get("client") is not None:
         at = inside(where, "client")
         given["client"] = doc.text(fields["client"], at, "the name of a client library")
         if given["client"] not in CLIENTS:

@@ -15,6 +15,7 @@ process does not count.
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from math import floor, inf
+from typing import NamedTuple
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.events import LagMeasured
@@ -58,10 +59,22 @@ class _Flow:
         return self.rate if self.position < self.high else self.rate - self.speed
 
 
-class Worker:
-    """A process that handles records. ``process_rate`` is in records/s; inf means unlimited."""
+class Work(NamedTuple):
+    """The records that wait for a worker, since when some wait, and the records/s that arrive."""
 
-    __slots__ = ("flows", "lag_slope", "name", "next_ms", "process_rate", "working")
+    waiting: float
+    since_ms: float
+    rate: float
+
+
+class Worker:
+    """A process that handles records.
+
+    ``process_rate`` is in records/s; inf means unlimited. ``behind_ms`` is the time since which it has a
+    backlog, or None.
+    """
+
+    __slots__ = ("behind_ms", "flows", "lag_slope", "name", "next_ms", "process_rate", "working")
 
     def __init__(self, name: str, process_rate: float) -> None:
         self.name, self.process_rate = name, process_rate
@@ -69,6 +82,7 @@ class Worker:
         self.working = True
         self.next_ms = inf
         self.lag_slope = 0.0
+        self.behind_ms: float | None = None
 
     def share_out(self) -> None:
         """Set the speed of each flow, max-min fair."""
@@ -90,6 +104,14 @@ class Worker:
         for flow in flows:
             if id(flow) not in content:
                 flow.speed = max(left, 0.0) / sharing
+
+    def note_backlog(self, now_ms: float) -> None:
+        """Note whether records wait, and since when."""
+        behind = any(flow.position < flow.produced for flow in self.flows.values())
+        if not behind:
+            self.behind_ms = None
+        elif self.behind_ms is None:
+            self.behind_ms = now_ms
 
     def next_breakpoint_ms(self, now_ms: float) -> float:
         """Return the first time at which a backlog is empty or repeated work is done."""
@@ -161,9 +183,9 @@ class Load:
         for worker in touched.values():
             self._put_on(worker)
 
-    def add_worker(self, name: str, process_rate: float | None) -> Worker:
-        """Return a new worker. A rate of None is unlimited."""
-        worker = Worker(name, inf if process_rate is None else process_rate)
+    def add_worker(self, name: str, process_rate: float) -> Worker:
+        """Return a new worker."""
+        worker = Worker(name, process_rate)
         self._workers.append(worker)
         return worker
 
@@ -223,14 +245,30 @@ class Load:
         self._lag_max = max(self._lag_max, self._lag)
         self._put_on(worker)
 
-    def position(self, worker: Worker, partition: TopicPartition, *, now_ms: int) -> int | None:
-        """Return the offset to commit, or None if the worker does not work on the partition."""
+    def position(
+        self, worker: Worker, partition: TopicPartition, *, now_ms: int, ahead_ms: int = 0
+    ) -> int | None:
+        """Return the offset to commit, or None if the worker does not work on the partition.
+
+        With ``ahead_ms`` it is the offset that the worker reaches after that time, at its present speed.
+        """
         flow = worker.flows.get(partition)
         if flow is None:
             return None
         self._advance(now_ms)
         self._duplicates += flow.advance(now_ms)
-        return floor(flow.position + WHOLE)
+        reached = min(flow.position + flow.speed * ahead_ms / 1_000, flow.produced)
+        return floor(reached + WHOLE)
+
+    def work(self, worker: Worker, *, now_ms: int) -> Work:
+        """Return the work of a worker at a time."""
+        self._advance(now_ms)
+        waiting = rate = 0.0
+        for flow in worker.flows.values():
+            self._duplicates += flow.advance(now_ms)
+            waiting += flow.produced - flow.position
+            rate += flow.rate
+        return Work(waiting, self._at_ms if worker.behind_ms is None else worker.behind_ms, rate)
 
     def end_offset(self, partition: TopicPartition, *, now_ms: int) -> int | None:
         """Return the offset of the next record to be produced, or None if the partition is unknown."""
@@ -313,6 +351,7 @@ class Load:
         worker.share_out()
         while worker.snap():
             worker.share_out()
+        worker.note_backlog(self._at_ms)
         worker.lag_slope = sum(flow.lag_slope() for flow in worker.flows.values())
         self._slope += worker.lag_slope
         worker.next_ms = worker.next_breakpoint_ms(self._at_ms)

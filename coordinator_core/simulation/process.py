@@ -5,17 +5,22 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+import msgspec
+
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
-from coordinator_core.client.outcome import ClientOutcome
+from coordinator_core.client.outcome import ClientOutcome, Send
 from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
 from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
+from coordinator_core.simulation.application import Application
+from coordinator_core.simulation.batches import Batches
+from coordinator_core.simulation.clients import CLIENTS, Joins
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Connection, Network
@@ -23,8 +28,8 @@ from coordinator_core.simulation.network import Connection, Network
 POLLS_PER_INTERVAL = 3
 """The polls of the application per max.poll.interval.ms while the client requests none.
 
-A real application polls all the time. Here a poll that would do nothing is left out. The last poll before a
-pause happens when the pause begins.
+A real application polls after every batch. Here a poll that would do nothing is left out. The last poll
+before a pause happens when the pause begins.
 """
 
 
@@ -69,8 +74,13 @@ class Process:
         *,
         part: MakeMember,
         bootstrap: Sequence[int],
+        habits: Random,
     ) -> None:
+        """``habits`` has the random numbers of the application."""
         self.member = member
+        times, facts = member.application, CLIENTS[member.application.client]
+        if facts.waits_for_session:
+            config = msgspec.structs.replace(config, max_poll_interval_ms=config.session_timeout_ms)
         self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
             config,
@@ -80,11 +90,27 @@ class Process:
             bootstrap=tuple(bootstrap),
             positions=self,
             fetching=False,
+            rejoins_at_once=facts.rejoins_at_once,
         )
-        self.worker = world.load.add_worker(member.id, member.process_rate)
+        record_ms = 1_000 / member.process_rate if member.process_rate else 0.0
+        batches = Batches(record_ms, times.record_cv, times.batch_overhead, config.max_poll_records)
+        self._facts = facts
+        self.worker = world.load.add_worker(member.id, batches.records_per_second)
+        self._application = Application(
+            self.client,
+            self.worker,
+            times,
+            batches,
+            facts,
+            habits,
+            clock=world.clock,
+            load=world.load,
+            emit=world.emit,
+        )
         self.paused = self.frozen = self.closing = self.ended = False
         self.paused_until_ms = self.frozen_until_ms = 0
         self._held: list[Callable[[], None]] = []
+        self._unread: list[tuple[int, Response]] = []
         self._close_when_resumed = False
         self._cut = self._subscribed = False
         self._connections: dict[int, Connection] = {}
@@ -118,7 +144,8 @@ class Process:
         self.subscribe(self.member.topics, self.member.pattern)
         now_ms = self._world.clock.now_ms
         self._after(
-            group.resume(self.client, self.member.id, last_response_ms=last_response_ms, now_ms=now_ms)
+            group.resume(self.client, self.member.id, last_response_ms=last_response_ms, now_ms=now_ms),
+            calls=False,
         )
         self._next_poll.set(self._world.clock.now_ms)
 
@@ -136,15 +163,21 @@ class Process:
         self._next_poll.set(now_ms)
 
     def pause(self) -> None:
-        """Stand still, without polls and work. The heartbeats of the client continue."""
-        self._poll()
+        """Stand still, without polls and work. The heartbeats of the client continue.
+
+        The client's timer of polls restarts, unless it waits for the poll that ends a batch.
+        """
+        if self._application.next_poll_ms() <= self._world.clock.now_ms:
+            self._call_poll()
+        elif not self.client.wants_poll:
+            self._after(self.client.poll(now_ms=self._world.clock.now_ms))
         self.paused = True
-        self._set_working()
+        self._set_halted()
 
     def resume(self) -> None:
         """Continue after a pause, or close if that was requested meanwhile."""
         self.paused = False
-        self._set_working()
+        self._set_halted()
         self._next_poll.set(self._world.clock.now_ms)
         if self._close_when_resumed:
             self.close()
@@ -164,18 +197,21 @@ class Process:
     def set_cut(self, cut: bool) -> None:
         """Set whether the process is cut from the brokers. Then it has no records to work on."""
         self._cut = cut
-        self._set_working()
+        self._set_halted()
 
     def close(self) -> None:
-        """Close properly, after the pause if there is one. The process ends when the last request is sent."""
+        """Close properly, after the pause and the batch. The process ends when the last request is sent."""
         if self.closing or self.ended:
             return
         if self.paused:
             self._close_when_resumed = True
             return
         self.closing = True
-        self._set_working()
-        self._after(self.client.close(now_ms=self._world.clock.now_ms))
+        self._application.shut_down(self._close)
+
+    def _close(self) -> None:
+        if not self.ended:
+            self._after(self.client.close(now_ms=self._world.clock.now_ms))
 
     def crash(self) -> None:
         """End without a request."""
@@ -197,26 +233,59 @@ class Process:
 
     # --- the client's position source
 
-    def position(self, partition: TopicPartition, *, now_ms: int) -> int | None:
+    def position(self, partition: TopicPartition, *, now_ms: int) -> int | None:  # noqa: ARG002 - the interface's
         """Return the offset to commit."""
-        return self._world.load.position(self.worker, partition, now_ms=now_ms)
+        return self._application.position(partition)
 
-    def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:
+    def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:  # noqa: ARG002
         """Begin to work on partitions whose start positions are known."""
-        self._world.load.start(self.worker, positions, now_ms=now_ms)
+        self._application.start(positions)
 
-    def stopped(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+    def stopped(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:  # noqa: ARG002
         """End the work on partitions that are about to be given up."""
-        self._world.load.release(self.worker, partitions, now_ms=now_ms)
+        self._application.release(partitions)
         self._world.ownership_changed()
 
     # --- its loop
 
     def _poll(self) -> None:
-        if self.paused or self.closing or self.ended:
+        """Poll, unless the application handles a batch at this time: then poll when it ends."""
+        if self._stands_still:
             return
+        next_ms = self._next_poll_ms()
+        if next_ms > self._world.clock.now_ms:
+            self._next_poll.set(next_ms)
+        else:
+            self._call_poll()
+
+    def _call_poll(self) -> None:
+        """Read the responses that wait for a poll, and poll."""
+        if self._stands_still:
+            return
+        unread, self._unread = self._unread, []
+        for request_id, response in unread:
+            self._after(self.client.receive(request_id, response, now_ms=self._world.clock.now_ms))
+        if self.ended:
+            return
+        in_background = self._polls_in_background
         self._last_poll_ms = self._world.clock.now_ms
-        self._after(self.client.poll(now_ms=self._world.clock.now_ms))
+        outcome = self.client.poll(now_ms=self._world.clock.now_ms)
+        self._after(outcome, polled=not in_background)
+
+    @property
+    def _stands_still(self) -> bool:
+        return self.paused or self.closing or self.ended
+
+    @property
+    def _polls_in_background(self) -> bool:
+        """Whether the client does without the application what it does in its next poll."""
+        if self._facts.joins is Joins.UNLESS_CALLED:
+            return not self.client.calls_listener
+        return self._facts.joins is Joins.IN_BACKGROUND
+
+    def _next_poll_ms(self) -> int:
+        now_ms = self._world.clock.now_ms
+        return now_ms if self._polls_in_background else self._application.next_poll_ms()
 
     def _on_deadline(self) -> None:
         if not (self.ended or self.frozen):
@@ -226,7 +295,18 @@ class Process:
         if self.frozen:
             self._held.append(lambda: self._received(request_id, response))
         elif not self.ended:
-            self._after(self.client.receive(request_id, response, now_ms=self._world.clock.now_ms))
+            self._read(request_id, response)
+
+    def _read(self, request_id: int, response: Response) -> None:
+        """Pass a response to the client, at the end of the batch if only polls read it."""
+        now_ms = self._world.clock.now_ms
+        if self._facts.reads_in_poll and self.client.reads_in_poll and not self._stands_still:
+            next_ms = self._application.next_poll_ms()
+            if next_ms > now_ms:
+                self._unread.append((request_id, response))
+                self._next_poll.set(next_ms)
+                return
+        self._after(self.client.receive(request_id, response, now_ms=now_ms))
 
     def _disconnected(self, node: int, connection: Connection) -> None:
         if self.frozen:
@@ -236,39 +316,58 @@ class Process:
             del self._connections[node]
             self._after(self.client.on_disconnected(node, now_ms=self._world.clock.now_ms))
 
-    def _after(self, outcome: ClientOutcome) -> None:
-        """Carry out the outcome of a call of the client."""
+    def _after(self, outcome: ClientOutcome, *, polled: bool = False, calls: bool = True) -> None:
+        """Carry out the outcome of a call of the client.
+
+        ``polled``: the call was a poll of the application. ``calls``: the client calls the listener.
+        """
         for event in outcome.events:
             self._take(event)
+        called_ms = 0
+        if not calls:
+            self._application.resumed()
+        elif outcome.events:
+            called_ms = self._application.took(outcome.events)
+        if polled:
+            took_over = any(isinstance(event, ev.Assigned) for event in outcome.events)
+            self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
         if isinstance(outcome.error, (AssignmentError, PluginError)):
             raise outcome.error
         if outcome.error is not None and not isinstance(outcome.error, RebalanceLabError):
             violation = f"on_assignment raised {type(outcome.error).__name__}: {outcome.error}"
             raise AssignmentError(self._assignors, [violation]) from outcome.error
-        for send in outcome.sends:
-            self._send(send.node, send.request_id, send.request)
+        if called_ms and outcome.sends:
+            self._world.clock.after(called_ms, lambda: self._send_all(outcome.sends))
+        else:
+            self._send_all(outcome.sends)
         if self.ended:
             return
         if self.closing and self.client.closed:
             self._end("closed")
             return
         self._deadline.set(self.client.next_deadline_ms())
+        if self._unread:
+            return  # the next poll is set to the end of the batch
         if self.client.wants_poll:
-            self._next_poll.set(max(self._world.clock.now_ms, self._last_poll_ms + 1))
+            self._next_poll.set(max(self._next_poll_ms(), self._last_poll_ms + 1))
         else:
             self._next_poll.set(self._last_poll_ms + self._poll_every_ms)
 
+    def _send_all(self, sends: Iterable[Send]) -> None:
+        if not self.ended:
+            for send in sends:
+                self._send(send.node, send.request_id, send.request)
+
     def _take(self, event: ev.Event) -> None:
-        now_ms = self._world.clock.now_ms
         if isinstance(event, (ev.Revoked, ev.Lost)):
             given_up = [TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers]
-            self._world.load.release(self.worker, given_up, now_ms=now_ms)
+            self._application.release(given_up)
             self._world.ownership_changed()
         elif isinstance(event, ev.Assigned):
             self._world.ownership_changed()
         self._world.emit(event)
         if isinstance(event, ev.ConsumerFailed):
-            self._world.load.release(self.worker, list(self.worker.flows), now_ms=now_ms)
+            self._application.release(list(self.worker.flows))
 
     def _send(self, node: int, request_id: int, request: Request) -> None:
         world = self._world
@@ -286,12 +385,12 @@ class Process:
 
         connection.to_broker(lambda: world.brokers.arrived(request, node, client=self.member.id, reply=back))
 
-    def _set_working(self) -> None:
-        working = not (self.paused or self.closing or self._cut)
-        self._world.load.set_working(self.worker, working, now_ms=self._world.clock.now_ms)
+    def _set_halted(self) -> None:
+        self._application.halt(self.paused or self._cut)
 
     def _end(self, how: str) -> None:
         self.ended = True
+        self._application.stop()
         for connection in self._connections.values():
             connection.close()
         self._world.load.remove_worker(self.worker, now_ms=self._world.clock.now_ms)

@@ -33,10 +33,6 @@ from coordinator_core.traces.trace import Trace
 MEASURES = 200
 """The lag is measured at least this often in a run, and at every change."""
 
-START_UP_MS = 3_000
-"""The longest time that a process takes to start. Without it all heartbeats would be in step with the round
-times of the scenario, and a change would be noticed at once or after a whole interval by chance."""
-
 
 def simulate(
     scenario: Scenario,
@@ -217,13 +213,16 @@ class Run:
             self._stream(f"client {self._starts}"),
             part=self.family.member(),
             bootstrap=range(self.scenario.brokers),
+            habits=self._stream(f"application {self._starts}"),
         )
         process.set_cut(member.id in self.network.cut_off)
         return process
 
     def join(self, consumer: Process, before: Process | None) -> None:  # noqa: ARG002 - the interface's
         """Let a process subscribe after the time that it takes to start."""
-        self.clock.after(self._starting.randrange(START_UP_MS), consumer.started_up)
+        low, high = consumer.member.application.start_up
+        drawn = self._starting.randrange(high - low) if high > low else 0
+        self.clock.after(low + drawn, consumer.started_up)
 
     def _go_on(self, member: Member, group: RunningGroup) -> None:
         """Start a process in the middle of its membership and of its heartbeat interval."""

@@ -81,6 +81,11 @@ class Joining:
         return self._phase is Phase.NOTHING and not self._takeover.is_due and not self.must_rejoin()
 
     @property
+    def calls_listener(self) -> bool:
+        """Whether the next `step` takes over an assignment or gives up partitions."""
+        return self._takeover.is_due or (self._membership.must_prepare and self._preparation.gives_up)
+
+    @property
     def is_joining(self) -> bool:
         """Whether a JoinGroup is in flight."""
         return self._phase is Phase.JOIN
@@ -99,8 +104,9 @@ class Joining:
 
     def step(self, *, now_ms: int) -> None:
         """Take over an assignment, prepare, join: as far as possible without a response."""
+        takes_over = self._takeover.is_due
         self._takeover.run(now_ms=now_ms)
-        if not self._can_join(now_ms=now_ms):
+        if not self._can_join(now_ms=now_ms) or (takes_over and not self._core.rejoins_at_once):
             return
         if self._membership.must_prepare:
             if not self._preparation.run(now_ms=now_ms):

@@ -62,6 +62,11 @@ class ClassicMember:
         return self._joining.is_joining
 
     @property
+    def calls_listener(self) -> bool:
+        """Whether an assignment waits to be taken over, or partitions must be given up before the join."""
+        return self._joining.calls_listener
+
+    @property
     def may_revoke(self) -> bool:
         """Whether the member has a generation and no round is in progress (PITFALLS C-57)."""
         return not self._core.generation.is_lost and self.state not in _REBALANCING

@@ -15,6 +15,13 @@ class Preparation:
         self._to_commit: dict[TopicPartition, int] = {}
         self._leaving: frozenset[TopicPartition] = frozenset()
 
+    @property
+    def gives_up(self) -> bool:
+        """Whether `run` gives up partitions, as far as is known now."""
+        if self._core.generation.is_lost:
+            return bool(self._core.subscriptions.partitions)
+        return bool(self._to_give_up())
+
     def is_waiting(self, *, now_ms: int) -> bool:
         """Return whether `run` would make no progress now."""
         if not self._begun or now_ms >= self._deadline_ms:

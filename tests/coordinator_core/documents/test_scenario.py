@@ -5,6 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_core.documents.application import APPLICATION_FIELDS, Application
 from coordinator_core.documents.events import Crash, Join, Leave
 from coordinator_core.documents.files import load_scenario
 from coordinator_core.documents.rates import Rates
@@ -123,18 +124,20 @@ def test_a_member_has_no_limits_and_no_identity_by_default():
 
 def test_every_field_of_a_member_is_read():
     entry = {"id": "c", "topics": ["t"], "process_rate": 3_000, "instance_id": "i", "rack": "a"}
-    assert members_of(entry) == (Member("c", ("t",), None, 3_000.0, "i", "a"),)
+    assert members_of(entry) == (
+        Member("c", ("t",), None, 3_000.0, "i", "a", application=Application(batch_overhead=(5, 5))),
+    )
 
 
-@pytest.mark.parametrize("field", ["process_rate", "instance_id", "rack"])
+@pytest.mark.parametrize("field", ["process_rate", "instance_id", "rack", *APPLICATION_FIELDS])
 def test_a_field_of_a_member_without_a_value_is_as_if_left_out(field):
     entry = {"id": "c", "topics": ["t"]}
     assert members_of(entry | {field: None}) == members_of(entry)
 
 
 def test_a_count_stands_for_members_numbered_from_zero():
-    entry = {"id": "c", "count": 3, "topics": ["t"], "process_rate": 5, "rack": "a"}
-    assert members_of(entry) == tuple(Member(f"c-{n}", ("t",), None, 5.0, None, "a") for n in range(3))
+    entry = {"id": "c", "count": 3, "topics": ["t"], "rack": "a"}
+    assert members_of(entry) == tuple(Member(f"c-{n}", ("t",), None, None, None, "a") for n in range(3))
 
 
 def test_a_count_of_one_is_numbered_too():

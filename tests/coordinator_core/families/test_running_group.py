@@ -322,7 +322,9 @@ def test_what_waits_is_worked_off_at_what_is_left_of_the_rate():
             "name": "behind",
             "duration": "1m",
             "topics": topics,
-            "members": [{"id": "a", "topics": ["t"], "owned": {"t": [0, 1]}, "process_rate": 160}],
+            "members": [
+                {"id": "a", "topics": ["t"], "owned": {"t": [0, 1]}, "process_rate": 160, "batch_overhead": 0}
+            ],
         },
         where="behind",
     )

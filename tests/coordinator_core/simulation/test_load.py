@@ -1,5 +1,7 @@
 """The fluid load against closed forms."""
 
+from math import inf
+
 import pytest
 
 from coordinator_core.model import TopicPartition
@@ -95,7 +97,7 @@ def test_a_pause_stops_work_and_keeps_the_position():
 
 def test_an_unlimited_worker_catches_up_at_once():
     load = load_of(100.0)
-    worker = load.add_worker("c", None)
+    worker = load.add_worker("c", inf)
     load.start(worker, {P0: 0}, now_ms=10_000)
     measured = load.measure(now_ms=20_000)
     assert (measured.lag, measured.max_lag) == (0, 1_000)

@@ -72,7 +72,7 @@ def carry_out(actions, rates, process, step_ms):
     """The same changes to both; the exact one is measured after each."""
     partitions = partitions_of(len(rates))
     exact, steps = load_of(rates), SmallSteps(rates, process, step_ms)
-    workers = {name: exact.add_worker(name, None if rate == inf else rate) for name, rate in process.items()}
+    workers = {name: exact.add_worker(name, rate) for name, rate in process.items()}
     now_ms, measures = 0, []
     for kind, name, p, amount, new_rates, duration_ms in actions:
         if kind == "take":
@@ -201,7 +201,7 @@ def test_what_is_produced_is_handled_or_lag(changes, capacity):
         st.tuples(st.sampled_from(["rates", "pause", "other", "look"]), three_rates, st.integers(1, 3_000)),
         max_size=12,
     ),
-    st.sampled_from([40.0, 700.0, 3_000.0, None]),
+    st.sampled_from([40.0, 700.0, 3_000.0, inf]),
 )
 def test_nothing_is_handled_twice_while_one_worker_keeps_a_partition(changes, capacity):
     load, (kept, *others) = load_of([1_000.0, 30.0, 400.0]), partitions_of(3)
@@ -227,7 +227,7 @@ def test_nothing_is_handled_twice_while_one_worker_keeps_a_partition(changes, ca
     assert load.measure(now_ms=now_ms).duplicates == 0
 
 
-@given(st.lists(st.integers(1, 4_000), min_size=1, max_size=10), st.sampled_from([33.3, 1_234.5, None]))
+@given(st.lists(st.integers(1, 4_000), min_size=1, max_size=10), st.sampled_from([33.3, 1_234.5, inf]))
 def test_a_handover_at_the_committed_offset_repeats_nothing_and_loses_nothing(waits, capacity):
     load, (partition,) = load_of([777.7]), partitions_of(1)
     workers = [load.add_worker(name, capacity) for name in "ab"]

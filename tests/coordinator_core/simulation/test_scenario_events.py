@@ -31,9 +31,11 @@ def roster():
         ("join", {"id": "x", "topics": ["orders"]}, {}, kinds.Join((Member("x", ("orders",)),))),
         (
             "join",
-            {"id": "x", "count": 2, "topics_pattern": "o.*", "process_rate": 9, "instance_id": "i"},
+            {"id": "x", "count": 2, "topics_pattern": "o.*", "rack": "r", "instance_id": "i"},
             {},
-            kinds.Join((Member("x-0", (), "o.*", 9.0, "i-0"), Member("x-1", (), "o.*", 9.0, "i-1"))),
+            kinds.Join(
+                (Member("x-0", (), "o.*", None, "i-0", "r"), Member("x-1", (), "o.*", None, "i-1", "r"))
+            ),
         ),
         ("leave", "c-1", {}, kinds.Leave("c-1")),
         ("crash", "c-1", {}, kinds.Crash("c-1")),

@@ -1,0 +1,236 @@
+"""The application around a client: when it polls, and on which partitions it works."""
+
+from collections.abc import Callable, Iterable, Mapping
+from random import Random
+from typing import Protocol
+
+from coordinator_core.client.subscription import partition_map
+from coordinator_core.documents.application import Application as Times
+from coordinator_core.documents.application import Span
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.simulation.batches import Batches
+from coordinator_core.simulation.clients import ClientFacts
+from coordinator_core.simulation.clock import VirtualClock
+from coordinator_core.simulation.load import Load, Worker
+
+
+class Owner(Protocol):
+    """The client, as its application sees it."""
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, object]:
+        """The partitions that it owns."""
+        ...
+
+
+class Application:
+    """Polls, callbacks, the restoring of state, and the work between them.
+
+    The application stops its worker while a callback runs, during a round in which its client hands out no
+    records, and when it has ended its work; from outside it is `halted` by a pause, a freeze or a cut.
+    """
+
+    def __init__(
+        self,
+        client: Owner,
+        worker: Worker,
+        times: Times,
+        batches: Batches,
+        facts: ClientFacts,
+        random: Random,
+        *,
+        clock: VirtualClock,
+        load: Load,
+        emit: Callable[[ev.Event], None],
+    ) -> None:
+        self.facts = facts
+        self._client, self._worker, self._times, self._batches = client, worker, times, batches
+        self._random, self._clock, self._load = random, clock, load
+        self._name, self._emit = worker.name, emit
+        self._begun_ms = self._end_ms = self._called_until_ms = -1.0
+        self._in_round = self._has_stopped = self._is_halted = False
+        self._halted_ms = 0
+        self._restoring: dict[TopicPartition, int] = {}
+        self._known: dict[TopicPartition, None] = {}
+        self._waiting: dict[TopicPartition, int] = {}
+
+    # --- polls
+
+    def next_poll_ms(self) -> int:
+        """Return when the application polls next: now, unless it is in a callback or handles a batch."""
+        now_ms = self._clock.now_ms
+        if self._called_until_ms > now_ms:
+            return int(self._called_until_ms)
+        if self._in_round or self._is_halted or not (self._worker.flows and self._batches.mean_ms):
+            return now_ms
+        if self._end_ms < now_ms:
+            work = self._load.work(self._worker, now_ms=now_ms)
+            end_ms = self._batches.end_ms(now_ms, self._begun_ms, work, self._random)
+            self._end_ms = now_ms if end_ms == now_ms else int(end_ms) + 1
+        return int(self._end_ms)
+
+    def polled(self, *, is_at_rest: bool, took_over: bool) -> None:
+        """Note a poll. The batch that it returned begins, unless the client hands out no records.
+
+        ``is_at_rest``: whether the client is in no round now. ``took_over``: whether a round ended here.
+        """
+        self._begun_ms, self._end_ms = self._clock.now_ms, -1.0
+        self._set_in_round(not (self.facts.records_in_round or is_at_rest or took_over))
+
+    def took(self, events: Iterable[ev.Event]) -> int:
+        """Take over what the client reports, and return how long the calls of the listener take."""
+        took_ms, added = 0, []
+        for event in events:
+            if isinstance(event, (ev.Revoked, ev.Lost)):
+                took_ms += self._drawn(self._times.on_revoked)
+            elif isinstance(event, ev.Assigned):
+                took_ms += self._drawn(self._times.on_assigned)
+                if len(event.owned) and event.added != event.owned:
+                    took_ms += self._drawn(self.facts.refetch_ms)
+                added = [p for p in self._client.partitions if p not in self._known]
+                self._known = dict.fromkeys(self._client.partitions)
+                self._set_in_round(False)
+        if took_ms:
+            self._call(took_ms)
+        if added:
+            self._restore(added, took_ms)
+        return took_ms
+
+    def resumed(self) -> None:
+        """Note the partitions of a membership that is continued: their state is there."""
+        self._known = dict.fromkeys(self._client.partitions)
+
+    # --- work
+
+    def start(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Start to work on partitions from these offsets, as soon as their state is restored."""
+        if not self._worker.flows:
+            self._begun_ms, self._end_ms = self._clock.now_ms, -1.0
+        ready = {p: offset for p, offset in positions.items() if p not in self._restoring}
+        self._waiting.update((p, offset) for p, offset in positions.items() if p in self._restoring)
+        if ready:
+            self._load.start(self._worker, ready, now_ms=self._clock.now_ms)
+
+    def release(self, partitions: Iterable[TopicPartition]) -> None:
+        """End the work on partitions."""
+        listed = list(partitions)
+        for partition in listed:
+            self._restoring.pop(partition, None)
+            self._waiting.pop(partition, None)
+        self._load.release(self._worker, listed, now_ms=self._clock.now_ms)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Return the offset to commit."""
+        ahead_ms = self.next_poll_ms() - self._clock.now_ms if self.facts.commits_handed_out else 0
+        now_ms = self._clock.now_ms
+        return self._load.position(self._worker, partition, now_ms=now_ms, ahead_ms=ahead_ms)
+
+    def halt(self, halted: bool) -> None:
+        """Stand still, or continue. A batch or a callback that stands still ends later by that time."""
+        now_ms = self._clock.now_ms
+        if halted and not self._is_halted:
+            self._halted_ms = now_ms
+            self.next_poll_ms()
+        elif self._is_halted and not halted:
+            stood_ms = now_ms - self._halted_ms
+            if self._end_ms > self._halted_ms:
+                self._end_ms += stood_ms
+            if self._called_until_ms > self._halted_ms:
+                self._called_until_ms += stood_ms
+        self._is_halted = halted
+        self._update_work()
+
+    def stop(self) -> None:
+        """End all work. The process is about to close."""
+        self._has_stopped = True
+        self._update_work()
+
+    def shut_down(self, action: Callable[[], None]) -> None:
+        """Stop after the batch under way, and run an action when the application has shut down."""
+        wait_ms = self.next_poll_ms() - self._clock.now_ms
+        shut_down_ms = self._drawn(self._times.shut_down)
+        if wait_ms:
+            self._clock.after(wait_ms, lambda: self._shut_down(shut_down_ms, action))
+        else:
+            self._shut_down(shut_down_ms, action)
+
+    def _shut_down(self, took_ms: int, action: Callable[[], None]) -> None:
+        self.stop()
+        if took_ms:
+            self._report_stopped(self._client.partitions, "shut_down")
+            self._clock.after(took_ms, action)
+        else:
+            action()
+
+    # --- inside
+
+    def _call(self, took_ms: int) -> None:
+        self._called_until_ms = self._clock.now_ms + took_ms
+        self._report_stopped(self._client.partitions, "callback")
+        self._update_work()
+        self._clock.after(took_ms, self._called)
+
+    def _called(self) -> None:
+        if self._has_stopped:
+            return
+        left_ms = int(self._called_until_ms) - self._clock.now_ms
+        if left_ms > 0:  # it stood still meanwhile, or another call follows
+            self._clock.after(left_ms, self._called)
+            return
+        self._begun_ms, self._end_ms = self._clock.now_ms, -1.0
+        self._update_work()
+        self._report_started(p for p in self._client.partitions if p not in self._restoring)
+        self._report_stopped(self._restoring, "restore")
+
+    def _restore(self, added: Iterable[TopicPartition], after_ms: int) -> None:
+        by_time: dict[int, list[TopicPartition]] = {}
+        for partition in added:
+            took_ms = self._drawn(self._times.restore)
+            if took_ms:
+                until_ms = self._clock.now_ms + after_ms + took_ms
+                self._restoring[partition] = until_ms
+                by_time.setdefault(until_ms, []).append(partition)
+        if not after_ms:
+            self._report_stopped(self._restoring, "restore")
+        for until_ms, partitions in by_time.items():
+            self._clock.at(until_ms, lambda u=until_ms, ps=partitions: self._restored(u, ps))  # type: ignore[misc]
+
+    def _restored(self, until_ms: int, partitions: Iterable[TopicPartition]) -> None:
+        if self._has_stopped:
+            return
+        done = [p for p in partitions if self._restoring.get(p) == until_ms]
+        for partition in done:
+            del self._restoring[partition]
+        self._report_started(done)
+        self.start({p: self._waiting.pop(p) for p in done if p in self._waiting})
+
+    def _set_in_round(self, in_round: bool) -> None:
+        if in_round == self._in_round:
+            return
+        self._in_round = in_round
+        self._update_work()
+        if in_round:
+            self._report_stopped(self._client.partitions, "round")
+        else:
+            self._begun_ms, self._end_ms = self._clock.now_ms, -1.0
+            self._report_started(p for p in self._client.partitions if p not in self._restoring)
+
+    def _report_stopped(self, partitions: Iterable[TopicPartition], why: str) -> None:
+        listed = partition_map(partitions)
+        if listed:
+            self._emit(ev.WorkStopped(client=self._name, partitions=listed, why=why))
+
+    def _report_started(self, partitions: Iterable[TopicPartition]) -> None:
+        listed = partition_map(partitions)
+        if listed:
+            self._emit(ev.WorkStarted(client=self._name, partitions=listed))
+
+    def _update_work(self) -> None:
+        called = self._called_until_ms > self._clock.now_ms
+        working = not (self._is_halted or self._has_stopped or self._in_round or called)
+        self._load.set_working(self._worker, working, now_ms=self._clock.now_ms)
+
+    def _drawn(self, span: Span) -> int:
+        low, high = span
+        return low + (self._random.randrange(high - low) if high > low else 0)

@@ -1,0 +1,50 @@
+"""What differs between client libraries, as facts that were measured with the libraries themselves."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from coordinator_core.documents.application import NONE, Span
+
+
+class Joins(Enum):
+    """Where a member joins, takes over assignments, and calls the listener."""
+
+    IN_POLL = "in polls of the application"
+    UNLESS_CALLED = "in the background, but in polls where the listener must be called"
+    IN_BACKGROUND = "in the background, while the application handles a batch"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """How a client library goes through a round.
+
+    - ``joins``: where the member joins, takes over assignments, and calls the listener.
+    - ``reads_in_poll``: the response to a JoinGroup is read in a poll. Otherwise the library reads it, and
+      sends the SyncGroup, in the background.
+    - ``records_in_round``: polls return records of the partitions that the member keeps while a round is
+      under way. Otherwise they return nothing until the round is over.
+    - ``rejoins_at_once``: a member that gave up partitions at the end of a round joins again in the same
+      poll. Otherwise it does so in the next one, and handles a batch before.
+    - ``commits_handed_out``: auto-commit commits what polls have returned, handled or not. Otherwise it
+      commits, in a poll, what earlier polls returned.
+    - ``refetch_ms``: the time without records after a round in which a member kept partitions.
+    - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
+      max.poll.interval.ms.
+    """
+
+    joins: Joins = Joins.IN_POLL
+    reads_in_poll: bool = False
+    records_in_round: bool = True
+    rejoins_at_once: bool = True
+    commits_handed_out: bool = False
+    refetch_ms: Span = NONE
+    waits_for_session: bool = False
+
+
+CLIENTS = {
+    "java": ClientFacts(reads_in_poll=True),
+    "librdkafka": ClientFacts(joins=Joins.UNLESS_CALLED, refetch_ms=(0, 1_000)),
+    "kafka-python": ClientFacts(records_in_round=False, rejoins_at_once=False),
+    "aiokafka": ClientFacts(joins=Joins.IN_BACKGROUND, commits_handed_out=True, waits_for_session=True),
+}
+"""The facts of each `documents.application.CLIENTS`."""
