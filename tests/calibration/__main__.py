@@ -1,0 +1,117 @@
+"""``python -m tests.calibration``: the same scenarios on real clients and in the simulator."""
+
+import json
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from csv import writer
+from importlib.metadata import version
+from pathlib import Path
+from time import sleep
+from typing import Annotated, Any
+
+import typer
+
+from coordinator_core import default_registry
+from tests.calibration.cells import MODELS, ORDER, STRATEGIES, Cell, cells, document_of
+from tests.calibration.figures import Figures, figures
+from tests.calibration.observed import trace_of
+from tests.calibration.predicted import SEEDS, predicted
+from tests.calibration.real import run
+from tests.calibration.table import rows, text
+
+MEASURED = Path(__file__).parent / "measured.json"
+STAGGER_SECONDS = 0.8
+"""The groups that run at the same time do not start and change at the same time."""
+
+PACKAGES = ("kafka-python", "aiokafka", "confluent-kafka")
+
+
+def main(
+    scenario: Annotated[list[str] | None, typer.Option("--scenario", "-s", help="Can be repeated.")] = None,
+    client: Annotated[list[str] | None, typer.Option("--client", "-c", help="Can be repeated.")] = None,
+    strategy: Annotated[list[str] | None, typer.Option("--strategy", help="Can be repeated.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Run the clients, and keep the figures.")
+    ] = False,
+    repetitions: Annotated[int, typer.Option("--repetitions", "-n", min=1)] = 5,
+    at_once: Annotated[int, typer.Option(min=1, help="Groups of real clients at the same time.")] = 4,
+    seeds: Annotated[int, typer.Option(min=1)] = SEEDS,
+    data: Annotated[Path, typer.Option(help="The real figures.")] = MEASURED,
+    keep: Annotated[Path | None, typer.Option(help="A folder for the logs of the clients.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+    as_json: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
+) -> None:
+    """Print real medians beside predicted medians and ranges."""
+    chosen = list(cells(tuple(scenario or ORDER), tuple(client or MODELS), tuple(strategy or STRATEGIES)))
+    real = read(data)
+    if measure:
+        for cell in chosen:
+            real.pop(cell, None)
+        for cell, found in measured(chosen, repetitions, at_once, keep):
+            real.setdefault(cell, []).append(found)
+            write(data, real)
+    table = rows(
+        {cell: real[cell] for cell in chosen if cell in real},
+        {cell: predicted(cell, seeds) for cell in chosen if cell in real},
+    )
+    typer.echo(text(table))
+    listed = [{**row.cell._asdict(), **row._asdict(), "hit": row.hit, "near": row.near} for row in table]
+    for row in listed:
+        del row["cell"]
+    if as_json is not None:
+        as_json.write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+    if csv is not None:
+        with csv.open("w", encoding="utf-8", newline="") as file:
+            table_file = writer(file)
+            table_file.writerow(listed[0] if listed else ())
+            table_file.writerows(row.values() for row in listed)
+
+
+def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | None) -> Any:
+    """Yield a cell and its figures for each run of real clients."""
+    registry = default_registry()
+    jobs = [(cell, seed) for seed in range(repetitions) for cell in chosen]
+
+    def one(number: int) -> tuple[Cell, Figures]:
+        cell, seed = jobs[number]
+        sleep(number % at_once * STAGGER_SECONDS)
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            if keep is not None:
+                place = keep / f"{cell.scenario}-{cell.client}-{cell.strategy}-{seed}"
+                place.mkdir(parents=True)
+            observed = run(document_of(cell.scenario), cell.client, cell.strategy, place, seed=seed)
+        found = figures(trace_of(observed, cell.scenario, cell.strategy), registry)
+        typer.echo(f"{cell} {seed}: {found}", err=True)
+        return cell, found
+
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from pool.map(one, range(len(jobs)))
+
+
+def read(path: Path) -> dict[Cell, list[Figures]]:
+    """Read the real figures of earlier runs."""
+    if not path.exists():
+        return {}
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        Cell(entry["scenario"], entry["client"], entry["strategy"]): [Figures(*run) for run in entry["runs"]]
+        for entry in kept["cells"]
+    }
+
+
+def write(path: Path, real: dict[Cell, list[Figures]]) -> None:
+    """Write the real figures, a cell a line."""
+    place = {name: i for i, name in enumerate(ORDER)}
+    ordered = sorted(real, key=lambda cell: (place[cell.scenario], *cell))
+    lines = ",\n  ".join(json.dumps({**cell._asdict(), "runs": real[cell]}) for cell in ordered)
+    head = {
+        "made_by": "python -m tests.calibration --measure",
+        "versions": {package: version(package) for package in PACKAGES},
+        "figures": Figures._fields,
+    }
+    path.write_text(f'{json.dumps(head)[:-1]}, "cells": [\n  {lines}\n]}}\n', encoding="utf-8")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,323 @@
+"""A process with one real consumer, whose application handles batches by sleeping.
+
+``python -m tests.calibration.member OPTIONS`` takes the options as JSON. It makes the consumer when it reads
+a line on stdin, and closes it on SIGTERM. An event is a line of JSON in ``log``: ``[time, event, ...]`` with
+the seconds of the machine's monotonic clock, which all processes share.
+
+==========  ================================================================================================
+``polled``  a batch begins: runs ``[partition, first offset, records]``, and the seconds that it takes
+``handled``  the batch is done
+``revoked``, ``lost``, ``assigned``  a call of the listener: the partitions
+``started``, ``closing``, ``closed``  the consumer
+==========  ================================================================================================
+"""
+
+import asyncio
+import contextlib
+import importlib
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from time import monotonic
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+SLICE_SECONDS = 0.02
+FROZEN_SECONDS = 0.3
+"""A slice of work that takes longer was frozen: nothing was done meanwhile."""
+
+POLL_SECONDS = 1.0
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The client, its settings by Kafka's names, and the work of its application."""
+
+    kind: str
+    bootstrap: str
+    group: str
+    topics: list[str]
+    strategy: str
+    name: str
+    log: str
+    seed: int
+    record_seconds: float
+    record_cv: float
+    settings: dict[str, int]
+    verbose: bool = False
+
+
+class Record(NamedTuple):
+    partition: int
+    offset: int
+
+
+Run: TypeAlias = tuple[int, int, int]
+
+
+class Log:
+    """The lines of a member."""
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def write(self, event: str, *values: Any) -> None:
+        os.write(self._file, (json.dumps([round(monotonic(), 4), event, *values]) + "\n").encode())
+
+    def call(self, event: str, partitions: Iterable[Any]) -> None:
+        """Write a call of the listener."""
+        self.write(event, sorted(tp.partition for tp in partitions))
+
+
+class Consumer(Protocol):
+    """A real consumer."""
+
+    async def start(self) -> None: ...
+    async def poll(self) -> Sequence[Record]: ...
+    async def close(self) -> None: ...
+
+
+class KafkaPython:
+    def __init__(self, options: Options, log: Log) -> None:
+        self._options, self._log = options, log
+
+    async def start(self) -> None:
+        from kafka import KafkaConsumer
+        from kafka.consumer.subscription_state import ConsumerRebalanceListener
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+        from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+        log = self._log
+
+        class Listener(ConsumerRebalanceListener):
+            def on_partitions_revoked(self, revoked):
+                log.call("revoked", revoked)
+
+            def on_partitions_assigned(self, assigned):
+                log.call("assigned", assigned)
+
+            def on_partitions_lost(self, lost):
+                log.call("lost", lost)
+
+        assignors = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
+        options = self._options
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=options.bootstrap,
+            group_id=options.group,
+            client_id=options.name,
+            partition_assignment_strategy=[assignors[options.strategy]],
+            auto_offset_reset="earliest",
+            **{name.replace(".", "_"): value for name, value in options.settings.items()},
+        )
+        self._consumer.subscribe(options.topics, listener=Listener())
+
+    async def poll(self) -> Sequence[Record]:
+        found = self._consumer.poll(timeout_ms=round(POLL_SECONDS * 1_000))
+        return [Record(r.partition, r.offset) for records in found.values() for r in records]
+
+    async def close(self) -> None:
+        self._consumer.close()
+
+
+class Aiokafka:
+    def __init__(self, options: Options, log: Log) -> None:
+        self._options, self._log = options, log
+
+    async def start(self) -> None:
+        from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+        from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+        log, options = self._log, self._options
+        if options.strategy != "range":
+            raise ValueError(f"aiokafka has no assignor {options.strategy!r}")
+
+        class Listener(ConsumerRebalanceListener):
+            def on_partitions_revoked(self, revoked):
+                log.call("revoked", revoked)
+
+            def on_partitions_assigned(self, assigned):
+                log.call("assigned", assigned)
+
+        self._consumer = AIOKafkaConsumer(
+            bootstrap_servers=options.bootstrap,
+            group_id=options.group,
+            client_id=options.name,
+            partition_assignment_strategy=[RangePartitionAssignor],
+            auto_offset_reset="earliest",
+            **{name.replace(".", "_"): value for name, value in options.settings.items()},
+        )
+        await self._consumer.start()
+        self._consumer.subscribe(options.topics, listener=Listener())
+
+    async def poll(self) -> Sequence[Record]:
+        found = await self._consumer.getmany(timeout_ms=round(POLL_SECONDS * 1_000))
+        return [Record(r.partition, r.offset) for records in found.values() for r in records]
+
+    async def close(self) -> None:
+        await self._consumer.stop()
+
+
+class Librdkafka:
+    def __init__(self, options: Options, log: Log) -> None:
+        self._options, self._log = options, log
+
+    async def start(self) -> None:
+        from confluent_kafka import Consumer
+
+        options, log = self._options, self._log
+        settings: dict[str, Any] = {
+            "bootstrap.servers": options.bootstrap,
+            "group.id": options.group,
+            "client.id": options.name,
+            "partition.assignment.strategy": options.strategy,
+            "auto.offset.reset": "earliest",
+            **options.settings,
+        }
+        if options.verbose:
+            settings["debug"] = "cgrp,consumer"
+        self._most = settings.pop("max.poll.records")
+        self._consumer = Consumer(settings)
+        self._consumer.subscribe(
+            options.topics,
+            on_assign=lambda _, partitions: log.call("assigned", partitions),
+            on_revoke=lambda _, partitions: log.call("revoked", partitions),
+            on_lost=lambda _, partitions: log.call("lost", partitions),
+        )
+
+    async def poll(self) -> Sequence[Record]:
+        found = self._consumer.consume(self._most, POLL_SECONDS)
+        return [Record(m.partition(), m.offset()) for m in found if not m.error()]
+
+    async def close(self) -> None:
+        self._consumer.close()
+
+
+class RebalanceLab:
+    def __init__(self, options: Options, log: Log) -> None:
+        from rebalance_kafka import Consumer
+
+        class Listener:
+            def on_partitions_revoked(self, partitions):
+                log.call("revoked", partitions)
+
+            def on_partitions_assigned(self, partitions):
+                log.call("assigned", partitions)
+
+            def on_partitions_lost(self, partitions):
+                log.call("lost", partitions)
+
+        self._consumer = Consumer(
+            *options.topics,
+            bootstrap_servers=options.bootstrap,
+            group_id=options.group,
+            strategy=options.strategy,
+            settings={"client.id": options.name, "auto.offset.reset": "earliest", **options.settings},
+            listener=Listener(),
+        )
+
+    async def start(self) -> None:
+        await self._consumer.start()
+
+    async def poll(self) -> Sequence[Record]:
+        return [Record(r.partition, r.offset) for r in await self._consumer.poll(POLL_SECONDS)]
+
+    async def close(self) -> None:
+        await self._consumer.close()
+
+
+class Kind(NamedTuple):
+    """A client, and the module that it takes longest to import."""
+
+    make: Callable[[Options, Log], Consumer]
+    module: str
+
+
+KINDS = {
+    "kafka-python": Kind(KafkaPython, "kafka"),
+    "aiokafka": Kind(Aiokafka, "aiokafka"),
+    "librdkafka": Kind(Librdkafka, "confluent_kafka"),
+    "rebalance-lab": Kind(RebalanceLab, "rebalance_kafka"),
+}
+
+
+class Application:
+    """The loop of a consumer's application: poll, handle, poll again."""
+
+    def __init__(self, options: Options) -> None:
+        self._options, self._random = options, Random(options.seed)
+        self._log = Log(options.log)
+        kind = KINDS[options.kind]
+        importlib.import_module(kind.module)
+        self._consumer = kind.make(options, self._log)
+        self._closing = asyncio.Event()
+
+    async def run(self) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._closing.set)
+        await self._consumer.start()
+        self._log.write("started")
+        while not self._closing.is_set():
+            records = await self._consumer.poll()
+            if records:
+                seconds = self._drawn(len(records))
+                self._log.write("polled", runs_of(records), round(seconds, 4))
+                await self._work(seconds)
+                if not self._closing.is_set():
+                    self._log.write("handled")
+        self._log.write("closing")
+        await self._consumer.close()
+        self._log.write("closed")
+
+    def _drawn(self, records: int) -> float:
+        """Return the seconds that so many records take: the sum of gamma distributed times."""
+        cv, mean = self._options.record_cv, self._options.record_seconds
+        if not cv:
+            return records * mean
+        return self._random.gammavariate(records / cv**2, mean * cv**2)
+
+    async def _work(self, seconds: float) -> None:
+        """Work for this time, in which the process is not frozen, unless the consumer is to be closed."""
+        while seconds > 0 and not self._closing.is_set():
+            began = monotonic()
+            await asyncio.sleep(min(seconds, SLICE_SECONDS))
+            took = monotonic() - began
+            seconds -= took if took < FROZEN_SECONDS else SLICE_SECONDS
+
+
+def runs_of(records: Sequence[Record]) -> list[Run]:
+    """Return consecutive records of a partition together."""
+    runs: list[Run] = []
+    for partition, offset in records:
+        if runs and runs[-1][0] == partition and sum(runs[-1][1:]) == offset:
+            runs[-1] = (partition, runs[-1][1], runs[-1][2] + 1)
+        else:
+            runs.append((partition, offset, 1))
+    return runs
+
+
+def _end_with_parent() -> None:
+    """End the process when stdin is closed, whatever it does."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+async def _main(options: Options) -> None:
+    application = Application(options)
+    print("ready", flush=True)  # noqa: T201
+    if sys.stdin.readline():
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        await application.run()
+
+
+if __name__ == "__main__":
+    _given = msgspec.json.decode(sys.argv[1], type=Options)
+    logging.basicConfig(
+        level=logging.DEBUG if _given.verbose else logging.WARNING,
+        format="%(relativeCreated)d %(message)s",
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_main(_given))

@@ -1,0 +1,87 @@
+"""Real and predicted figures side by side."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.calibration.cells import Cell
+from tests.calibration.figures import Figures
+
+NEAR_SHARE = 0.2
+NEAR = {"duplicates": 1.0, "stopped_partitions": 1.0}
+"""The difference that counts as near, whatever its share; 0.2 s for the others."""
+
+NEAR_SECONDS = 0.2
+HEADINGS = ("scenario", "client", "strategy", "figure", "real", "predicted", "5 %", "95 %", "", "")
+
+
+class Row(NamedTuple):
+    """A figure of a cell: the real median, and the predicted median and 5-95 % range."""
+
+    cell: Cell
+    figure: str
+    real: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def hit(self) -> bool:
+        """Whether the real median lies in the predicted range."""
+        return self.low - self._slack <= self.real <= self.high + self._slack
+
+    @property
+    def near(self) -> bool:
+        """Whether the medians are close."""
+        allowed = max(NEAR.get(self.figure, NEAR_SECONDS), NEAR_SHARE * abs(self.real))
+        return abs(self.predicted - self.real) <= allowed
+
+    @property
+    def _slack(self) -> float:
+        """A range is not narrower than the accuracy of the measurement."""
+        return NEAR.get(self.figure, NEAR_SECONDS) / 2
+
+
+def rows(real: Mapping[Cell, Sequence[Figures]], predicted: Mapping[Cell, Sequence[Figures]]) -> list[Row]:
+    """Return the rows of all cells that have both."""
+    found = []
+    for cell, measured in real.items():
+        if cell in predicted:
+            for figure in Figures._fields:
+                values = [getattr(run, figure) for run in predicted[cell]]
+                low, high = np.percentile(values, (5, 95))
+                true = median(getattr(run, figure) for run in measured)
+                found.append(Row(cell, figure, true, median(values), float(low), float(high)))
+    return found
+
+
+def text(table: Iterable[Row]) -> str:
+    """Return the table in columns, with its summary."""
+    listed = list(table)
+    lines = [HEADINGS, *(_line(row) for row in listed)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADINGS))]
+    shown = [
+        "  ".join(
+            value.ljust(width) if i < 4 or i > 7 else value.rjust(width)
+            for i, (value, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join([*shown, "", summary(listed)])
+
+
+def summary(table: Sequence[Row]) -> str:
+    """Return how many figures lie in their ranges, and how many medians are near."""
+    hits, near = (sum(row.hit for row in table), sum(row.near for row in table))
+    return (
+        f"{hits} of {len(table)} real medians lie in the predicted range;"
+        f" {near} predicted medians are within 20 % or 200 ms"
+    )
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    values = (row.real, row.predicted, row.low, row.high)
+    marks = ("hit" if row.hit else "MISS", "near" if row.near else "FAR")
+    return (*row.cell, row.figure, *(f"{value:.2f}" for value in values), *marks)
