@@ -327,6 +327,8 @@ class Client:
     def on_deadline(self, *, now_ms: int) -> ClientOutcome:
         """Do the work that is due, whether the application polls or not."""
         self._requests.expire(now_ms=now_ms)
+        if self._coordinator.node in self._effects.disconnects:
+            self._coordinator.lose(now_ms=now_ms)
         if self._is_running:
             self._metadata.refresh(now_ms=now_ms)
             if self._subscriptions.mode.uses_coordinator:

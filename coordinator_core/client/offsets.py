@@ -212,8 +212,6 @@ class Offsets:
 
     def _result(self, reply: Reply, sent: Generation, now_ms: int) -> CommitResult:
         if isinstance(reply, Failure):
-            if reply is Failure.TIMED_OUT:
-                self._coordinator.lose(now_ms=now_ms)
             return CommitResult(reply.value, retriable=True)
         assert isinstance(reply, OffsetCommitResponse)
         error = next((p.error for p in reply.partitions if p.error is not ErrorCode.NONE), ErrorCode.NONE)

@@ -35,31 +35,28 @@ class Heartbeat:
         self._last_received_ms = now_ms
 
     def on_deadline(self, *, now_ms: int) -> None:
-        """Leave after a missed poll, lose the coordinator after the session, or send a heartbeat."""
-        if self._membership.state not in _SENDING:
+        """Lose the coordinator after the session, leave after a missed poll, or send a heartbeat.
+
+        All three need a coordinator. A member whose coordinator is unknown leaves when it is found.
+        """
+        if self._membership.state not in _SENDING or self._coordinator.node is None:
             return
         config = self._core.config
-        if now_ms - self._last_poll_ms >= config.max_poll_interval_ms:
-            self._membership.leave("max.poll.interval.ms has passed without a poll", now_ms=now_ms)
-            return
-        if self._coordinator.node is None:
-            return
         if now_ms - self._last_received_ms >= config.session_timeout_ms:
             self._coordinator.lose(now_ms=now_ms)
+        elif now_ms - self._last_poll_ms >= config.max_poll_interval_ms:
+            self._membership.leave("max.poll.interval.ms has passed without a poll", now_ms=now_ms)
         elif not self._in_flight and now_ms >= self._due_ms:
             self._send(self._coordinator.node, now_ms=now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the time at which the first timer expires, or None outside the group."""
-        if self._membership.state not in _SENDING:
+        """Return the time at which the first timer expires, or None without a group or a coordinator."""
+        if self._membership.state not in _SENDING or self._coordinator.node is None:
             return None
         config = self._core.config
-        deadline_ms = self._last_poll_ms + config.max_poll_interval_ms
-        if self._coordinator.node is not None:
-            deadline_ms = min(deadline_ms, self._last_received_ms + config.session_timeout_ms)
-            if not self._in_flight:
-                deadline_ms = min(deadline_ms, self._due_ms)
-        return deadline_ms
+        missed_ms = self._last_poll_ms + config.max_poll_interval_ms
+        deadline_ms = min(missed_ms, self._last_received_ms + config.session_timeout_ms)
+        return deadline_ms if self._in_flight else min(deadline_ms, self._due_ms)
 
     def _send(self, node: int, *, now_ms: int) -> None:
         self._in_flight = True
@@ -94,6 +91,6 @@ class Heartbeat:
     def _action_after(reply: Reply) -> Action | None:
         """Return the action after a response or failure, or None after a success."""
         if isinstance(reply, Failure):
-            return Action.REDISCOVER if reply is Failure.TIMED_OUT else Action.BACK_OFF
+            return Action.BACK_OFF
         assert isinstance(reply, HeartbeatResponse)
         return None if reply.error is ErrorCode.NONE else action(HEARTBEAT, reply.error)

@@ -167,7 +167,9 @@ class Joining:
         self, phase: Phase, node: int, request: Request, completion: Completion, *, now_ms: int
     ) -> None:
         config, self._phase = self._core.config, phase
-        timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, config.request_timeout_ms)
+        timeout_ms = config.request_timeout_ms
+        if phase is Phase.JOIN:
+            timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, timeout_ms)
         self._core.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _subscription_for(self, assignor: Assignor, sent: Generation) -> JoinGroupProtocol:
@@ -284,14 +286,15 @@ class Joining:
     # --- retries
 
     def _act_on(self, api: str, todo: Action, error: ErrorCode, sent: Generation, *, now_ms: int) -> None:
+        if todo is Action.FATAL:  # whatever has become of the generation
+            self._membership.end(api, error)
+            return
         self._membership.act_on(api, todo, error, sent, now_ms=now_ms)
         if todo in (Action.BACK_OFF, Action.REDISCOVER) and sent == self._core.generation:
             self._retry(f"{api}: {error.name}", now_ms=now_ms)
 
     def _fail_round(self, failure: Failure, *, now_ms: int) -> None:
-        """Try the round again after a request without a response; the coordinator may have moved."""
-        if failure is Failure.TIMED_OUT:
-            self._coordinator.lose(now_ms=now_ms)
+        """Try the round again after a request without a response."""
         self._retry(f"a request of the last round was {failure.value}", now_ms=now_ms)
 
     def _retry(self, reason: str, *, now_ms: int) -> None:

@@ -92,13 +92,17 @@ class Membership:
         elif sent != self._core.generation:
             return
         elif action is Action.FATAL:
-            if error is ErrorCode.FENCED_INSTANCE_ID:  # another process owns the partitions now
-                self.reset(reason, keep_member_id=False)
-            self._core.fail(ProtocolError(api, error.name))
+            self.end(api, error)
         elif action is Action.REJOIN:
             self.request_rejoin(reason)
         else:
             self.reset(reason, keep_member_id=action is Action.RESET_GENERATION)
+
+    def end(self, api: str, error: ErrorCode) -> None:
+        """End the consumer with the error of a request."""
+        if error is ErrorCode.FENCED_INSTANCE_ID:  # another process owns the partitions now
+            self.reset(f"{api}: {error.name}", keep_member_id=False)
+        self._core.fail(ProtocolError(api, error.name))
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
         """Leave the group and forget the membership.

@@ -97,3 +97,18 @@ def test_a_round_continues_at_the_new_coordinator(bench):
     bench.disconnect()
     bench.sleep(100, polling=True)
     assert bench.sent(m.JoinGroupRequest).node == 3
+
+
+def test_a_request_that_times_out_makes_the_coordinator_unknown():
+    """Given a request to the coordinator that is no part of a round, when it has no response in time, then
+    the coordinator is looked up again, as its connection is closed. PROTOCOL 9.9, 9.10."""
+    bench = Bench(request_timeout_ms=2_000, enable_auto_commit=False)
+    del bench.responders[m.OffsetFetchRequest]
+    bench.stable(T0)
+    bench.polls()
+    assert bench.pending(m.OffsetFetchRequest)
+    bench.sleep(1_999)
+    assert len(bench.requests(m.FindCoordinatorRequest)) == 1
+    bench.sleep(1)
+    assert [node for outcome in bench.outcomes for node in outcome.disconnects] == [COORDINATOR]
+    assert len(bench.requests(m.FindCoordinatorRequest)) == 2

@@ -151,6 +151,28 @@ def test_the_refusal_of_a_join_of_an_earlier_generation_changes_nothing():
     assert bench.join().member_id == "m1"
 
 
+@pytest.mark.parametrize("kind", ["join", "sync"])
+def test_a_fenced_join_or_sync_of_an_earlier_generation_ends_the_consumer(kind):
+    """Given a join or sync in flight, when a heartbeat has reset the member and then the request is fenced,
+    then the consumer ends and does not take its instance id back. C-46, C-45."""
+    bench = cooperative(enable_auto_commit=False, group_instance_id="i1").stable(T0)
+    bench.sleep(3_000)
+    late = bench.sent(m.HeartbeatRequest)
+    bench.subscribe("t", "u")
+    bench.polls()
+    if kind == "sync":
+        bench.accept(late)
+        bench.respond_to_join(generation=2)
+        bench.sleep(3_000)
+        late = bench.sent(m.HeartbeatRequest)
+    bench.refuse(late, ErrorCode.UNKNOWN_MEMBER_ID)
+    bench.refuse(KINDS[kind], ErrorCode.FENCED_INSTANCE_ID)
+    joins = len(bench.requests(m.JoinGroupRequest))
+    assert "FENCED_INSTANCE_ID" in bench.client.failure
+    bench.sleep(60_000, polling=True)
+    assert len(bench.requests(m.JoinGroupRequest)) == joins
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -152,14 +152,21 @@ def test_a_poll_restarts_the_poll_interval():
     assert bench.state is MemberState.STABLE
 
 
-def test_a_consumer_that_does_not_poll_leaves_while_the_coordinator_is_unknown():
-    """PROTOCOL 9.9, C-56."""
-    bench = Bench(max_poll_interval_ms=10_000, enable_auto_commit=False).stable(T0)
-    del bench.responders[m.FindCoordinatorRequest]
-    bench.disconnect()
-    bench.sleep(10_000)
-    assert bench.state is MemberState.UNJOINED
-    assert bench.requests(m.LeaveGroupRequest) == []
+def test_a_consumer_that_does_not_poll_leaves_when_the_coordinator_is_known():
+    """Given a consumer that does not poll while the coordinator is unknown, then it leaves when the
+    coordinator is found. If it polls before, it stays. PROTOCOL 9.9, C-56."""
+    for polls in (False, True):
+        bench = Bench(max_poll_interval_ms=10_000, enable_auto_commit=False).stable(T0)
+        del bench.responders[m.FindCoordinatorRequest]
+        bench.disconnect()
+        bench.sleep(15_000)
+        assert (bench.state, bench.owned) == (MemberState.STABLE, [T0])
+        if polls:
+            bench.poll()
+        bench.respond(m.FindCoordinatorRequest, bench.coordinator(None))
+        bench.sleep(0)
+        assert len(bench.requests(m.LeaveGroupRequest)) == (0 if polls else 1)
+        assert bench.state is (MemberState.STABLE if polls else MemberState.UNJOINED)
 
 
 def fail_heartbeat(bench, how):

@@ -104,6 +104,20 @@ def test_a_join_may_take_the_rebalance_timeout_and_five_seconds():
     assert len(bench.requests(m.JoinGroupRequest)) == 2
 
 
+def test_a_sync_may_take_the_request_timeout():
+    """Given a sync without a response, then it expires after request.timeout.ms, the coordinator is looked up
+    again, and the consumer joins again with its generation. PROTOCOL 9.10, C-48."""
+    bench = Bench(max_poll_interval_ms=60_000, request_timeout_ms=20_000, enable_auto_commit=False)
+    bench.respond_to(m.HeartbeatRequest)
+    bench.subscribe("t")
+    bench.join_as_follower(generation=3)
+    bench.sleep(19_999, polling=True)
+    assert len(bench.requests(m.FindCoordinatorRequest)) == 1
+    bench.sleep(101, polling=True)
+    assert len(bench.requests(m.FindCoordinatorRequest)) == 2
+    assert (bench.join().member_id, bench.subscription().generation) == ("m1", 3)
+
+
 def test_a_failed_join_keeps_generation_and_partitions(calm):
     """Given a member that owns a partition, when its join or sync has no response, then it joins again after
     the backoff with the same id, generation and partition. PROTOCOL 9.9, C-48."""
