@@ -2,6 +2,7 @@
 
 import gc
 import io
+import signal
 import sys
 from typing import Any, NamedTuple
 
@@ -91,8 +92,10 @@ def lab(monkeypatch, capfdbinary):
         monkeypatch.setattr(sys, "argv", ["rebalance-lab", *map(str, arguments)])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capfdbinary.readouterr()
+        interrupt = signal.getsignal(signal.SIGINT)
         with pytest.raises(SystemExit) as ended:
             run()
+        signal.signal(signal.SIGINT, interrupt)
         sys.stdout.flush()
         out, err = capfdbinary.readouterr()
         return Answer(ended.value.code or 0, out.decode(), err.decode())

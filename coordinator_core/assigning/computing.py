@@ -20,6 +20,7 @@ from coordinator_core.model import (
     Partitions,
     TopicPartition,
 )
+from coordinator_core.reading.raised import raised
 
 MAX_VIOLATIONS = 10
 """The number of violations that an error lists."""
@@ -47,7 +48,7 @@ def run(assignor: Assignor, problem: Problem) -> GroupAssignment:
     except RebalanceLabError:
         raise
     except (Exception, SystemExit) as error:
-        raise AssignmentError(assignor.name, [f"raised {type(error).__name__}: {error}"]) from error
+        raise AssignmentError(assignor.name, [f"raised {raised(error)}"]) from error
     if isinstance(assignor, Wrapper) and isinstance(result, GroupAssignment):
         return result
     return _validated(assignor.name, problem, result)
@@ -153,7 +154,7 @@ def _pairs(member: str, partitions: Any, violations: list[str]) -> Iterable[Topi
     except (TypeError, ValueError):
         violations.append(f"what {member!r} gets is no list of (topic, partition) pairs")
     except Exception as error:  # raised by a generator of the author
-        violations.append(f"what {member!r} gets raised {type(error).__name__}: {error}")
+        violations.append(f"what {member!r} gets raised {raised(error)}")
     return []
 
 

@@ -5,8 +5,8 @@ This is the only clock below the command line. The result of such a limit is not
 
 import os
 import signal
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from threading import TIMEOUT_MAX, Thread
 from typing import Any, TypeVar
@@ -40,6 +40,22 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     return outcome[0][0]
 
 
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach: the program that has started them ends them.
+
+    Ctrl-C in this process has its effect at the end of the context.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a new process inherits
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker:
     """A new process that runs ``target(connection, *arguments)``, and the other end of its connection.
 
@@ -50,7 +66,8 @@ class Worker:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
-        self.process.start()
+        with without_interrupts():
+            self.process.start()
         theirs.close()
 
     def exit_status(self, seconds: float | None = None) -> int | None:

@@ -16,6 +16,7 @@ from coordinator_core.assigning.assignor import NO_OPTIONS, Assignor, Capability
 from coordinator_core.assigning.problem import Problem
 from coordinator_core.errors import AssignmentError, InputError, PluginError
 from coordinator_core.model import Cluster, GroupSubscription, Partitions, RebalanceProtocol
+from coordinator_core.reading.raised import raised
 
 _REFERENCE = re.compile(r"(?P<source>.+?\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)(?=\+|$)")
 
@@ -230,7 +231,7 @@ def _from_file(path: Path, reference: str) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise PluginError(reference, "import", f"{type(error).__name__}: {error}") from error
+        raise PluginError(reference, "import", raised(error)) from error
     return module
 
 
@@ -240,6 +241,6 @@ def _by_name(name: str, reference: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise InputError(reference, f"no module {name}", EXPECTED) from None
-        raise PluginError(reference, "import", f"{type(error).__name__}: {error}") from error
+        raise PluginError(reference, "import", raised(error)) from error
     except (Exception, SystemExit) as error:
-        raise PluginError(reference, "import", f"{type(error).__name__}: {error}") from error
+        raise PluginError(reference, "import", raised(error)) from error

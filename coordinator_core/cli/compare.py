@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, check_path, complain, stdout, write_whole
+from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, stdout, write_whole
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, StrategyRun, available_cores, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
@@ -74,7 +74,7 @@ def compare(
     _print(opened.name, opened.seed, runs, output)
     for run in runs:
         if run.error:
-            complain(f"strategy {run.strategy!r}: {run.error}")
+            complain(f"strategy {run.strategy!r}: {run.error}", traceback=run.traceback)
         if run.trace is not None:
             write_whole(paths[run.strategy], run.trace.encode())
     if any(run.error for run in runs):
@@ -89,7 +89,7 @@ def _print(scenario: str, seed: int, runs: list[StrategyRun], output: str) -> No
     if output == "table":
         print_comparison(comparison)
     else:
-        stdout().out(_WRITERS[output](comparison).rstrip("\n"))
+        print_document(_WRITERS[output](comparison))
 
 
 def print_comparison(comparison: Comparison) -> None:

@@ -1,71 +1,57 @@
-"""The ``rebalance-lab`` command: its subcommands, and the exit status of errors."""
+"""The console script: how the process begins and ends.
 
+The module imports little, so that Ctrl-C ends the program in the same way while its modules are imported.
+"""
+
+import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from errno import EDQUOT, EFBIG, EIO, ENOSPC, EPIPE
+from io import TextIOWrapper
+from threading import current_thread, main_thread
 
-import typer
+OUTPUT_LOST = 1
+CLOSED = 2
+INTERRUPTED = 130
 
-from coordinator_core.cli.assign import assign
-from coordinator_core.cli.compare import compare
-from coordinator_core.cli.extras import extra_of
-from coordinator_core.cli.output import ExitStatus, complain, warn
-from coordinator_core.cli.plugins import plugins
-from coordinator_core.cli.simulate import simulate
-from coordinator_core.errors import InputError, RebalanceLabError
-from coordinator_core.registry.registry import DISTRIBUTION, Registry, default_registry
-
-_BUILT_IN: Mapping[str, Callable[..., None]] = {
-    "compare": compare,
-    "simulate": simulate,
-    "assign": assign,
-    "plugins": plugins,
-}
-
-
-def command_line(registry: Registry) -> typer.Typer:
-    """Return the command with the subcommands of this package and of the plugins in a registry.
-
-    A subcommand of a plugin is left out, with a warning, if this package has one of that name.
-    """
-    app = typer.Typer(
-        no_args_is_help=True,
-        rich_markup_mode="markdown",
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        help="Write, prove, compare and score partition assignors, against the real group protocol.",
-        epilog="Exit status: 0 done, 1 some inputs failed, 2 wrong use. Results go to stdout.",
-    )
-    for name, function in _BUILT_IN.items():
-        app.command(name)(function)
-    for spec in registry.commands().values():
-        if spec.name not in _BUILT_IN:
-            app.command(spec.name)(spec.function)
-
-    @app.callback()
-    def every_command(context: typer.Context) -> None:
-        if context.invoked_subcommand == "plugins":
-            return  # it lists the failures itself
-        for failed in registry.failures:
-            warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.reason}")
-        for name in registry.commands():
-            if name in _BUILT_IN:
-                warn(f"the command {name!r} of a plugin is not available: rebalance-lab has one itself")
-
-    return app
+_OF_OUTPUT = (EDQUOT, EFBIG, EIO, ENOSPC, EPIPE)
 
 
 def run() -> None:
-    """Run the console script. Errors of this program are printed as one line."""
+    """Run the command and exit with its status. An error of this program or of its output is one line."""
+    sys.exit(_status())
+
+
+def _status() -> int:
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        sys.stderr.write("error: standard output is closed\n")
+        return CLOSED
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the terminal does not have
     try:
-        command_line(default_registry())()
-    except RebalanceLabError as error:
-        complain(error)
-    except ModuleNotFoundError as error:
-        module = (error.name or "").partition(".")[0]
-        extra = extra_of(module)
-        if extra is None:
+        from coordinator_core.cli.app import call
+
+        status = call(sys.argv[1:])
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except OSError as error:
+        if error.errno not in _OF_OUTPUT:
             raise
-        expected = f'it installed: pip install "{DISTRIBUTION}[{extra}]"'
-        complain(InputError("command", f"no module {module}", expected))
-    sys.exit(int(ExitStatus.WRONG_USE))
+        status = _lost(error)
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the interpreter ends
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        return status or _lost(error)
+    return status
+
+
+def _lost(error: OSError) -> int:
+    """Report output that cannot be written. A reader that has closed the pipe has read enough."""
+    if error.errno != EPIPE:
+        sys.stderr.write(f"error: output cannot be written ({error.strerror})\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest of it is flushed to
+    return OUTPUT_LOST

@@ -14,9 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.raised import traceback_of
 
 _WIDEST = 10_000
 """Columns of a pipe: more than any table has."""
+
+_tracebacks = False
 
 
 class ExitStatus(IntEnum):
@@ -39,20 +42,39 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
-def complain(error: object, *, label: str = "[bold red]error:[/]") -> None:
-    """Print an error as one line to stderr."""
+def show_tracebacks(shown: bool) -> None:
+    """Determine whether `complain` and `warn` print the traceback of an exception in an author's code."""
+    global _tracebacks
+    _tracebacks = shown
+
+
+def print_document(text: str) -> None:
+    """Print a document for programs to stdout: in UTF-8, whatever the encoding of the terminal is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.rstrip("\n").encode() + b"\n")
+
+
+def complain(error: object, *, traceback: str = "", label: str = "[bold red]error:[/]") -> None:
+    """Print an error as one line to stderr.
+
+    ``traceback``: of the exception in an author's code; by default that of the error's cause.
+    """
     line = " ".join(str(error).split())
     stderr().print(f"{label} {escape(line)}")
+    if _tracebacks:
+        text = traceback or (traceback_of(error) if isinstance(error, BaseException) else "")
+        if text:
+            stderr().print(text, markup=False)
 
 
-def warn(warning: object) -> None:
+def warn(warning: object, *, traceback: str = "") -> None:
     """Print a warning as one line to stderr."""
-    complain(warning, label="[yellow]warning:[/]")
+    complain(warning, traceback=traceback, label="[yellow]warning:[/]")
 
 
-def give_up(error: object, status: ExitStatus = ExitStatus.WRONG_USE) -> NoReturn:
+def give_up(error: object, status: ExitStatus = ExitStatus.WRONG_USE, *, traceback: str = "") -> NoReturn:
     """Print an error as one line to stderr, and end the command."""
-    complain(error)
+    complain(error, traceback=traceback)
     raise typer.Exit(int(status))
 
 

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, stdout
+from coordinator_core.cli.output import ExitStatus, complain, print_document, stdout
 from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.tables import json_text
 
@@ -20,7 +20,7 @@ def plugins(
     """
     registry = default_registry()
     if output == "json":
-        stdout().out(json_text(listed(registry)))
+        print_document(json_text(listed(registry)))
     else:
         _print_tables(registry)
     if registry.failures:
@@ -47,6 +47,7 @@ def listed(registry: Registry) -> dict[str, Any]:
             {"name": f.name, "distribution": f.distribution, "version": f.version, "problem": f.reason}
             for f in registry.failures
         ],
+        "switched_off": list(registry.switched_off),
     }
 
 
@@ -71,4 +72,7 @@ def _print_tables(registry: Registry) -> None:
                 table.add_row(Text(f"  {name}"), Text(_doc(registry, kind, name)))
             stdout().print(table)
     for failed in registry.failures:
-        complain(f"plugin {failed.name!r} of {failed.distribution} {failed.version}: {failed.reason}")
+        text = f"plugin {failed.name!r} of {failed.distribution} {failed.version}: {failed.reason}"
+        complain(text, traceback=failed.traceback)
+    if registry.switched_off:
+        stdout().print(f"switched off: {', '.join(registry.switched_off)}", markup=False)

@@ -15,9 +15,11 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from coordinator_core.assigning.combinators import with_deadline
+from coordinator_core.assigning.limits import without_interrupts
 from coordinator_core.cli.output import stderr
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import RebalanceLabError
+from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
@@ -36,12 +38,16 @@ _reached: "SynchronizedArray[int] | None" = None
 
 @dataclass(frozen=True)
 class StrategyRun:
-    """The result of one strategy: its figures and, if requested, its trace; or an error."""
+    """The result of one strategy: its figures and, if requested, its trace; or an error.
+
+    ``traceback`` is that of the exception in an author's code, if it caused the error.
+    """
 
     strategy: str
     figures: dict[str, float] | None = None
     trace: Trace | None = None
     error: str = ""
+    traceback: str = ""
 
 
 def run_all(
@@ -71,14 +77,21 @@ def run_all(
         ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(reached,)) as pool,
         _bars(scenario, strategies) as bars,
     ):
-        runs = [
-            pool.submit(_run_apart, scenario, s, keep_traces, timeout, i) for i, s in enumerate(strategies)
-        ]
-        waiting: set[Future[StrategyRun]] = set(runs)
-        while waiting:
-            _, waiting = wait(waiting, timeout=_LOOK_EVERY_SECONDS, return_when=FIRST_COMPLETED)
-            for i in range(len(strategies)):
-                bars.move(i, reached[i])
+        try:
+            with without_interrupts():
+                runs = [
+                    pool.submit(_run_apart, scenario, s, keep_traces, timeout, i)
+                    for i, s in enumerate(strategies)
+                ]
+            waiting: set[Future[StrategyRun]] = set(runs)
+            while waiting:
+                _, waiting = wait(waiting, timeout=_LOOK_EVERY_SECONDS, return_when=FIRST_COMPLETED)
+                for i in range(len(strategies)):
+                    bars.move(i, reached[i])
+        except KeyboardInterrupt:
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise
         return [_result(s, run) for s, run in zip(strategies, runs, strict=True)]
 
 
@@ -124,7 +137,7 @@ def _run(
         trace = simulate(scenario, limited, registry, progress=progress, watch=watch)
         return StrategyRun(strategy, measure(trace, registry), trace if keep_trace else None)
     except RebalanceLabError as error:
-        return StrategyRun(strategy, error=str(error))
+        return StrategyRun(strategy, error=str(error), traceback=traceback_of(error))
     except SystemExit as error:
         return StrategyRun(strategy, error=f"its code ended the program (SystemExit: {error})")
 

@@ -5,7 +5,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from coordinator_core.cli.output import ExitStatus, check_path, complain, give_up, stdout, write_whole
+from coordinator_core.cli.output import (
+    ExitStatus,
+    check_path,
+    complain,
+    give_up,
+    print_document,
+    stdout,
+    write_whole,
+)
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
@@ -54,16 +62,17 @@ def simulate(
     watch = Invariants()
     (run,) = run_all(opened, [strategy], jobs=1, keep_traces=True, timeout=timeout, watch=watch)
     if run.trace is None:
-        give_up(f"strategy {strategy!r}: {run.error}", ExitStatus.SOME_INPUTS_FAILED)
+        error = f"strategy {strategy!r}: {run.error}"
+        give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=run.traceback)
     if trace is not None:
         write_whole(trace, run.trace.encode())
     if picture is not None:
         write_whole(picture, trace_svg(run.trace, most_lanes=MOST_LANES).encode())
     if output == "jsonl":
-        stdout().out(run.trace.encode().decode().rstrip("\n"))
+        print_document(run.trace.encode().decode())
     elif output == "json":
         told = rounds(run.trace)
-        stdout().out(json_text([in_brief(entry) for entry in told] if brief else told))
+        print_document(json_text([in_brief(entry) for entry in told] if brief else told))
     else:
         print_lines((in_lines if brief else story)(run.trace), stdout())
     for violation in watch.violations:

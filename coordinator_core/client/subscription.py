@@ -156,10 +156,11 @@ class Subscriptions:
             return NO_PARTITIONS
         return Partitions.of(sorted(self.partitions))
 
-    def matches(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Return whether the partitions are of subscribed topics (PITFALLS C-53)."""
-        topics = frozenset(self.topics)
-        return all(tp.topic in topics for tp in partitions)
+    def allows(self, topics: Iterable[str]) -> bool:
+        """Return whether topics are subscribed to, or match the pattern, known or not (PITFALLS C-53)."""
+        if self._pattern is None:
+            return frozenset(topics) <= frozenset(self.topics)
+        return all(self._pattern.fullmatch(topic) for topic in topics)
 
     def in_state(self, state: FetchState) -> list[TopicPartition]:
         """Return the partitions in a state, without those that are busy or about to be given up."""

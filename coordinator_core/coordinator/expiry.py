@@ -4,27 +4,39 @@ from dataclasses import dataclass
 
 from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, OffsetRecord, Record
 from coordinator_core.coordinator.shard import Group, Step
+from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
 
 def check_retention(step: Step, group: Group) -> None:
-    """Delete an Empty group's expired offsets; with no offset left, delete the group."""
-    if not group.is_empty:
-        return
-    retention_ms = step.config.offsets_retention_minutes * 60_000
+    """Delete the expired offsets of a group; delete an Empty group without offsets."""
     offsets = step.shard.table.offsets.get(group.group_id, {})
-    expired = [
-        tp
-        for tp in sorted(offsets)
-        if step.now_ms - max(offsets[tp].committed_at_ms, group.emptied_at_ms) >= retention_ms
-    ]
+    on_their_way = step.on_their_way(group.group_id)
+    expired = _expired(step, group, on_their_way)
     records: list[Record] = [OffsetRecord(group.group_id, tp.topic, tp.partition, None) for tp in expired]
-    if len(expired) == len(offsets) and not group.expects_members and not step.on_their_way(group.group_id):
+    is_unused = group.is_empty and not group.expects_members and not on_their_way
+    if is_unused and len(expired) == len(offsets):
         delete_group(step, group, tuple(records), "no member and no offset is left")
         return
     if records:
         step.append(tuple(records), Unattended())
     step.schedule_retention(group)
+
+
+def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[TopicPartition]:
+    """Return the partitions whose offsets have expired, without those that are being committed."""
+    retention_ms = step.config.offsets_retention_minutes * 60_000
+    since_ms = group.emptied_at_ms if group.is_empty else 0
+    written = {(r.topic, r.partition) for r in on_their_way if isinstance(r, OffsetRecord)}
+    expired = [
+        tp
+        for tp, offset in sorted(step.shard.table.offsets.get(group.group_id, {}).items())
+        if step.now_ms - max(offset.committed_at_ms, since_ms) >= retention_ms and tp not in written
+    ]
+    if group.is_empty or not expired:
+        return expired
+    in_use = group.topics_in_use()
+    return [] if in_use is None else [tp for tp in expired if tp.topic not in in_use]
 
 
 def delete_group(step: Step, group: Group, offsets: tuple[Record, ...], cause: str) -> None:
@@ -56,5 +68,5 @@ class ForgetGroup:
         written_to = bool(step.on_their_way(self.group_id))
         if error is ErrorCode.NONE and group.is_empty and not group.expects_members and not written_to:
             step.forget(group, self.cause)
-        elif group.is_empty:
+        else:
             step.schedule_retention(group)

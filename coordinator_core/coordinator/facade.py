@@ -21,8 +21,10 @@ from coordinator_core.protocol.error_codes import ErrorCode
 HOMES_REMEMBERED = 100_000
 
 OFFSET_ROWS: Mapping[type[Any], Row] = {
-    m.OffsetCommitRequest: Row(offset_commit.handle, offset_commit.refused),
-    m.OffsetFetchRequest: Row(offset_fetch.handle, lambda _, error: m.OffsetFetchResponse(error=error)),
+    m.OffsetCommitRequest: Row(offset_commit.handle, offset_commit.refused, needs_group_id=False),
+    m.OffsetFetchRequest: Row(
+        offset_fetch.handle, lambda _, error: m.OffsetFetchResponse(error=error), needs_group_id=False
+    ),
     m.OffsetDeleteRequest: Row(admin.delete_offsets, lambda _, error: m.OffsetDeleteResponse(error=error)),
 }
 """The requests to one group that are the same for every family."""
@@ -214,11 +216,14 @@ class Coordinator:
 
     def _shard_for(self, request: Any) -> tuple[Shard | None, ErrorCode]:
         """Return the shard that handles a request to one group, or None and the error to answer."""
+        row = self._rows[type(request)]
+        if row.needs_group_id and not request.group_id:
+            return None, ErrorCode.INVALID_GROUP_ID
         shard = self._shards.get(self._home(request.group_id))
         if shard is None:
             return None, ErrorCode.NOT_COORDINATOR
         if shard.loading:
-            return None, self._rows[type(request)].while_loading
+            return None, row.while_loading
         owner, group = self._owners.get(type(request)), shard.groups.get(request.group_id)
         if owner is not None and group is not None and group.family not in ("", owner.name):
             return None, owner.foreign_group

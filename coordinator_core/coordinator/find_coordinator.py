@@ -18,8 +18,6 @@ def answer(
     request: FindCoordinatorRequest, config: CoordinatorConfig, leaders: Mapping[int, int], live_brokers: int
 ) -> FindCoordinatorResponse:
     """Return the broker that leads the group's partition. Without any leader the topic does not exist yet."""
-    if not request.key:
-        return FindCoordinatorResponse(error=ErrorCode.INVALID_GROUP_ID)
     if not leaders and live_brokers < config.offsets_topic_replication:
         return FindCoordinatorResponse(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     node = leaders.get(home_partition(request.key, config.offsets_topic_partitions))

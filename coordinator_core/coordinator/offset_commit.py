@@ -39,8 +39,6 @@ def handle(step: Step, request_id: int, request: OffsetCommitRequest) -> None:
 
 def _accept(step: Step, request: OffsetCommitRequest) -> ErrorCode:
     """Check the request; a commit without a generation creates the group (C-33)."""
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
     group = step.shard.groups.get(request.group_id)
     if group is not None:
         return group.accept_commit(step, request)

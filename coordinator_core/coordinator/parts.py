@@ -19,11 +19,15 @@ Refusal: TypeAlias = Callable[[Any, ErrorCode], Response]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one type of request to one group is answered. The request has a ``group_id``."""
+    """How one type of request to one group is answered. The request has a ``group_id``.
+
+    ``needs_group_id``: an empty group id returns INVALID_GROUP_ID.
+    """
 
     handle: Handler
     refuse: Refusal
     while_loading: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    needs_group_id: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,12 @@ class Group(Protocol):
     def subscribed_topics(self) -> Collection[str] | None:
         """Return the topics that members subscribe to; None if the coordinator cannot read them."""
 
+    def topics_in_use(self) -> Collection[str] | None:
+        """Return the topics whose offsets do not expire now; None if no offset expires.
+
+        The offsets of an Empty group expire in any case.
+        """
+
     def accept_commit(self, step: "Step", request: OffsetCommitRequest) -> ErrorCode:
         """Check a commit. A commit by a member is a sign of life of that member."""
 

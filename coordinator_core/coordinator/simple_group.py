@@ -29,6 +29,10 @@ class SimpleGroup:
         """Return no topic."""
         return frozenset()
 
+    def topics_in_use(self) -> frozenset[str]:
+        """Return no topic."""
+        return frozenset()
+
     def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:  # noqa: ARG002 - the interface's
         """Accept only commits without a generation."""
         return ErrorCode.NONE if request.generation_id < 0 else ErrorCode.UNKNOWN_MEMBER_ID

@@ -1,10 +1,27 @@
 """The members and topics at the time of an event, as far as they follow from the document."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import close_to
+
+
+class NewNames:
+    """The names of members that take the place of others: c-2 after c, c-3 after c-2."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def after(self, name: str, taken: Container[str]) -> str:
+        """Return a name that is not taken, for the member that replaces another one."""
+        first = self._first.get(name, name)
+        number = 2
+        while (new := f"{first}-{number}") in taken:
+            number += 1
+        self._first[new] = first
+        return new
 
 
 @dataclass
@@ -15,6 +32,32 @@ class Roster:
     duration_ms: int
     running: dict[str, bool] = field(default_factory=dict)
     why_stopped: dict[str, str] = field(default_factory=dict)
+    _new_names: NewNames = field(default_factory=NewNames)
+    _changes: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
+    _order: int = 0
+
+    def advance(self, at_ms: int) -> None:
+        """Make the changes before a time that earlier events have begun."""
+        while self._changes and self._changes[0][0] < at_ms:
+            heappop(self._changes)[2]()
+
+    def replaced(self, member: str, from_ms: int, until_ms: int, why: str) -> None:
+        """Let a new member take the place of one that still runs then, which stops at ``until_ms``."""
+
+        def begin() -> None:
+            if self.running[member]:
+                self.running[self._new_names.after(member, self.running)] = True
+                self._later(until_ms, end)
+
+        def end() -> None:
+            if self.running[member]:
+                self.stopped(member, "", why)
+
+        self._later(from_ms, begin)
+
+    def _later(self, at_ms: int, change: Callable[[], None]) -> None:
+        self._order += 1
+        heappush(self._changes, (at_ms, self._order, change))
 
     def started(self, member: str, where: str) -> None:
         """Add a member.

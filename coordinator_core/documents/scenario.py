@@ -370,6 +370,7 @@ def _events(
     parsed = [(_event(value, inside(where, i), roster, registry), i) for i, value in enumerate(listed)]
     parsed.sort(key=lambda pair: pair[0].at_ms)
     for event, i in parsed:
+        roster.advance(event.at_ms)
         check = getattr(event.arguments, "check", None)
         if check is not None:
             check(roster, inside(where, i), event.at_ms)

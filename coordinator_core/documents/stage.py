@@ -44,5 +44,12 @@ class Stage(Protocol):
     def add_partitions(self, topic: str, count: int) -> None:
         """Raise the number of partitions of a topic to ``count``."""
 
-    def rolling_restart(self, every_ms: int, down_ms: int) -> None:
-        """Close and start every running consumer, one every ``every_ms``, each away for ``down_ms``."""
+    def rolling_restart(
+        self, every_ms: int, down_ms: int, *, kill: bool = False, batch: int = 1, surge: int = 0
+    ) -> None:
+        """Stop and start every running consumer, ``batch`` of them every ``every_ms``.
+
+        Each is away for ``down_ms``. ``kill``: the processes end without a LeaveGroup. With a ``surge``,
+        consumers under new names take their place: of each batch, so many start ``down_ms`` before it is
+        stopped.
+        """

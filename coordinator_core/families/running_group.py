@@ -36,6 +36,7 @@ from coordinator_core.model import (
     TopicInfo,
 )
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, encode_assignment, encode_subscription
+from coordinator_core.reading.raised import raised
 
 FIRST_OFFSET = 0
 """The committed offset and the position of every partition at time 0. The backlog lies behind it."""
@@ -112,7 +113,7 @@ class RunningGroup:
             user_data = assignor.subscription_user_data(running.topics)
         except Exception as error:
             name = running.member.id
-            violation = f"of what {name!r} owns at the start it raised {type(error).__name__}: {error}"
+            violation = f"of what {name!r} owns at the start it raised {raised(error)}"
             raise AssignmentError(assignor.name, [violation]) from error
         keeps = rebalance_protocol([assignor]) is RebalanceProtocol.COOPERATIVE
         subscription = Subscription(

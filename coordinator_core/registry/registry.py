@@ -5,8 +5,10 @@ others sorted by distribution and name. The order does not depend on the file sy
 does not affect the others. The first plugin that contributes a name keeps it; a second one is refused.
 """
 
+import logging
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +19,7 @@ import pluggy
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
+from coordinator_core.reading.raised import raised, traceback_of
 from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import (
     PROJECT,
@@ -36,6 +39,10 @@ from coordinator_core.registry.options import read_option
 from coordinator_core.registry.strategies import build_assignor, parse_strategy
 
 DISTRIBUTION = "rebalance-lab"
+NO_PLUGIN = "REBALANCE_LAB_NO_PLUGIN"
+"""The environment variable with the names of plugins that are switched off. Worker processes inherit it."""
+
+LOG = logging.getLogger(PROJECT)
 
 _RECORD_TYPES: dict[str, type] = {
     "assignors": AssignorSpec,
@@ -69,12 +76,13 @@ class LoadedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class FailedPlugin:
-    """A plugin that was not loaded, and the reason."""
+    """A plugin that was not loaded, the reason, and the traceback of its own exception, if it raised one."""
 
     name: str
     distribution: str
     version: str
     reason: str
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,7 @@ class Registry:
 
     plugins: tuple[LoadedPlugin, ...] = ()
     failures: tuple[FailedPlugin, ...] = ()
+    switched_off: tuple[str, ...] = ()
     _records: dict[str, dict[str, Any]] = field(default_factory=lambda: {kind: {} for kind in _RECORD_TYPES})
     _aliases: dict[str, str] = field(default_factory=dict)
     _owners: dict[tuple[str, str], _Origin] = field(default_factory=dict)
@@ -144,8 +153,8 @@ class Registry:
                 continue
             try:
                 records += list(implementation.function())
-            except Exception as error:
-                raise PluginError(origin.name, kind, f"{type(error).__name__}: {error}") from error
+            except (Exception, SystemExit) as error:
+                raise PluginError(origin.name, kind, raised(error)) from error
         seen: set[str] = set()
         for record in records:
             self._check_record(kind, record, seen, origin)
@@ -183,18 +192,22 @@ class Registry:
                 f" (plugin {taken.name!r})",
             )
 
-    def load(self, points: Iterable[EntryPoint]) -> None:
-        """Load entry points. Those that fail are listed in `failures`."""
+    def load(self, points: Iterable[EntryPoint], *, without: Collection[str] = ()) -> None:
+        """Load entry points except those named in ``without``. Those that fail are listed in `failures`."""
         for point in sorted(points, key=_entry_point_order):
             distribution, version = _origin_of(point)
+            if point.name in without:
+                self.switched_off += (point.name,)
+                continue
             try:
                 self.register(point.load(), name=point.name, distribution=distribution, version=version)
-            except PluginError as error:
-                reason = f"{error.hook}: {error.reason}"
-                self.failures += (FailedPlugin(point.name, distribution, version, reason),)
-            except Exception as error:  # a plugin's module may raise anything while it is imported
-                reason = f"cannot be imported from {point.value!r}: {type(error).__name__}: {error}"
-                self.failures += (FailedPlugin(point.name, distribution, version, reason),)
+                LOG.debug("plugin %s of %s %s", point.name, distribution, version)
+            except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
+                reason = f"cannot be imported from {point.value!r}: {raised(error)}"
+                if isinstance(error, PluginError):
+                    reason = f"{error.hook}: {error.reason}"
+                failed = FailedPlugin(point.name, distribution, version, reason, traceback_of(error))
+                self.failures += (failed,)
 
     def assignors(self) -> Mapping[str, AssignorSpec]:
         """Return the assignors by name."""
@@ -302,8 +315,7 @@ class Registry:
         except (Exception, SystemExit) as error:
             owner = self._owners.get((kind, name))
             what = f"{kind.removesuffix('s')} {name!r}"
-            reason = f"{type(error).__name__}: {error}"
-            raise PluginError(owner.name if owner else name, what, reason) from error
+            raise PluginError(owner.name if owner else name, what, raised(error)) from error
 
 
 def _new_manager() -> pluggy.PluginManager:
@@ -323,9 +335,13 @@ def _entry_point_order(point: EntryPoint) -> tuple[bool, str, str]:
 
 
 def installed_registry() -> Registry:
-    """Return a new registry of all installed plugins, to which others can be added."""
+    """Return a new registry of all installed plugins, to which others can be added.
+
+    Plugins that the environment variable ``REBALANCE_LAB_NO_PLUGIN`` names, with commas, are not loaded.
+    """
     registry = Registry()
-    registry.load(entry_points(group=PROJECT))
+    without = os.environ.get(NO_PLUGIN, "").split(",")
+    registry.load(entry_points(group=PROJECT), without=[name.strip() for name in without])
     return registry
 
 

@@ -18,6 +18,7 @@ from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
+from coordinator_core.reading.raised import raised
 from coordinator_core.simulation.application import Application
 from coordinator_core.simulation.batches import Batches
 from coordinator_core.simulation.clients import CLIENTS, Joins
@@ -334,7 +335,7 @@ class Process:
         if isinstance(outcome.error, (AssignmentError, PluginError)):
             raise outcome.error
         if outcome.error is not None and not isinstance(outcome.error, RebalanceLabError):
-            violation = f"on_assignment raised {type(outcome.error).__name__}: {outcome.error}"
+            violation = f"on_assignment raised {raised(outcome.error)}"
             raise AssignmentError(self._assignors, [violation]) from outcome.error
         if called_ms and outcome.sends:
             self._world.clock.after(called_ms, lambda: self._send_all(outcome.sends))

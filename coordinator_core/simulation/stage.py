@@ -5,9 +5,11 @@ everything that the two do differently.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
+from coordinator_core.documents.roster import NewNames
 from coordinator_core.documents.scenario import Member, Scenario, ScenarioEvent
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
@@ -114,6 +116,7 @@ class Stage(Generic[C]):
         self.rates: dict[str, tuple[float, ...]] = {}
         self._simulation, self._load = simulation, load
         self._members: dict[str, Member] = {}
+        self._new_names = NewNames()
         self._stays_away: set[str] = set()
         self._events: list[ev.TraceEvent] = []
 
@@ -199,13 +202,13 @@ class Stage(Generic[C]):
     def leave(self, name: str) -> None:
         """Close a consumer process properly."""
         self._stays_away.add(name)
-        if self.consumers[name].is_running:
+        if self._is_running(name):
             self.consumers[name].close()
 
     def crash(self, name: str) -> None:
         """End a consumer process without a LeaveGroup."""
         self._stays_away.add(name)
-        if not self.consumers[name].ended:
+        if name in self.consumers and not self.consumers[name].ended:
             self.consumers[name].crash()
 
     def restart(self, name: str) -> None:
@@ -216,36 +219,77 @@ class Stage(Generic[C]):
                 consumer.crash()
             else:
                 consumer.close()
-        self.start(self._members[name])
+        if consumer is not None:
+            self.start(self._members[name])
 
-    def rolling_restart(self, every_ms: int, down_ms: int) -> None:
-        """Close and start every running consumer, one every ``every_ms``, each away for ``down_ms``."""
+    def _is_running(self, name: str) -> bool:
+        return name in self.consumers and self.consumers[name].is_running
+
+    def rolling_restart(
+        self, every_ms: int, down_ms: int, *, kill: bool = False, batch: int = 1, surge: int = 0
+    ) -> None:
+        """Stop and start every running consumer, ``batch`` of them every ``every_ms``.
+
+        Each is away for ``down_ms``. ``kill``: the processes end without a LeaveGroup. With a ``surge``,
+        consumers under new names take their place: of each batch, so many start ``down_ms`` before it is
+        stopped.
+        """
         names = [name for name, consumer in self.consumers.items() if consumer.is_running]
         self.changed("rolling_restart", f"{len(names)} members")
-        for i, name in enumerate(names):
-            self.clock.after(i * every_ms, lambda n=name: self._bounce(n, down_ms))  # type: ignore[misc]
 
-    def _bounce(self, name: str, down_ms: int) -> None:
-        consumer = self.consumers[name]
-        if not consumer.is_running:
-            return  # it left or crashed meanwhile, and stays away
-        self.changed("leave", name, "rolling_restart")
-        consumer.close()
-        self.clock.after(down_ms, lambda: self._bounced(name, consumer))
+        def turn(group: Sequence[str]) -> None:
+            group = [name for name in group if self._is_running(name)]  # the others stay away
+            new = self._replacements(group) if surge else {}
+            for name in group[:surge]:
+                self._start_in_turn("join", new[name])
+            if surge:
+                self.clock.after(down_ms, lambda: stop(group, new))
+            else:
+                stop(group, new)
 
-    def _bounced(self, name: str, consumer: C) -> None:
-        if self.consumers[name] is consumer and name not in self._stays_away:
-            self.changed("restart", name, "rolling_restart")
-            self.start(self._members[name])
+        def stop(group: Sequence[str], new: Mapping[str, Member]) -> None:
+            stopped = {name: self.consumers[name] for name in group if self._is_running(name)}
+            for name, consumer in stopped.items():
+                self.changed("crash" if kill else "leave", name, "rolling_restart")
+                if kill:
+                    consumer.crash()
+                else:
+                    consumer.close()
+            back = {name: consumer for name, consumer in stopped.items() if name not in group[:surge]}
+            self.clock.after(down_ms, lambda: come_back(back, new))
+
+        def come_back(stopped: Mapping[str, C], new: Mapping[str, Member]) -> None:
+            for name, consumer in stopped.items():
+                if self.consumers[name] is consumer and name not in self._stays_away:
+                    member = new.get(name, self._members[name])
+                    self._start_in_turn("join" if name in new else "restart", member)
+
+        for i, first in enumerate(range(0, len(names), batch)):
+            self.clock.after(i * every_ms, lambda g=names[first : first + batch]: turn(g))  # type: ignore[misc]
+
+    def _replacements(self, names: Sequence[str]) -> dict[str, Member]:
+        """Return the members under new names that take the place of others."""
+        new: dict[str, Member] = {}
+        for name in names:
+            member, new_name = self._members[name], self._new_names.after(name, self._members)
+            number = new_name.rpartition("-")[2]
+            instance = member.instance_id and f"{member.instance_id}-{number}"
+            new[name] = replace(member, id=new_name, instance_id=instance, owned=None)
+            self._members[new_name] = new[name]
+        return new
+
+    def _start_in_turn(self, kind: str, member: Member) -> None:
+        self.changed(kind, member.id, "rolling_restart")
+        self.start(member)
 
     def pause(self, name: str, for_ms: int) -> None:
         """Stop the application of a running consumer for a while. Its heartbeats continue."""
-        if name in self.consumers and self.consumers[name].is_running:
+        if self._is_running(name):
             self._simulation.pause(self.consumers[name], for_ms)
 
     def freeze(self, name: str, for_ms: int) -> None:
         """Stop a running consumer process for a while, with its heartbeats."""
-        if name in self.consumers and self.consumers[name].is_running:
+        if self._is_running(name):
             self._simulation.freeze(self.consumers[name], for_ms)
 
     def cut(self, name: str, for_ms: int) -> None:
@@ -262,7 +306,7 @@ class Stage(Generic[C]):
 
     def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
         """Change the subscription of a running consumer."""
-        if name in self.consumers and self.consumers[name].is_running:
+        if self._is_running(name):
             subscribed = list(self.topics_of(topics, pattern))
             self.emit(ev.SubscriptionChanged(client=name, topics=subscribed))
             self._simulation.subscribe(self.consumers[name], topics, pattern)

@@ -12,6 +12,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import NO_OWNER, GroupAssignment, TopicPartition
+from coordinator_core.reading.raised import raised
 from rebalance_conformance.cases import Case, claims, subscribed, valid_owner
 
 Given: TypeAlias = Mapping[str, list[TopicPartition]]
@@ -40,7 +41,7 @@ def answer(assignor: Assignor, case: Case) -> Given:
     except AssignmentError as error:  # of an inner assignor
         raise RaisedError("; ".join(error.violations)) from error
     except (Exception, SystemExit) as error:
-        raise RaisedError(f"raised {type(error).__name__}: {error}") from error
+        raise RaisedError(f"raised {raised(error)}") from error
 
 
 def as_sets(given: Given) -> dict[str, frozenset[TopicPartition]]:

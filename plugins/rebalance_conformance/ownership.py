@@ -4,6 +4,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from coordinator_core.model import GroupSubscription, Partitions, Subscription
+from coordinator_core.reading.raised import raised
 from rebalance_conformance.answers import Given, as_sets, difference, named
 from rebalance_conformance.cases import Case, with_members
 from rebalance_conformance.groups import NEWEST_GENERATION, ordinary_groups
@@ -83,7 +84,5 @@ def _owning(bench: Bench, subscription: Subscription, owned: Partitions, generat
         assignor.on_assignment(owned, generation)
         data = assignor.subscription_user_data(subscription.topics)
     except Exception as error:
-        raise FaultError(
-            f"on_assignment or subscription_user_data raised {type(error).__name__}: {error}"
-        ) from error
+        raise FaultError(f"on_assignment or subscription_user_data raised {raised(error)}") from error
     return msgspec.structs.replace(subscription, owned=owned, generation=generation, user_data=data)

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.documents.groups import parse_group
 from coordinator_core.model import TopicPartition
+from coordinator_core.reading.raised import raised
 from rebalance_conformance.answers import Given, NoAnswerError, answer
 from rebalance_conformance.cases import Case
 from rebalance_conformance.search import FaultError
@@ -110,7 +111,7 @@ def serve() -> None:
         make = pickle.loads(b64decode(groups.readline()))
         make()
     except Exception as error:
-        _send(responses, {"error": f"{type(error).__name__}: {error}"})
+        _send(responses, {"error": raised(error)})
         return
     _send(responses, {})
     for line in groups:

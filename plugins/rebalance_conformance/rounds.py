@@ -19,6 +19,7 @@ from coordinator_core.model import (
     Subscription,
     TopicPartition,
 )
+from coordinator_core.reading.raised import raised
 from rebalance_conformance.answers import Given, as_sets, difference, fault_in, left_out, taken_too_early
 from rebalance_conformance.cases import Case, subscribed
 from rebalance_conformance.groups import TOPICS
@@ -139,7 +140,7 @@ def _round(bench: Bench, cluster: Cluster, group: dict[str, Member]) -> tuple[Ca
             cluster, GroupSubscription({name: member.subscription() for name, member in group.items()})
         )
     except Exception as error:
-        raise FaultError(f"subscription_user_data raised {type(error).__name__}: {error}") from error
+        raise FaultError(f"subscription_user_data raised {raised(error)}") from error
     return case, bench.given(case)
 
 
@@ -152,7 +153,7 @@ def _receive(member: Member, owned: Partitions, generation: int) -> None:
     try:
         member.receive(owned, generation)
     except Exception as error:
-        raise FaultError(f"on_assignment raised {type(error).__name__}: {error}") from error
+        raise FaultError(f"on_assignment raised {raised(error)}") from error
 
 
 def _claim_too(member: Member, partitions: Sequence[TopicPartition], other: Member) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.assigning.loading import Factory, author_of, factory_of
 from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.reading.raised import raised
 from coordinator_core.registry.registry import default_registry
 
 COOPERATIVE = "cooperative"
@@ -48,7 +49,7 @@ def subject_of(assignor: Any) -> Subject:
     except RebalanceLabError:
         raise
     except Exception as error:
-        raise InputError(repr(assignor), f"{type(error).__name__}: {error}", "no arguments needed") from error
+        raise InputError(repr(assignor), raised(error), "no arguments needed") from error
     name = assignor if isinstance(assignor, str) else _name_of(assignor, first)
     return Subject(name, make, _traits(first))
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import PluginError, RebalanceLabError
+from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
 from coordinator_core.scoring.measuring import measure
@@ -63,8 +64,8 @@ def _registry(plugins: tuple[str, ...], _path: tuple[str, ...]) -> Registry:
     for name in plugins:
         try:
             module = import_module(name)
-        except Exception as error:
-            raise PluginError(name, "import", f"{type(error).__name__}: {error}") from error
+        except (Exception, SystemExit) as error:
+            raise PluginError(name, "import", raised(error)) from error
         registry.register(module, name=name)
     return registry
 

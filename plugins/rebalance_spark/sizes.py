@@ -35,9 +35,9 @@ def size_of(document: Any) -> Size:
     partitions = [_number(_field(topic, "partitions"), 0) for topic in described]
     members = sum(_number(_field(member, "count"), 1) for member in _listed(document.get("members")))
     events = _listed(document.get("events"))
-    joins = [event["join"] for event in events if "join" in event]
+    joins = [join for event in events if "join" in event for join in _entries(event["join"])]
     all_members = members + sum(_number(_field(join, "count"), 1) for join in joins)
-    changes = sum(all_members if "rolling_restart" in event else 1 for event in events)
+    changes = sum(all_members if "rolling_restart" in event else _changes(event) for event in events)
     return Size(min(all_members, MOST), min(sum(partitions), MOST), min(changes, MOST))
 
 
@@ -85,6 +85,17 @@ def _measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(
             [ids.cast(pa.string()), texts.cast(pa.string()), *arrays], schema=schema
         )
+
+
+def _changes(event: Mapping[str, Any]) -> int:
+    """Return the number of members that an event changes: the length of the list in it, if it has one."""
+    return max(
+        [1, *(len(value) for key, value in event.items() if isinstance(value, list) and key != "topics")]
+    )
+
+
+def _entries(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _field(value: Any, key: str) -> Any:

@@ -93,7 +93,7 @@ def test_a_fault_that_was_found_is_told_though_there_was_no_time_to_make_it_smal
         "    return {}\n"
     )
     found = in_time(f"{file}:slow", ["raises"], seconds=5.0)
-    assert found["raises"].reason == "raised ValueError: slow"
+    assert found["raises"].reason == f"raised ValueError: slow ({file}:5)"
 
 
 @pytest.mark.slow

@@ -318,9 +318,12 @@ class Broken:
         raise KeyError("nine")
 
 
+LINE = f"tests/rebalance_kafka/test_adapters_rounds.py:{Broken.assign.__code__.co_firstlineno + 1}"
+
+
 WRONG = [
     (Wrong, "wrong", "there is no member 'nobody'"),
-    (Broken, "broken", "raised KeyError: 'nine'"),
+    (Broken, "broken", f"raised KeyError: 'nine' ({LINE})"),
 ]
 
 

@@ -197,6 +197,32 @@ def test_a_member_that_lists_too_many_assignors_is_refused(stand):
     assert join(stand, "g", protocols=protocols).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+@pytest.mark.parametrize(
+    ("api", "version"),
+    [
+        (Api.JOIN_GROUP, 5),
+        (Api.SYNC_GROUP, 3),
+        (Api.HEARTBEAT, 3),
+        (Api.LEAVE_GROUP, 3),
+        (Api.OFFSET_DELETE, 0),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_requests_of_members_need_a_group_id(shared, api, version):
+    """C-02."""
+    assert asked(shared, api, version, group_id="").error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def test_a_simple_consumer_commits_without_a_group_id(shared):
+    """C-02, C-33."""
+    found = asked(shared, Api.FIND_COORDINATOR, 3, key="")
+    assert found.error_code == ErrorCode.NONE
+    assert commit(shared, "") == ErrorCode.NONE
+    wanted = ({"name": TOPIC, "partition_indexes": (0,)},)
+    fetched = asked(shared, Api.OFFSET_FETCH, 5, group_id="", topics=wanted)
+    assert fetched.topics[0].partitions[0].committed_offset == 5
+
+
 @pytest.mark.parametrize("longest", ["client", "instance"])
 def test_the_longest_names_do_not_prevent_a_rebalance(stand, longest):
     """Member ids contain these names, and the leader receives all member ids."""

@@ -40,6 +40,12 @@ def test_a_rolling_restart_counts_once_a_member():
     assert members({"id": "a", "count": 7}, events=events).events == 8
 
 
+def test_a_list_of_members_counts_once_a_member():
+    join = [{"id": "b", "count": 2}, {"id": "d"}]
+    events = [{"join": join}, {"leave": ["b-0", "d", "b-1"]}, {"subscribe": "x", "topics": ["a", "b", "c"]}]
+    assert size_of({"members": [{"id": "x"}], "events": events}) == Size(4, 0, 2 + 3 + 1)
+
+
 def test_a_rolling_restart_takes_in_those_who_join():
     events = [{"at": 2, "rolling_restart": {}}, {"at": 1, "join": {"id": "b", "count": 2}}]
     assert members({"id": "a", "count": 4}, events=events).events == 7

@@ -30,6 +30,7 @@ from coordinator_core.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from coordinator_core.reading.raised import raised
 
 JOIN_SLACK_MS = 5_000
 """The timeout of a JoinGroup is the rebalance timeout and this time (PITFALLS C-55)."""
@@ -63,13 +64,12 @@ class Joining:
         self._heartbeat, self._preparation = heartbeat, preparation
         self._leader, self._takeover, self._assignors = leader, takeover, assignors
         self._phase = Phase.NOTHING
-        self._joined_topics: tuple[str, ...] = ()
 
     def must_rejoin(self) -> bool:
         """Return whether the consumer has to join again (PROTOCOL 9.4)."""
         if self._membership.rejoin_requested:
             return True
-        if self._joined_topics != self._core.subscriptions.topics:
+        if self._membership.joined_topics != self._core.subscriptions.topics:
             self._membership.request_rejoin("the subscription changed")
         elif self._leader.cluster_has_changed():
             self._membership.request_rejoin("partitions of a subscribed topic changed")
@@ -124,8 +124,8 @@ class Joining:
 
     def resume(self, topics: Iterable[str]) -> None:
         """Take topics as those of the last join."""
-        self._joined_topics = tuple(java_order(dict.fromkeys(topics)))
-        self._core.subscriptions.match(self._joined_topics)
+        self._membership.joined_topics = tuple(java_order(dict.fromkeys(topics)))
+        self._core.subscriptions.match(self._membership.joined_topics)
 
     def _can_join(self, *, now_ms: int) -> bool:
         if self._phase is not Phase.NOTHING or not self.must_rejoin():
@@ -142,7 +142,7 @@ class Joining:
 
     def _send_join(self, node: int, *, now_ms: int) -> None:
         config, sent = self._core.config, self._core.generation
-        self._joined_topics = self._core.subscriptions.topics
+        self._membership.joined_topics = self._core.subscriptions.topics
         try:
             protocols = tuple(self._subscription_for(a, sent) for a in self._assignors.values())
         except AssignmentError as error:
@@ -179,12 +179,12 @@ class Joining:
             AssignmentError: if the assignor raises.
         """
         try:
-            user_data = assignor.subscription_user_data(self._joined_topics)
+            user_data = assignor.subscription_user_data(self._membership.joined_topics)
         except Exception as error:
-            violation = f"subscription_user_data raised {type(error).__name__}: {error}"
+            violation = f"subscription_user_data raised {raised(error)}"
             raise AssignmentError(assignor.name, [violation]) from error
         subscription = Subscription(
-            topics=self._joined_topics,
+            topics=self._membership.joined_topics,
             owned=self._core.subscriptions.owned(),
             generation=sent.number,
             rack=self._core.config.client_rack,
@@ -219,6 +219,7 @@ class Joining:
         self._heartbeat.joined(now_ms=now_ms)
         self._membership.report_joined(leader=leads)
         if not leads:
+            self._leader.resign()  # it may have led a round that failed
             self._send_sync((), now_ms=now_ms)
             return
         try:

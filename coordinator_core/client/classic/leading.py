@@ -88,8 +88,9 @@ class Leader:
         self._based_on_version = self._core.metadata.version
 
     def resign(self) -> None:
-        """Stop leading and watching."""
+        """Stop leading and watching the topics of other members."""
         self.is_elected, self._based_on = False, None
+        self._core.subscriptions.group_topics = ()
 
     @property
     def knows_all_topics(self) -> bool:

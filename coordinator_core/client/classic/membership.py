@@ -21,6 +21,8 @@ class Membership:
     def __init__(self, core: Core, coordinator: CoordinatorFinder) -> None:
         self._core, self._coordinator = core, coordinator
         self.state = MemberState.UNJOINED
+        self.joined_topics: tuple[str, ...] = ()
+        """The topics of the last JoinGroup, sorted."""
         self.rejoin_reason = "the first join"
         self.rejoin_requested = True
         self.must_prepare = True

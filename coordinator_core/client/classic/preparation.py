@@ -101,4 +101,3 @@ class Preparation:
             self._core.give_up(leaving, lost=lost)
         removed = frozenset(leaving)
         subscriptions.assign_by_group(tp for tp in list(subscriptions.partitions) if tp not in removed)
-        subscriptions.group_topics = ()

@@ -1,14 +1,15 @@
 """The assignment that a consumer receives in a round, taken over in the next poll (PROTOCOL 9.7)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
-from coordinator_core.client.subscription import partition_map
+from coordinator_core.client.subscription import SubscriptionMode, partition_map
 from coordinator_core.errors import ProtocolError
+from coordinator_core.java import java_order
 from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_assignment
 from coordinator_core.protocol.events import Assigned
@@ -56,9 +57,11 @@ class Takeover:
             self._core.fail(ProtocolError(error.peer, f"{error.reason}; {hint}"))
             return
         assigned = sorted(partitions)
-        if not self._core.subscriptions.matches(assigned):
+        topics = dict.fromkeys(tp.topic for tp in assigned)
+        if not self._core.subscriptions.allows(topics):
             self._membership.request_rejoin("the assignment does not match the subscription")
             return
+        self._follow(topics)
         self._apply(generation, assigned)
         self._heartbeat.polled(now_ms=now_ms)
 
@@ -78,6 +81,15 @@ class Takeover:
                 owned=partition_map(assigned),
             )
         )
+
+    def _follow(self, topics: Iterable[str]) -> None:
+        """Subscribe to assigned topics that match the pattern and that only the leader knew at the join."""
+        core, joined = self._core, self._membership.joined_topics
+        added = frozenset(topics) - frozenset(joined)
+        if added and core.subscriptions.mode is SubscriptionMode.AUTO_PATTERN:
+            self._membership.joined_topics = tuple(java_order(added | frozenset(joined)))
+            core.subscriptions.match(added | frozenset(core.subscriptions.topics))
+            core.metadata.request_update()
 
     def _apply(self, generation: Generation, assigned: list[TopicPartition]) -> None:
         """Revoke, call the assignor, assign, call the listener, in this order (PITFALLS C-52)."""

@@ -10,7 +10,7 @@ Where Kafka leaves a tie to a hash map, this coordinator decides it by rule:
 """
 
 from coordinator_core.coordinator.classic import expiry, heartbeat, join_group, leave_group, sync_group
-from coordinator_core.coordinator.classic.group import FAMILY, ClassicGroup, restored
+from coordinator_core.coordinator.classic.group import FAMILY, ClassicGroup, TimerKind, restored
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
 from coordinator_core.coordinator.records import StoredGroup
 from coordinator_core.coordinator.shard import Step
@@ -19,12 +19,16 @@ from coordinator_core.protocol.error_codes import ErrorCode
 
 
 def _restore(step: Step, group_id: str, stored: StoredGroup, handed_out: int) -> ClassicGroup:
-    """Restore a group and restart the sessions of its members (PROTOCOL 1.3)."""
+    """Restore a group and restart the sessions of its members (PROTOCOL 1.3).
+
+    A group above group.max.size starts a round at the next deadline, which is now (C-08).
+    """
     group = restored(group_id, stored, handed_out)
     for member_id in group.members:
         group.restart_session(step, member_id)
-    if not group.members:
-        step.schedule_retention(group)
+    if len(group.members) > step.config.max_size:
+        step.schedule(TimerKind.CAPACITY, group, 0)
+    step.schedule_retention(group)
     return group
 
 

@@ -15,8 +15,10 @@ def on_timer(step: Step, group: ClassicGroup, key: TimerKey) -> None:
         _session_expired(step, group, key.member_id)
     elif key.kind == TimerKind.JOIN:
         rebalance.on_join_timer(step, group)
-    else:
+    elif key.kind == TimerKind.SYNC:
         rebalance.on_sync_timer(step, group)
+    else:
+        rebalance.start_if_over_capacity(step, group)
 
 
 def _pending_id_expired(step: Step, group: ClassicGroup, member_id: str) -> None:

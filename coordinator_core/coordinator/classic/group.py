@@ -1,13 +1,13 @@
 """A classic group in memory: members, the requests parked for them, and the choice of assignor."""
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
 from coordinator_core.coordinator.classic.states import REFUSED, GroupState, check_move
-from coordinator_core.coordinator.classic.subscriptions import topics_of
+from coordinator_core.coordinator.classic.subscriptions import read_topics, topics_of
 from coordinator_core.coordinator.records import StoredGroup, StoredMember
 from coordinator_core.coordinator.shard import GROUP_BYTES, MEMBER_BYTES, Step
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
@@ -36,6 +36,7 @@ class TimerKind(IntEnum):
     SESSION = 1
     JOIN = 2
     SYNC = 3
+    CAPACITY = 4
 
 
 @dataclass(slots=True)
@@ -141,6 +142,15 @@ class ClassicGroup:
         if self.members and self.protocol_type != PROTOCOL_TYPE:
             return None
         return {topic: None for member in self.members.values() for topic in topics_of(member.protocols)}
+
+    def topics_in_use(self) -> Collection[str] | None:
+        """Return the topics whose offsets do not expire now; None if no offset expires (PROTOCOL 2.1).
+
+        In Stable these are the subscribed topics, if the subscriptions of all members are readable.
+        """
+        if self.state is not GroupState.STABLE or self.protocol_type != PROTOCOL_TYPE:
+            return None
+        return read_topics(member.metadata(self.protocol_name) for member in self.members.values())
 
     def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:
         """Check a commit (C-33 to C-36). A commit restarts the session of its member."""

@@ -31,17 +31,13 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
 
 
 def refused(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
-    """Return an error; an empty group id is reported before anything else (C-02)."""
-    return JoinGroupResponse(
-        error=error if request.group_id else ErrorCode.INVALID_GROUP_ID, member_id=request.member_id
-    )
+    """Return an error."""
+    return JoinGroupResponse(error=error, member_id=request.member_id)
 
 
 def _check(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> ErrorCode:
     """Check what does not depend on the members of the group."""
     low, high = step.config.min_session_timeout_ms, step.config.max_session_timeout_ms
-    if not request.group_id:
-        return ErrorCode.INVALID_GROUP_ID
     if not low <= request.session_timeout_ms <= high:
         return ErrorCode.INVALID_SESSION_TIMEOUT
     if group is None and request.member_id != NO_MEMBER:

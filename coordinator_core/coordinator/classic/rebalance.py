@@ -7,7 +7,6 @@ from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.expiry import Unattended
 from coordinator_core.coordinator.records import GenerationRecord, GroupRecord
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.coordinator.timers import RETENTION
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GenerationStarted, MemberRemoved
 from coordinator_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
@@ -38,7 +37,6 @@ def start(step: Step, group: ClassicGroup, cause: str) -> None:
     if group.state is GroupState.COMPLETING_REBALANCE:
         reset_assignments(step, group, ErrorCode.REBALANCE_IN_PROGRESS)
     step.cancel(TimerKind.SYNC, group)
-    step.cancel(RETENTION, group)
     initial = group.state is GroupState.EMPTY
     move(step, group, GroupState.PREPARING_REBALANCE, cause)
     group.join_is_due = False
@@ -49,6 +47,13 @@ def start(step: Step, group: ClassicGroup, cause: str) -> None:
     step.schedule(TimerKind.JOIN, group, group.rebalance_timeout_ms())
     if group.all_have_joined():
         complete_join(step, group)
+
+
+def start_if_over_capacity(step: Step, group: ClassicGroup) -> None:
+    """Start a round in which the last members to rejoin are removed, if the group is too large (C-08)."""
+    size, limit = len(group.members), step.config.max_size
+    if group.state is GroupState.STABLE and size > limit:
+        start(step, group, f"{size} members were loaded, and group.max.size is {limit}")
 
 
 def _arm_initial_delay(step: Step, group: ClassicGroup) -> None:

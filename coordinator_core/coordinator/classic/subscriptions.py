@@ -1,6 +1,6 @@
 """The only thing that a coordinator reads in a member's metadata: its topics."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.consumer_protocol import decode_subscription
@@ -16,3 +16,11 @@ def topics_of(protocols: Sequence[JoinGroupProtocol]) -> dict[str, None]:
         except ProtocolError:
             continue
     return topics
+
+
+def read_topics(subscriptions: Iterable[bytes]) -> dict[str, None] | None:
+    """Return the topics of encoded subscriptions; None if one is unreadable."""
+    try:
+        return {topic: None for data in subscriptions for topic in decode_subscription(data).topics}
+    except ProtocolError:
+        return None

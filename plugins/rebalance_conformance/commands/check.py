@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, stdout
+from coordinator_core.cli.output import ExitStatus, complain, print_document, stdout
 from coordinator_core.errors import InputError
 from coordinator_core.reports.tables import json_text
 from rebalance_conformance.requirements import require_hypothesis
@@ -27,12 +27,13 @@ from rebalance_conformance.results import (
 DEFAULT_SECONDS = 30.0
 
 _SIGNS = {
-    Outcome.PASSED: ("✓", "green"),
-    Outcome.FAILED: ("✗", "bold red"),
+    Outcome.PASSED: ("✓+", "green"),
+    Outcome.FAILED: ("✗!", "bold red"),
     Outcome.EXPECTED: ("x", "yellow"),
     Outcome.NOT_APPLICABLE: ("-", "dim"),
     Outcome.NOT_RUN: ("?", "yellow"),
 }
+"""Signs and their styles. The second character of a sign is for terminals that do not have the first one."""
 
 
 def check(
@@ -75,7 +76,7 @@ def check(
     if output == "json":
         report = Report(subject.name, tuple(results))
         document = as_document(report, examples)
-        stdout().out(json_text(document))
+        print_document(json_text(document))
     else:
         console = stdout()
         console.print(Text.assemble((name, "bold"), f", suite {SUITE_VERSION}, {examples} groups a check"))
@@ -123,7 +124,8 @@ def _expected(listed: Sequence[str]) -> dict[str, str]:
 def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[Result]:
     """Print and yield each result."""
     for result in results:
-        sign, style = _SIGNS[result.outcome]
+        signs, style = _SIGNS[result.outcome]
+        sign = signs.encode(console.encoding, "ignore").decode(console.encoding)[0]
         row = Table.grid(padding=(0, 2, 0, 0))
         row.add_column(no_wrap=True)
         row.add_column(no_wrap=True, min_width=width)

@@ -7,6 +7,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.loading import Factory, factory_of
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
 from coordinator_core.model import RebalanceProtocol
+from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import AssignorSpec
 from coordinator_core.registry.host import Host
 from coordinator_core.registry.registry import default_registry
@@ -70,7 +71,7 @@ def _calling(factory: Factory) -> Callable[[], Assignor]:
         except RebalanceLabError:
             raise
         except (Exception, SystemExit) as error:
-            raise PluginError(factory.origin, "assignor", f"{type(error).__name__}: {error}") from error
+            raise PluginError(factory.origin, "assignor", raised(error)) from error
 
     return make
 

@@ -8,6 +8,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import AssignmentError
 from coordinator_core.java import java_order
 from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Partitions, Subscription
+from coordinator_core.reading.raised import raised
 from rebalance_kafka.adapters.claims import Claim, Grant, as_listed, attach, detach
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def naming(assignor: Assignor, doing: str) -> "Generator[None]":
     except AssignmentError:
         raise
     except (Exception, SystemExit) as error:
-        violation = f"{doing} raised {type(error).__name__}: {error}"
+        violation = f"{doing} raised {raised(error)}"
         raise AssignmentError(assignor.name, [violation]) from error
 
 

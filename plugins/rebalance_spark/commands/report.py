@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.output import check_path, stdout, write_whole
+from coordinator_core.cli.output import check_path, print_document, stdout, write_whole
 from coordinator_core.errors import InputError
 from coordinator_core.reports.tables import Cell, as_text, csv_text, text_table, text_tables
 from rebalance_spark.choices import Statistic
@@ -58,9 +58,9 @@ def report(
     if html is not None:
         write_whole(html, _page(findings).encode())
     if output == "html":
-        stdout().out(_page(findings).rstrip("\n"))
+        print_document(_page(findings))
     elif output == "csv":
-        stdout().out(as_csv(findings).rstrip("\n"))
+        print_document(as_csv(findings))
     else:
         print_findings(findings, statistic or list(_SHOWN), stdout())
 

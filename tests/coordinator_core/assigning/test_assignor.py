@@ -14,6 +14,7 @@ from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.model import Cluster, GroupAssignment, Partitions, RebalanceProtocol, TopicIndex
 from tests.assignors.groups import group, listed, member, partitions, told
+from tests.places import placeless
 
 CLUSTER = Cluster({"t": 3, "u": 2})
 GROUP = group(a=member("t u"), b=member("t"))
@@ -177,7 +178,7 @@ def test_an_assignor_that_raises_is_named_with_what_it_raised():
 
     with pytest.raises(AssignmentError) as told:
         compute_assignment(Broken(), CLUSTER, GROUP)
-    assert str(told.value) == "assignor 'broken': raised KeyError: 't'"
+    assert placeless(str(told.value)) == "assignor 'broken': raised KeyError: 't'"
     assert isinstance(told.value.__cause__, KeyError)
 
 
@@ -186,13 +187,13 @@ def test_a_generator_that_raises_half_way_is_named():
         yield "t", 0
         raise KeyError("more")
 
-    assert violations(Returns({"a": half()})) == ["what 'a' gets raised KeyError: 'more'"]
+    (violation,) = violations(Returns({"a": half()}))
+    assert placeless(violation) == "what 'a' gets raised KeyError: 'more'"
 
 
 def test_an_assignor_over_arrays_that_raises_is_named():
-    assert violations(Solves(lambda problem: 1 // 0)) == [
-        "raised ZeroDivisionError: integer division or modulo by zero"
-    ]
+    (violation,) = violations(Solves(lambda problem: 1 // 0))
+    assert placeless(violation) == "raised ZeroDivisionError: integer division or modulo by zero"
 
 
 def test_an_error_of_the_program_itself_passes_through():

@@ -5,7 +5,8 @@ from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 
-from coordinator_core.cli import extras, main
+from coordinator_core.cli import app, extras, main
+from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
 from coordinator_core.registry.registry import Registry
 from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process
 from tests.places import SCENARIOS
@@ -87,7 +88,7 @@ def broken_registry():
 
 def test_a_plugin_that_failed_is_a_warning_and_the_command_goes_on(lab, monkeypatch, small):
     registry = broken_registry()
-    monkeypatch.setattr(main, "default_registry", lambda: registry)
+    monkeypatch.setattr(app, "default_registry", lambda: registry)
     answer = lab("simulate", small)
     assert answer.status == 0
     (line,) = answer.err.splitlines()
@@ -131,20 +132,31 @@ def test_an_extra_is_found_by_a_module_that_it_installs(monkeypatch, module, ext
     assert extras.extra_of(module) == extra
 
 
-def test_a_command_without_its_extra_names_the_extra(lab, monkeypatch):
-    def command_line(_):
-        raise ModuleNotFoundError("No module named 'kio.schema'", name="kio.schema")
+def registry_with_serve(monkeypatch, missing):
+    """A registry whose command `serve` needs a module that is not installed."""
 
-    monkeypatch.setattr(main, "command_line", command_line)
+    def serve() -> None:
+        """Serve."""
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    class Plugin:
+        @hookimpl
+        def commands(self):
+            return [CommandSpec("serve", serve)]
+
+    registry = Registry()
+    registry.register(Plugin())
+    monkeypatch.setattr(app, "default_registry", lambda: registry)
     monkeypatch.setattr(extras, "requires", lambda _: REQUIREMENTS)
+
+
+def test_a_command_without_its_extra_names_itself_and_the_extra(lab, monkeypatch):
+    registry_with_serve(monkeypatch, "kio.schema")
     expected = 'it installed: pip install "rebalance-lab[kafka]"'
-    assert lab("serve") == (2, "", f"error: command: found no module kio, expected {expected}\n")
+    assert lab("serve") == (2, "", f"error: serve: found no module kio, expected {expected}\n")
 
 
 def test_a_module_that_no_extra_installs_is_an_error_of_the_program(lab, monkeypatch):
-    def command_line(_):
-        raise ModuleNotFoundError("No module named 'typo'", name="typo")
-
-    monkeypatch.setattr(main, "command_line", command_line)
+    registry_with_serve(monkeypatch, "typo")
     with pytest.raises(ModuleNotFoundError):
-        main.run()
+        lab("serve")

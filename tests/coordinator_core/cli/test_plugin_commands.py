@@ -9,9 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from coordinator_core.cli import main
+from coordinator_core.cli import app
 from coordinator_core.cli import plugins as plugins_module
-from coordinator_core.cli.main import command_line
+from coordinator_core.cli.app import command_line
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
@@ -53,7 +53,7 @@ def registry(monkeypatch):
         CommandSpec("compare", compare, "Another compare."),
     ]
     made.register(plugin_with(*specs), name="polite", distribution="polite-dist", version="3")
-    for module in (main, plugins_module):
+    for module in (app, plugins_module):
         monkeypatch.setattr(module, "default_registry", lambda: made)
     return made
 

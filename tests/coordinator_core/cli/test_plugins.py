@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, version
 
 import pytest
 
-from coordinator_core.cli import main
+from coordinator_core.cli import app
 from coordinator_core.cli import plugins as plugins_module
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry
@@ -41,7 +41,7 @@ def registry(monkeypatch):
     made = Registry()
     made.register(Mine(), name="good", distribution="my-metrics", version="1.2")
     made.load([EntryPoint("broken", "no_such_module", "rebalance_lab")])
-    for module in (main, plugins_module):
+    for module in (app, plugins_module):
         monkeypatch.setattr(module, "default_registry", lambda: made)
     return made
 

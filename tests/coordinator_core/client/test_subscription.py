@@ -137,13 +137,21 @@ def test_a_new_pattern_matches_the_known_topics_at_once(bench):
     assert bench.client._subscriptions.topics == ("t", "u")
 
 
-def test_an_assignment_matches_if_all_its_topics_are_subscribed():
+def test_an_assignment_matches_a_list_if_it_contains_all_its_topics():
     """PROTOCOL 9.7, C-53."""
     subscriptions = Subscriptions()
     subscriptions.subscribe(["t"])
-    assert subscriptions.matches([])
-    assert subscriptions.matches([T0, T1])
-    assert not subscriptions.matches([T0, U0])
+    assert subscriptions.allows([])
+    assert subscriptions.allows(["t"])
+    assert not subscriptions.allows(["t", "u"])
+
+
+def test_an_assignment_matches_a_pattern_if_the_whole_names_of_all_its_topics_do():
+    """PROTOCOL 9.7, C-53."""
+    subscriptions = Subscriptions()
+    subscriptions.subscribe_pattern("t+")
+    assert subscriptions.allows(["t", "tt"])
+    assert not subscriptions.allows(["t", "tu"])
 
 
 def test_a_partition_map_lists_topics_and_numbers_in_order():

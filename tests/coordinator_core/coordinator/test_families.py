@@ -55,6 +55,9 @@ class Club:
     def subscribed_topics(self):
         return None if self.members else ()
 
+    def topics_in_use(self):
+        return self.subscribed_topics()
+
     def accept_commit(self, step, request):
         return ErrorCode.NONE if request.member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 

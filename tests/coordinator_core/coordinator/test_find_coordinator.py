@@ -45,5 +45,9 @@ def test_the_topic_is_not_created_with_too_few_brokers(bench):
     assert (found(bench, "g").error, found(bench, "g").node) == (ErrorCode.NONE, 4)
 
 
-def test_an_empty_key_is_an_invalid_group(bench):
-    assert found(bench, "").error is ErrorCode.INVALID_GROUP_ID
+def test_the_group_with_an_empty_id_has_a_coordinator(bench):
+    """Given an empty group id, which a simple consumer may commit to, then it has the coordinator of
+    partition 0. PROTOCOL 1.1, C-02."""
+    bench.coordinator.on_cluster_change({0: 7}, 3)
+    answer = found(bench, "")
+    assert (answer.error, answer.node) == (ErrorCode.NONE, 7)

@@ -77,8 +77,36 @@ def test_a_dead_group_takes_no_commit(bench):
     assert bench.commit() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_a_commit_needs_a_group_id(bench):
-    assert bench.commit(group="") is ErrorCode.INVALID_GROUP_ID
+def test_offsets_of_the_empty_group_id_are_those_of_simple_consumers(bench):
+    """Given an empty group id, then a commit without a generation is taken and can be fetched; one with a
+    generation is refused as in any other group. PROTOCOL 7.1, C-02, C-33."""
+    assert bench.commit("m", 1, group="") is ErrorCode.ILLEGAL_GENERATION
+    assert bench.commit(group="", offset=8) is ErrorCode.NONE
+    assert bench.committed(group="") == 8
+    assert bench.commit("m", 1, group="") is UNKNOWN
+    assert bench.ask(m.DescribeGroupsRequest(group_ids=("",))).groups[0].error is ErrorCode.NONE
+    assert bench.ask(m.DeleteGroupsRequest(group_ids=("",))).groups[0].error is ErrorCode.NONE
+    assert bench.committed(group="") == -1
+
+
+@pytest.mark.parametrize("loading", [False, True])
+def test_a_request_of_a_member_needs_a_group_id(bench, loading):
+    """Given an empty group id, then joins, syncs, heartbeats, leaves and deletions of offsets get
+    INVALID_GROUP_ID, also while the coordinator loads. PROTOCOL 3.1, C-02."""
+    bench.commit(group="")
+    if loading:
+        bench.coordinator.on_elected(0)
+    invalid = ErrorCode.INVALID_GROUP_ID
+    assert bench.joined("m", group="").error is invalid
+    assert bench.joined("m", group="", session_ms=1).error is invalid
+    assert bench.synced("m", 1, group="").error is invalid
+    assert bench.beat("m", 1, group="") is invalid
+    members = (m.MemberIdentity("m"),)
+    assert bench.ask(m.LeaveGroupRequest(group_id="", members=members)).error is invalid
+    assert bench.ask(m.OffsetDeleteRequest(group_id="", partitions=())).error is invalid
+    expected = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
+    assert bench.commit(group="") is expected
+    assert bench.ask(m.OffsetFetchRequest(group_id="")).error is expected
 
 
 def test_a_commit_is_answered_when_it_is_written(bench):

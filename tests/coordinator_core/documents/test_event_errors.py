@@ -113,7 +113,38 @@ WRONG = {
         "'c-1', which is not running (crashed at 1000ms)",
         "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
     ),
-    "a leave of a number": (event({"leave": 1}), "events[0].leave", "1", "a member's id"),
+    "a leave of a number": (
+        event({"leave": 1}),
+        "events[0].leave",
+        "1",
+        "a member's id, or a list of ids",
+    ),
+    "a leave of an empty list": (
+        event({"leave": []}),
+        "events[0].leave",
+        "an empty list",
+        "at least one member's id",
+    ),
+    "a number in a list of members": (event({"crash": ["s", 1]}), "events[0].crash[1]", "1", "a member's id"),
+    "a member twice in a list": (
+        event({"restart": ["c-1", "s", "c-1"]}),
+        "events[0].restart[2]",
+        "'c-1' twice",
+        "each member once",
+    ),
+    "a member of a list that never joined": (
+        event({"leave": ["c-1", "c-9"]}),
+        "events[0].leave[1]",
+        "'c-9', which never joined",
+        "a member of the group at this time: c-0, c-2, s (did you mean 'c-2'?)",
+    ),
+    "a join of nobody": (event({"join": []}), "events[0].join", "an empty list", "at least one member"),
+    "a member in a list of joins that is there": (
+        event({"join": [{"id": "x", "topics": ["orders"]}, {"id": "s", "topics": ["orders"]}]}),
+        "events[0].join[1].id",
+        "'s'",
+        "a member that is not already in the group",
+    ),
     "a restart of one that never joined": (
         event({"restart": "x"}),
         "events[0].restart",
@@ -203,6 +234,33 @@ WRONG = {
         "events[0].rolling_restart.every",
         "nothing",
         "the time from one restart to the next, such as 20s",
+    ),
+    "a rolling restart that kills a number": (
+        event({"rolling_restart": {"every": 1, "down": 1, "kill": 9}}),
+        "events[0].rolling_restart.kill",
+        "9",
+        "true or false",
+    ),
+    "a rolling restart of no one at once": (
+        event({"rolling_restart": {"every": 1, "down": 1, "batch": 0}}),
+        "events[0].rolling_restart.batch",
+        "0",
+        "a whole number from 1 to 100,000",
+    ),
+    "a surge of more than a batch": (
+        event({"rolling_restart": {"every": 1, "down": 1, "batch": 2, "surge": 3}}),
+        "events[0].rolling_restart.surge",
+        "3",
+        "at most the batch, 2",
+    ),
+    "a leave of a member that a surge has replaced": (
+        event(
+            {"rolling_restart": {"every": "10s", "down": "5s", "surge": 1}},
+            {"at": "20s", "leave": "c-1"},
+        ),
+        "events[1].leave",
+        "'c-1', which is not running (replaced by the rolling_restart at 1s)",
+        "a member of the group at this time: c-2, s, c-0-2, c-1-2 (did you mean 'c-1-2'?)",
     ),
     "a rolling restart of nobody": (
         changed(members=[], events=[{"at": 1, "rolling_restart": {"every": 1, "down": 1}}]),

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.documents.application import APPLICATION_FIELDS, Application
-from coordinator_core.documents.events import Crash, Join, Leave
 from coordinator_core.documents.files import load_scenario
+from coordinator_core.documents.member_events import Crash, Join, Leave
 from coordinator_core.documents.rates import Rates
 from coordinator_core.documents.scenario import Member, Network, Scenario, Topic, parse_scenario
 from coordinator_core.errors import InputError
@@ -184,10 +184,10 @@ def test_events_are_in_the_order_of_time_and_then_of_the_document():
     ]
     parsed = parse(members=members, events=events).events
     assert [(e.at_ms, e.kind, e.arguments) for e in parsed] == [
-        (0, "crash", Crash("c-1")),
-        (10, "leave", Leave("c-2")),
-        (30_000, "leave", Leave("c-3")),
-        (30_000, "crash", Crash("c-0")),
+        (0, "crash", Crash(("c-1",))),
+        (10, "leave", Leave(("c-2",))),
+        (30_000, "leave", Leave(("c-3",))),
+        (30_000, "crash", Crash(("c-0",))),
     ]
 
 

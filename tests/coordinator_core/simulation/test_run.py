@@ -260,6 +260,94 @@ def test_a_rolling_restart_closes_and_starts_everybody_in_turn():
     assert started == ["c0", "c1", "c2"] * 2
 
 
+def test_members_in_a_list_leave_crash_and_join_at_once():
+    events = [
+        {"at": "30s", "leave": ["c0", "c1"]},
+        {"at": "40s", "restart": ["c0", "c1"]},
+        {"at": "60s", "join": [{"id": "x", "topics": ["t"]}, {"id": "y", "count": 2, "topics": ["t"]}]},
+        {"at": "90s", "crash": ["c2", "x"]},
+    ]
+    trace, _ = run(scenario_of(*events, members=3))
+    assert [(e.at_ms, e.event.client) for e in seen(trace, ev.MemberStopped)][2:] == [
+        (90_000, "c2"),
+        (90_000, "x"),
+    ]
+    assert [e.event.client for e in seen(trace, ev.MemberStarted)][3:] == ["c0", "c1", "x", "y-0", "y-1"]
+    assert History(trace).settled[-1].members.keys() == {"c0", "c1", "y-0", "y-1"}
+
+
+def rolled(**options):
+    """The processes that start and end after the event, with their times in seconds from it."""
+    every = {"every": "20s", "down": "5s", **options}
+    scenario = scenario_of({"at": "30s", "rolling_restart": every}, members=4, network={"latency": 0})
+    trace, watch = run(scenario)
+    assert watch.settled() == []
+    changes = [
+        ((e.at_ms - 30_000) // 1_000, e.event.client, getattr(e.event, "how", "starts"))
+        for e in trace.events
+        if isinstance(e.event, (ev.MemberStarted, ev.MemberStopped)) and e.at_ms >= 30_000
+    ]
+    return trace, changes
+
+
+def test_a_rolling_restart_stops_a_batch_at_once():
+    _, changes = rolled(batch=3)
+    assert [(at, client) for at, client, how in changes if how == "starts"] == [
+        (5, "c0"),
+        (5, "c1"),
+        (5, "c2"),
+        (25, "c3"),
+    ]
+
+
+def test_a_rolling_restart_that_kills_sends_no_leave_group():
+    trace, changes = rolled(kill=True)
+    assert {how for _, _, how in changes} == {"crashed", "starts"}
+    assert "LeaveGroup" not in trace.ended.messages
+    kinds = [e.event.kind for e in seen(trace, ev.Changed)]
+    assert kinds == ["rolling_restart", *["crash", "restart"] * 4]
+
+
+def test_a_surge_starts_new_members_before_old_ones_stop():
+    _, changes = rolled(kill=True, batch=2, surge=1)
+    assert changes == [
+        (0, "c0-2", "starts"),
+        (5, "c0", "crashed"),
+        (5, "c1", "crashed"),
+        (10, "c1-2", "starts"),
+        (20, "c2-2", "starts"),
+        (25, "c2", "crashed"),
+        (25, "c3", "crashed"),
+        (30, "c3-2", "starts"),
+    ]
+
+
+def test_members_that_replace_others_are_replaced_in_their_turn():
+    surge = {"every": "5s", "down": "1s", "surge": 1}
+    events = [{"at": "30s", "rolling_restart": surge}, {"at": "60s", "rolling_restart": surge}]
+    trace, _ = run(scenario_of(*events, {"at": "90s", "leave": "c1-3"}))
+    started = [e.event.client for e in seen(trace, ev.MemberStarted)]
+    assert started == ["c0", "c1", "c0-2", "c1-2", "c0-3", "c1-3"]
+    assert History(trace).settled[-1].members.keys() == {"c0-3"}
+
+
+def test_a_member_that_leaves_during_a_surge_is_not_replaced():
+    surge = {"every": "20s", "down": "5s", "surge": 1}
+    events = [{"at": "30s", "rolling_restart": surge}, {"at": "40s", "leave": "c1"}]
+    trace, _ = run(scenario_of(*events))
+    assert [e.event.client for e in seen(trace, ev.MemberStarted)] == ["c0", "c1", "c0-2"]
+
+
+def test_an_event_of_a_member_that_has_not_started_yet_changes_nothing():
+    surge = {"every": "20s", "down": "5s", "batch": 2, "surge": 1}
+    names = [{"at": "31s", kind: "c1-2"} for kind in ("restart", "leave")]
+    names += [{"at": "31s", "pause": "c0-2", "for": 1}]
+    trace, _ = run(scenario_of({"at": "30s", "rolling_restart": surge}, *names))
+    started = [(e.at_ms, e.event.client) for e in seen(trace, ev.MemberStarted)]
+    assert started[2:] == [(30_000, "c0-2"), (40_000, "c1-2")]
+    assert seen(trace, ev.MemberStopped, client="c1-2") == []
+
+
 def test_a_group_lives_through_a_network_that_loses_and_doubles_messages():
     """C-82: once the faults are over the group is Stable within the bound, and stays so."""
     faulty = {"latency": [1, 200], "loss": 0.05, "duplicate": 0.1}

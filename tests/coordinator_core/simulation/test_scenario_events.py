@@ -2,7 +2,8 @@
 
 import pytest
 
-from coordinator_core.documents import events as kinds
+from coordinator_core.documents import events
+from coordinator_core.documents import member_events as kinds
 from coordinator_core.documents.roster import Roster
 from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import InputError
@@ -14,7 +15,7 @@ AT = "x.yaml: events[0]"
 @pytest.fixture(scope="module")
 def specs():
     registry = Registry()
-    registry.register(kinds)
+    registry.register(events)
     return registry.scenario_events()
 
 
@@ -37,30 +38,38 @@ def roster():
                 (Member("x-0", (), "o.*", None, "i-0", "r"), Member("x-1", (), "o.*", None, "i-1", "r"))
             ),
         ),
-        ("leave", "c-1", {}, kinds.Leave("c-1")),
-        ("crash", "c-1", {}, kinds.Crash("c-1")),
-        ("restart", "c-1", {}, kinds.Restart("c-1")),
-        ("pause", "c-0", {"for": "70s"}, kinds.Pause("c-0", 70_000)),
-        ("freeze", "c-0", {"for": "70s"}, kinds.Freeze("c-0", 70_000)),
-        ("cut", "c-0", {"for": 1}, kinds.Cut("c-0", 1)),
+        ("leave", "c-1", {}, kinds.Leave(("c-1",))),
+        ("crash", "c-1", {}, kinds.Crash(("c-1",))),
+        ("leave", ["c-1", "c-0"], {}, kinds.Leave(("c-1", "c-0"))),
+        ("restart", "c-1", {}, kinds.Restart(("c-1",))),
+        ("pause", "c-0", {"for": "70s"}, kinds.Pause(("c-0",), 70_000)),
+        ("freeze", "c-0", {"for": "70s"}, kinds.Freeze(("c-0",), 70_000)),
+        ("cut", "c-0", {"for": 1}, kinds.Cut(("c-0",), 1)),
         (
             "subscribe",
             "s1",
             {"topics": ["payments", "orders"]},
-            kinds.Subscribe("s1", ("payments", "orders"), None),
+            kinds.Subscribe(("s1",), ("payments", "orders"), None),
         ),
-        ("subscribe", "s1", {"topics_pattern": "o.*"}, kinds.Subscribe("s1", (), "o.*")),
+        ("subscribe", "s1", {"topics_pattern": "o.*"}, kinds.Subscribe(("s1",), (), "o.*")),
         (
             "add_partitions",
             {"payments": 6, "orders": 24},
             {},
-            kinds.AddPartitions((("payments", 6), ("orders", 24))),
+            events.AddPartitions((("payments", 6), ("orders", 24))),
         ),
         ("rolling_restart", {"every": "20s", "down": "5s"}, {}, kinds.RollingRestart(20_000, 5_000)),
         ("rolling_restart", {"every": 1, "down": 0}, {}, kinds.RollingRestart(1, 0)),
-        ("coordinator_failover", {"down": "250ms"}, {}, kinds.CoordinatorFailover(250)),
-        ("coordinator_failover", {}, {}, kinds.CoordinatorFailover(3_000)),
-        ("coordinator_failover", None, {}, kinds.CoordinatorFailover(3_000)),
+        (
+            "rolling_restart",
+            {"every": 1, "down": 0, "kill": True, "batch": 10, "surge": 2},
+            {},
+            kinds.RollingRestart(1, 0, kill=True, batch=10, surge=2),
+        ),
+        ("rolling_restart", {"every": 1, "down": 0, "surge": 2}, {}, kinds.RollingRestart(1, 0, False, 2, 2)),
+        ("coordinator_failover", {"down": "250ms"}, {}, events.CoordinatorFailover(250)),
+        ("coordinator_failover", {}, {}, events.CoordinatorFailover(3_000)),
+        ("coordinator_failover", None, {}, events.CoordinatorFailover(3_000)),
     ],
 )
 def test_a_kind_is_read_from_the_document(specs, kind, value, extra, parsed):
@@ -157,7 +166,8 @@ def test_who_joins_subscribes_to_topics_that_there_are(roster):
 
 
 @pytest.mark.parametrize(
-    ("event", "why"), [(kinds.Leave("c-0"), "left at 5000ms"), (kinds.Crash("c-0"), "crashed at 5000ms")]
+    ("event", "why"),
+    [(kinds.Leave(("c-0",)), "left at 5000ms"), (kinds.Crash(("c-0",)), "crashed at 5000ms")],
 )
 def test_who_left_or_crashed_is_gone(roster, event, why):
     check(roster, event)
@@ -166,35 +176,35 @@ def test_who_left_or_crashed_is_gone(roster, event, why):
 
 
 def test_who_restarts_is_there_again(roster):
-    check(roster, kinds.Crash("c-0"))
-    check(roster, kinds.Restart("c-0"))
+    check(roster, kinds.Crash(("c-0",)))
+    check(roster, kinds.Restart(("c-0",)))
     assert roster.running == {"c-0": True}
 
 
 @pytest.mark.parametrize(
     ("kind", "event"),
     [
-        ("leave", kinds.Leave("c-0")),
-        ("crash", kinds.Crash("c-0")),
-        ("pause", kinds.Pause("c-0", 1)),
-        ("freeze", kinds.Freeze("c-0", 1)),
-        ("cut", kinds.Cut("c-0", 1)),
-        ("subscribe", kinds.Subscribe("c-0", ("orders",), None)),
+        ("leave", kinds.Leave(("c-0",))),
+        ("crash", kinds.Crash(("c-0",))),
+        ("pause", kinds.Pause(("c-0",), 1)),
+        ("freeze", kinds.Freeze(("c-0",), 1)),
+        ("cut", kinds.Cut(("c-0",), 1)),
+        ("subscribe", kinds.Subscribe(("c-0",), ("orders",), None)),
     ],
 )
 def test_nothing_happens_to_a_member_that_is_gone(roster, kind, event):
-    check(roster, kinds.Leave("c-0"))
+    check(roster, kinds.Leave(("c-0",)))
     assert error_of(roster, event) == (f"{AT}.{kind}", "'c-0', which is not running (left at 5000ms)")
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        kinds.Pause("c-0", 1),
-        kinds.Freeze("c-0", 1),
-        kinds.Cut("c-0", 1),
-        kinds.Subscribe("c-0", ("payments",), None),
-        kinds.Subscribe("c-0", (), "nothing"),
+        kinds.Pause(("c-0",), 1),
+        kinds.Freeze(("c-0",), 1),
+        kinds.Cut(("c-0",), 1),
+        kinds.Subscribe(("c-0",), ("payments",), None),
+        kinds.Subscribe(("c-0",), (), "nothing"),
         kinds.RollingRestart(1, 1),
     ],
 )
@@ -204,30 +214,30 @@ def test_a_member_is_still_there_after_what_it_survives(roster, event):
 
 
 def test_a_subscription_is_to_topics_that_there_are(roster):
-    event = kinds.Subscribe("c-0", ("orders", "refunds"), None)
+    event = kinds.Subscribe(("c-0",), ("orders", "refunds"), None)
     assert error_of(roster, event) == (f"{AT}.topics[1]", "the unknown topic 'refunds'")
 
 
 def test_topics_that_grew_have_their_new_number_of_partitions(roster):
-    check(roster, kinds.AddPartitions((("orders", 24), ("payments", 4))))
+    check(roster, events.AddPartitions((("orders", 24), ("payments", 4))))
     assert roster.topics == {"orders": 24, "payments": 4}
 
 
 @pytest.mark.parametrize("count", [11, 12])
 def test_a_topic_does_not_shrink_or_stay_as_it_is(roster, count):
-    assert error_of(roster, kinds.AddPartitions((("orders", count),))) == (
+    assert error_of(roster, events.AddPartitions((("orders", count),))) == (
         f"{AT}.add_partitions.orders",
         str(count),
     )
 
 
 def test_a_topic_that_grew_grows_from_there(roster):
-    check(roster, kinds.AddPartitions((("orders", 24),)))
-    assert error_of(roster, kinds.AddPartitions((("orders", 20),)))[1] == "20"
+    check(roster, events.AddPartitions((("orders", 24),)))
+    assert error_of(roster, events.AddPartitions((("orders", 20),)))[1] == "20"
 
 
 def test_an_empty_group_has_nobody_to_restart_in_turn(roster):
-    check(roster, kinds.Leave("c-0"))
+    check(roster, kinds.Leave(("c-0",)))
     assert error_of(roster, kinds.RollingRestart(1, 1)) == (
         f"{AT}.rolling_restart",
         "no members at this time",
@@ -241,7 +251,9 @@ class Recorder:
         self.told = []
 
     def __getattr__(self, name):
-        return lambda *arguments: self.told.append((name, *arguments))
+        return lambda *arguments, **options: self.told.append(
+            (name, *arguments, *([options] if options else []))
+        )
 
 
 @pytest.mark.parametrize(
@@ -257,24 +269,28 @@ class Recorder:
                 ("start", Member("y")),
             ],
         ),
-        ("leave", kinds.Leave("c"), [("changed", "leave", "c"), ("leave", "c")]),
-        ("crash", kinds.Crash("c"), [("changed", "crash", "c"), ("crash", "c")]),
-        ("restart", kinds.Restart("c"), [("changed", "restart", "c"), ("restart", "c")]),
-        ("pause", kinds.Pause("c", 5), [("changed", "pause", "c"), ("pause", "c", 5)]),
-        ("freeze", kinds.Freeze("c", 5), [("changed", "freeze", "c"), ("freeze", "c", 5)]),
-        ("cut", kinds.Cut("c", 5), [("changed", "cut", "c"), ("cut", "c", 5)]),
+        ("leave", kinds.Leave(("c",)), [("changed", "leave", "c"), ("leave", "c")]),
+        ("crash", kinds.Crash(("c",)), [("changed", "crash", "c"), ("crash", "c")]),
+        ("restart", kinds.Restart(("c",)), [("changed", "restart", "c"), ("restart", "c")]),
+        ("pause", kinds.Pause(("c",), 5), [("changed", "pause", "c"), ("pause", "c", 5)]),
+        ("freeze", kinds.Freeze(("c",), 5), [("changed", "freeze", "c"), ("freeze", "c", 5)]),
+        ("cut", kinds.Cut(("c",), 5), [("changed", "cut", "c"), ("cut", "c", 5)]),
         (
             "subscribe",
-            kinds.Subscribe("c", (), "o.*"),
+            kinds.Subscribe(("c",), (), "o.*"),
             [("changed", "subscribe", "c"), ("subscribe", "c", (), "o.*")],
         ),
         (
             "add_partitions",
-            kinds.AddPartitions((("t", 9),)),
+            events.AddPartitions((("t", 9),)),
             [("changed", "add_partitions", "t"), ("add_partitions", "t", 9)],
         ),
-        ("rolling_restart", kinds.RollingRestart(20, 5), [("rolling_restart", 20, 5)]),
-        ("coordinator_failover", kinds.CoordinatorFailover(3), [("coordinator_failover", 3)]),
+        (
+            "rolling_restart",
+            kinds.RollingRestart(20, 5, True, 4, 3),
+            [("rolling_restart", 20, 5, {"kill": True, "batch": 4, "surge": 3})],
+        ),
+        ("coordinator_failover", events.CoordinatorFailover(3), [("coordinator_failover", 3)]),
     ],
 )
 def test_a_kind_carries_out_on_a_run_what_it_says(specs, kind, event, told):

@@ -74,10 +74,9 @@ class Group(RuleBasedStateMachine):
         self.registry = default_registry()
         scenario = parse_scenario(self.document, where="machine", registry=self.registry)
         self.run = Run(scenario, self.strategy, self.registry, watch=self.watch)
-        self.names = [f"m{i}" for i in range(members)]
-        self.present = dict.fromkeys(self.names, True)
+        self.joined = members
         self.partitions = dict(TOPICS)
-        self.at_ms = 0
+        self.at_ms = self.rolling_until_ms = 0
 
     def happen(self, after_ms, kind, value, **extra):
         """Let time pass, then an event of the scenario contract."""
@@ -90,7 +89,8 @@ class Group(RuleBasedStateMachine):
         self.run.advance(self.at_ms)
 
     def some(self, pick, present):
-        listed = [name for name in self.names if self.present[name] is present]
+        consumers = self.run.stage.consumers
+        listed = [name for name, consumer in consumers.items() if consumer.is_running is present]
         return listed[pick % len(listed)] if listed else None
 
     @rule(after=some_time)
@@ -98,26 +98,31 @@ class Group(RuleBasedStateMachine):
         self.at_ms += after
         self.run.advance(self.at_ms)
 
-    @precondition(lambda self: len(self.names) < MOST_MEMBERS)
+    @precondition(lambda self: self.joined < MOST_MEMBERS)
     @rule(after=some_time, topics=some_topics)
     def join(self, after, topics):
-        name = f"m{len(self.names)}"
-        self.names.append(name)
-        self.present[name] = True
+        name = f"m{self.joined}"
+        self.joined += 1
         self.happen(after, "join", {"id": name, "topics": topics})
 
     @rule(after=some_time, pick=st.integers(0, 9), kind=st.sampled_from(["leave", "crash"]))
     def go_away(self, after, pick, kind):
         name = self.some(pick, present=True)
         if name is not None:
-            self.present[name] = False
             self.happen(after, kind, name)
+
+    @precondition(lambda self: self.some(0, present=True) is not None)
+    @rule(after=some_time, kill=st.booleans(), batch=st.integers(1, 3), surge=st.integers(0, 2))
+    def roll(self, after, kill, batch, surge):
+        paces = {"every": 2_000, "down": 1_500, "kill": kill, "batch": max(batch, surge), "surge": surge}
+        self.happen(after, "rolling_restart", paces)
+        last_ms = self.at_ms + 2_000 * len(self.run.stage.consumers) + 3_000
+        self.rolling_until_ms = max(self.rolling_until_ms, last_ms)
 
     @rule(after=some_time, pick=st.integers(0, 9), present=st.booleans())
     def restart(self, after, pick, present):
         name = self.some(pick, present)
         if name is not None:
-            self.present[name] = True
             self.happen(after, "restart", name)
 
     @rule(
@@ -155,7 +160,7 @@ class Group(RuleBasedStateMachine):
     def teardown(self):
         if not hasattr(self, "run") or self.watch.violations:
             return
-        self.happen(1, "calm", True)
+        self.happen(max(1, self.rolling_until_ms - self.at_ms), "calm", True)
         self.let_time_pass(max(STANDING_MS))  # a member that stands still for long leaves and comes back
         if "static" in self.strategy:
             # a leader that comes back and skips the assignment takes the cluster as it finds it (KIP-814):

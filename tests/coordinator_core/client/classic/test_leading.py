@@ -183,6 +183,22 @@ def test_a_former_leader_does_not_watch_the_cluster(calm):
     assert (bench.state, bench.client.is_leader) == (MemberState.STABLE, False)
 
 
+def test_a_leader_whose_sync_fails_may_become_a_follower():
+    """Given a leader whose sync is refused, when another leads the next round, then it is a follower at once:
+    it neither watches the cluster nor requests the topics of others. PROTOCOL 9.4, C-54, C-48."""
+    bench = cooperative(enable_auto_commit=False)
+    bench.subscribe("t")
+    bench.join_as_leader(BOTH)
+    bench.refuse(m.SyncGroupRequest, ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.join_as_follower(generation=2)
+    assert not bench.client.is_leader
+    bench.respond_to_sync(T0)
+    bench.topics |= {"t": 9, "u": 9}
+    refreshed(bench)
+    assert (bench.state, bench.client.is_leader) == (MemberState.STABLE, False)
+    assert bench.requests(m.MetadataRequest)[-1].topics == ("t",)
+
+
 def test_a_leader_that_skips_the_assignment_still_watches_the_cluster():
     """Given a static leader that has returned, when the response says to skip the assignment, then it gets
     the metadata of every topic, syncs without assignments, and joins again only after a later change.

@@ -6,7 +6,7 @@ from coordinator_core.client.classic.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import Assigned, Revoked
-from tests.coordinator_core.client.bench import T0, T1, T2, U0, Bench
+from tests.coordinator_core.client.bench import T0, T1, T2, U0, Bench, cooperative
 from tests.coordinator_core.client.doubles import EAGER, DealingAssignor
 
 
@@ -83,6 +83,60 @@ def test_an_assignment_outside_the_subscription_is_not_applied(calm):
     calm.respond_to_sync(T0, U0)
     assert (calm.owned, len(calm.calls)) == ([T0], 1)
     assert calm.join().reason == "the assignment does not match the subscription"
+
+
+def pattern_consumer(pattern):
+    """Return a consumer that has joined with the topics t and u of a pattern and waits for its assignment."""
+    bench = cooperative(enable_auto_commit=False)
+    bench.respond_to(m.HeartbeatRequest)
+    bench.call("subscribe_pattern", pattern)
+    bench.join_as_follower()
+    assert bench.client._subscriptions.topics == ("t", "u")
+    return bench
+
+
+def test_an_assigned_topic_that_a_pattern_matches_is_taken_over():
+    """Given a pattern and a topic that only the leader knows, when a partition of it is assigned, then the
+    consumer owns it, requests metadata at once, and does not join again. PROTOCOL 9.7, C-53."""
+    bench = pattern_consumer("[a-z]")
+    bench.topics["v"] = 1
+    updates = len(bench.requests(m.MetadataRequest))
+    bench.respond_to_sync(T0, ("v", 0))
+    assert bench.owned == [T0, ("v", 0)]
+    assert bench.client._subscriptions.topics == ("t", "u", "v")
+    bench.sleep(10_000, polling=True)
+    assert len(bench.requests(m.MetadataRequest)) == updates + 1
+    assert (len(bench.requests(m.JoinGroupRequest)), bench.state) == (1, MemberState.STABLE)
+    assert bench.client.partitions[("v", 0)].has_position
+
+
+def test_an_assigned_topic_that_the_metadata_do_not_have_is_given_up_by_the_next_join():
+    """Given a topic that was taken over, when the next metadata lack it, then the consumer joins again
+    without it. PROTOCOL 9.4, 9.5."""
+    bench = pattern_consumer("[a-z]")
+    bench.respond_to_sync(T0, ("v", 0))
+    bench.sleep(100, polling=True)
+    assert bench.join().reason == "the subscription changed"
+    assert (bench.owned, bench.subscription().topics) == ([T0], ("t", "u"))
+
+
+def test_an_assigned_topic_that_the_pattern_does_not_match_is_refused():
+    """PROTOCOL 9.7, C-53."""
+    bench = pattern_consumer("[tu]")
+    bench.respond_to_sync(T0, ("v", 0))
+    assert bench.owned == []
+    assert bench.join().reason == "the assignment does not match the subscription"
+
+
+def test_a_topic_subscribed_to_during_the_round_needs_another_join(calm):
+    """Given a list of topics that grows during the round, when a partition of the new topic is assigned, then
+    the consumer owns it and joins again, so that the leader knows. PROTOCOL 9.4, C-53."""
+    calm.subscribe("t")
+    calm.join_as_follower()
+    calm.subscribe("t", "u")
+    calm.respond_to_sync(T0, U0)
+    assert calm.owned == [T0, U0]
+    assert calm.join().reason == "the subscription changed"
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION])

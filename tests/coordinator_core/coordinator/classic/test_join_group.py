@@ -6,6 +6,7 @@ from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.model import Partitions, Subscription
 from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import GroupStateChanged
 
 
 def test_an_empty_group_id_is_invalid(bench):
@@ -184,6 +185,33 @@ def test_the_last_to_rejoin_a_group_above_its_limit_is_removed(make_bench):
     assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
     assert bench.state() is GroupState.COMPLETING_REBALANCE
     assert list(bench.group().members) == members[:2]
+
+
+def test_a_group_above_its_limit_is_rebalanced_when_it_is_loaded(make_bench):
+    """Given a Stable group of three, when a coordinator with a limit of two loads it, then a round starts,
+    which heartbeats announce, and the last to rejoin is removed (KAFKA-9885). PROTOCOL 3.1, C-08."""
+    roomy = make_bench()
+    members = roomy.stable_group(3)
+    bench = make_bench(max_size=2, log=roomy.log)
+    bench.sleep(0)
+    assert bench.state() is GroupState.PREPARING_REBALANCE
+    assert "group.max.size" in bench.events_of(GroupStateChanged)[-1].cause
+    assert [bench.beat(member) for member in members] == [ErrorCode.REBALANCE_IN_PROGRESS] * 3
+    answers = [bench.joined(member) for member in (members[2], members[0], members[1])]
+    assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
+    assert bench.settle() == [members[0], members[2]]
+    bench.sleep(1_000)
+    assert bench.state() is GroupState.STABLE
+
+
+@pytest.mark.parametrize("limit", [3, 4])
+def test_a_group_within_its_limit_is_not_rebalanced_when_it_is_loaded(make_bench, limit):
+    """PROTOCOL 3.1, C-08."""
+    roomy = make_bench()
+    roomy.stable_group(3)
+    bench = make_bench(max_size=limit, log=roomy.log)
+    bench.sleep(1_000)
+    assert bench.state() is GroupState.STABLE
 
 
 def test_a_member_that_waits_already_may_repeat_its_join(make_bench):

@@ -7,8 +7,9 @@ import pytest
 from coordinator_core.coordinator import classic, facade
 from coordinator_core.coordinator.classic.group import ClassicGroup
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState, check_move
-from coordinator_core.model import TopicPartition
+from coordinator_core.model import Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.consumer_protocol import encode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
 
@@ -97,6 +98,85 @@ def test_offsets_of_a_group_with_members_do_not_expire(bench):
         bench.sleep(900_000)
         bench.beat(member)
     assert bench.committed() == 5
+
+
+def subscribed(*topics):
+    """Return the metadata of a member that subscribes to topics."""
+    return encode_subscription(Subscription(topics))
+
+
+def beat_for(bench, days, *members):
+    """Let days pass while the members send heartbeats."""
+    for _ in range(int(days * 96)):
+        bench.sleep(900_000)
+        for member in members:
+            bench.beat(member)
+
+
+def test_offsets_of_topics_that_no_member_subscribes_to_expire(bench):
+    """Given a Stable group, then the offsets of topics that no member subscribes to any longer expire seven
+    days after their commit, and those of subscribed topics never. PROTOCOL 2.1."""
+    leader, follower = bench.stable_group(2, session_ms=1_800_000, metadata=subscribed("t", "u"))
+    for topic in ("t", "u", "v"):
+        bench.commit(leader, 1, topic=topic)
+    bench.join(leader, session_ms=1_800_000, metadata=subscribed("t"))
+    bench.join(follower, session_ms=1_800_000, metadata=subscribed("u"))
+    bench.settle()
+    beat_for(bench, 3, leader, follower)
+    bench.commit(leader, topic="w", generation=2)
+    beat_for(bench, 4, leader, follower)
+    bench.sleep(599_999)
+    expected = {"t": 5, "u": 5, "v": -1, "w": 5}
+    assert {topic: bench.committed(topic=topic) for topic in expected} == expected
+    assert bench.state() is STABLE
+    beat_for(bench, 3.01, leader, follower)
+    assert bench.committed(topic="w") == -1
+
+
+@pytest.mark.parametrize(
+    ("given", "arrange"),
+    [
+        ({"metadata": b"t"}, "stable_group"),
+        ({"kind": "connect"}, "stable_group"),
+        ({}, "preparing_group"),
+        ({}, "completing_group"),
+    ],
+    ids=["unreadable subscriptions", "other members than consumers", "preparing", "completing"],
+)
+def test_offsets_of_a_group_whose_topics_are_unknown_do_not_expire(make_bench, given, arrange):
+    """Given a group in a round, or whose subscriptions the coordinator cannot read, then no offset expires.
+    PROTOCOL 2.1."""
+    bench = make_bench(offsets_retention_minutes=1, offsets_retention_check_ms=1_000)
+    given = {"session_ms": 1_800_000, "rebalance_ms": 1_800_000, "metadata": subscribed("t")} | given
+    bench.commit(topic="v")
+    getattr(bench, arrange)(2, **given)
+    bench.sleep(120_000)
+    assert bench.committed(topic="v") == 5
+
+
+def test_offsets_that_no_member_subscribes_to_expire_after_a_failover(bench):
+    """Given a Stable group that another coordinator has loaded, then its offsets expire as before. PROTOCOL
+    2.1, 1.3."""
+    (member,) = bench.stable_group(1, session_ms=1_800_000, metadata=subscribed("t"))
+    bench.commit(member, 1, topic="t")
+    bench.commit(member, 1, topic="v")
+    bench.start()
+    bench.take_over()
+    beat_for(bench, 7.1, member)
+    assert (bench.committed(topic="t"), bench.committed(topic="v")) == (5, -1)
+
+
+def test_an_offset_that_is_being_committed_does_not_expire(bench):
+    """Given an expired offset, when its next commit is on its way to the log at the check, then it stays.
+    PROTOCOL 2.1."""
+    bench.commit(topic="t")
+    bench.commit(topic="u")
+    bench.sleep(7 * DAY_MS - 1)
+    bench.holding = True
+    assert bench.commit(topic="t", offset=6) is None
+    bench.sleep(600_000)
+    bench.release()
+    assert (bench.committed(topic="t"), bench.committed(topic="u")) == (6, -1)
 
 
 def test_a_pending_id_keeps_the_group(bench):

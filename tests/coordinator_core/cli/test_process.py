@@ -1,0 +1,196 @@
+"""The command as a process: plugins that exit, outputs, encodings, Ctrl-C, and the options of all commands.
+
+Tests that start processes are slow.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.coordinator_core.cli.commands import COMMAND, PATHS, environment, in_a_process, the_error
+from tests.places import SCENARIOS
+
+LEAVE = str(SCENARIOS / "leave.yaml")
+
+RUDE = "import sys\n\nsys.exit('I leave')\n"
+
+
+@pytest.fixture
+def rude(tmp_path):
+    """The environment of a process in which a plugin is installed whose module calls sys.exit."""
+    (tmp_path / "rude.py").write_text(RUDE)
+    metadata = tmp_path / "rude_plugin-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: rude-plugin\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[rebalance_lab]\nrude = rude\n")
+    return {"PYTHONPATH": os.pathsep.join((PATHS, str(tmp_path)))}
+
+
+@pytest.mark.slow
+def test_a_plugin_that_exits_is_one_warning_and_can_be_switched_off(rude):
+    done = in_a_process("simulate", LEAVE, "-s", "range", env=rude)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"leave under range, seed 0\n")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("warning: plugin 'rude' of rude-plugin is not available: cannot be imported")
+    assert line.endswith("rude.py:3)")
+    assert "SystemExit: I leave" in line
+
+    without = in_a_process("simulate", LEAVE, "-s", "range", "--no-plugin", "rude", env=rude)
+    assert (without.returncode, without.stdout, without.stderr) == (0, done.stdout, b"")
+    by_variable = in_a_process("plugins", env={**rude, "REBALANCE_LAB_NO_PLUGIN": "rude, spark"})
+    assert (by_variable.returncode, by_variable.stderr) == (0, b"")
+    assert by_variable.stdout.decode().splitlines()[-1] == "switched off: spark, rude"
+
+
+def test_an_unknown_plugin_cannot_be_switched_off(lab, monkeypatch):
+    monkeypatch.setenv("REBALANCE_LAB_NO_PLUGIN", "")  # restored after the test
+    error = the_error(lab("plugins", "--no-plugin=sprk"))
+    assert error.startswith("--no-plugin: found 'sprk', expected one of assignors")
+    assert error.endswith("(did you mean 'spark'?)")
+
+
+def test_the_traceback_of_an_author_is_printed_on_demand(lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def mine(cluster, group):\n    return group['x']\n")
+    for arguments in (
+        ["simulate", LEAVE, "-s", "mine.py:mine"],
+        ["compare", LEAVE, "-s", "mine.py:mine", "-j", "1"],
+    ):
+        answer = lab(*arguments)
+        (line,) = answer.err.splitlines()
+        assert line.endswith("raised KeyError: 'x' (mine.py:2)")
+        first, *trace = lab(*arguments, "--traceback").err.splitlines()
+        assert first == line
+        assert trace[0] == "Traceback (most recent call last):"
+        assert 'mine.py", line 2, in mine' in trace[1]
+        assert trace[-1] == "KeyError: 'x'"
+
+
+def test_the_version(lab):
+    answer = lab("--version")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out.startswith("rebalance-lab")
+    assert len(answer.out.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_verbose_reports_plugins_on_stderr():
+    done = in_a_process("simulate", LEAVE, "-s", "range", "-v")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"leave under range, seed 0\n")
+    lines = done.stderr.decode().splitlines()
+    assert all(" ms  " in line for line in lines)
+    assert any(line.endswith("command simulate has ended") for line in lines)
+    assert any("plugin assignors of rebalance-lab" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_a_shell_completes_commands():
+    env = {"_REBALANCE_LAB_COMPLETE": "complete_bash", "COMP_WORDS": "rebalance-lab sim", "COMP_CWORD": "1"}
+    done = in_a_process(env=env)
+    assert (done.returncode, done.stdout.split()) == (0, [b"simulate"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["simulate", LEAVE], ["plugins", "--format", "json"]])
+def test_a_full_disk_is_one_line_and_a_status(arguments):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+    assert done.stderr == b"error: output cannot be written (No space left on device)\n"
+    assert done.returncode == 1
+
+
+def test_a_closed_output_is_one_line_and_a_status():
+    shell = ["sh", "-c", '"$@" >&-', "sh", *COMMAND, "plugins"]
+    done = subprocess.run(shell, stderr=subprocess.PIPE, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (2, b"error: standard output is closed\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_an_encoding_without_the_characters_of_the_output(encoding, tmp_path):
+    """Text has escapes in place of them, and documents for programs are in UTF-8."""
+    path = tmp_path / "small.yaml"
+    path.write_text(
+        "name: Größe ✓\nduration: 20s\ntopics: {t: {partitions: 1}}\nmembers: [{id: Ω, topics: [t]}]\n",
+        encoding="utf-8",
+    )
+    env = {"PYTHONIOENCODING": encoding}
+    text = in_a_process("simulate", path, env=env)
+    assert (text.returncode, text.stderr) == (0, b"")
+    expected = b"Gr\\xf6\\xdfe \\u2713" if encoding == "ascii" else "Größe \\u2713".encode(encoding)
+    assert text.stdout.startswith(expected)
+    document = in_a_process("simulate", path, "--format", "json", env=env)
+    assert (document.returncode, document.stderr) == (0, b"")
+    assert "Ω" in json.loads(document.stdout)[0]["members"]
+
+
+@pytest.mark.slow
+def test_the_signs_of_checks_in_ascii():
+    """It takes long, because some checks start processes."""
+    done = in_a_process("check", "range", "--examples", "1", env={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode("ascii").splitlines()[1].startswith("+  raises ")
+
+
+def interrupted(arguments, ready):
+    """The status and the errors of a process that gets Ctrl-C, as its children do, when it is ready."""
+    with subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        start_new_session=True,
+    ) as process:
+        while process.poll() is None and not ready(process.pid):
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    return process.returncode, err
+
+
+def children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def processor_seconds(pid):
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.1, 0.2, 0.3, 0.5])
+def test_an_interrupt_during_the_imports_has_no_traceback(seconds):
+    arguments = ["simulate", str(SCENARIOS / "mentions-day.yaml")]
+    status, err = interrupted(arguments, lambda pid: processor_seconds(pid) >= seconds)
+    assert (status, err) == (130, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", [0.0, 0.3, 1.0])
+def test_an_interrupt_during_a_comparison_ends_its_processes(extra):
+    """The children get it, too: while they import the program, and while they run a strategy."""
+    began = []
+
+    def ready(pid):
+        if len(children(pid)) >= 3:  # two workers, and the process that tracks their resources
+            began.append(time.monotonic())
+        return began and time.monotonic() - began[0] >= extra
+
+    strategies = ["-s", "range", "-s", "sticky", "-s", "optimal", "-j", "2"]
+    status, err = interrupted(["compare", str(SCENARIOS / "mentions-day.yaml"), *strategies], ready)
+    assert (status, err) == (130, b"")
+
+
+@pytest.mark.slow
+def test_an_interrupt_during_checks_ends_them():
+    status, err = interrupted(["check", "sticky"], lambda pid: len(children(pid)) >= 2)
+    assert (status, err) == (130, b"")
