@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coordinator_core.documents.overrides import Overrides, parse_assignors
 from coordinator_core.documents.roster import Roster
 from coordinator_core.documents.scenario import MOST_MEMBERS, Member, parse_members, parse_subscription
 from coordinator_core.documents.stage import Stage
@@ -26,11 +27,17 @@ class Join:
     members: tuple[Member, ...]
     places: tuple[str, ...] = field(default=(), compare=False)
 
+    @property
+    def has_assignors(self) -> bool:
+        """Whether members have assignors of their own."""
+        return any(member.overrides.assignors for member in self.members)
+
     def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
         for member, place in zip(self.members, self.places or ("join",) * len(self.members), strict=True):
             entry = inside(where, place)
             for i, topic in enumerate(member.topics):
                 roster.topic(topic, inside(inside(entry, "topics"), i))
+            roster.check_overrides(member.overrides, entry)
             roster.started(member.id, inside(entry, "id"))
 
     def apply(self, stage: Stage) -> None:
@@ -160,7 +167,7 @@ class RollingRestart:
 
     Each is away for ``down_ms``. ``kill``: processes end without a LeaveGroup. With a ``surge`` new members
     under new names take the place of the old ones: so many of each batch start ``down_ms`` before the batch
-    is stopped, the others ``down_ms`` after that.
+    is stopped, the others ``down_ms`` after that. With ``assignors`` all members come back with these.
     """
 
     every_ms: int
@@ -168,19 +175,33 @@ class RollingRestart:
     kill: bool = False
     batch: int = 1
     surge: int = 0
+    assignors: tuple[str, ...] = ()
+
+    @property
+    def has_assignors(self) -> bool:
+        """Whether members come back with assignors of their own."""
+        return bool(self.assignors)
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:
         running = [name for name, runs in roster.running.items() if runs]
         if not running:
             at = inside(where, "rolling_restart")
             raise InputError(at, "no members at this time", "a group that has some")
+        roster.check_overrides(Overrides(assignors=self.assignors), inside(where, "rolling_restart"))
         why = f"replaced by the rolling_restart at {format_duration(at_ms)}"
         for i, name in enumerate(running if self.surge else ()):
             begins_ms = at_ms + i // self.batch * self.every_ms
             roster.replaced(name, begins_ms, begins_ms + self.down_ms, why)
 
     def apply(self, stage: Stage) -> None:
-        stage.rolling_restart(self.every_ms, self.down_ms, kill=self.kill, batch=self.batch, surge=self.surge)
+        stage.rolling_restart(
+            self.every_ms,
+            self.down_ms,
+            kill=self.kill,
+            batch=self.batch,
+            surge=self.surge,
+            assignors=self.assignors,
+        )
 
 
 def parse_join(value: Any, extra: Mapping[str, Any], where: str) -> Join:
@@ -233,7 +254,7 @@ def parse_rolling_restart(value: Any, extra: Mapping[str, Any], where: str) -> R
     """Return a rolling restart."""
     no_more(extra, where)
     at = inside(where, "rolling_restart")
-    fields = doc.mapping(value, at, ("every", "down", "kill", "batch", "surge"))
+    fields = doc.mapping(value, at, ("every", "down", "kill", "batch", "surge", "assignors"))
     every = doc.required(fields, "every", at, "the time from one restart to the next, such as 20s")
     down = doc.required(fields, "down", at, "how long each member is away, such as 5s")
     kill = fields.get("kill", False)
@@ -249,6 +270,7 @@ def parse_rolling_restart(value: Any, extra: Mapping[str, Any], where: str) -> R
         kill,
         batch,
         surge,
+        parse_assignors(fields.get("assignors", []), inside(at, "assignors")),
     )
 
 

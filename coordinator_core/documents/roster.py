@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from coordinator_core.documents.overrides import Overrides, Surroundings
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import close_to
 
@@ -30,11 +31,17 @@ class Roster:
 
     topics: dict[str, int]
     duration_ms: int
+    surroundings: Surroundings | None = None
     running: dict[str, bool] = field(default_factory=dict)
     why_stopped: dict[str, str] = field(default_factory=dict)
     _new_names: NewNames = field(default_factory=NewNames)
     _changes: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
     _order: int = 0
+
+    def check_overrides(self, overrides: Overrides, where: str) -> None:
+        """Check the settings and assignors of a member."""
+        if self.surroundings is not None:
+            self.surroundings.check(overrides, where)
 
     def advance(self, at_ms: int) -> None:
         """Make the changes before a time that earlier events have begun."""

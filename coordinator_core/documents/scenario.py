@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from coordinator_core.documents.application import APPLICATION_FIELDS, IDEAL, Application, parse_application
+from coordinator_core.documents.overrides import (
+    NO_OVERRIDES,
+    OVERRIDE_FIELDS,
+    Overrides,
+    Surroundings,
+    parse_overrides,
+)
 from coordinator_core.documents.ownership import (
     FIRST_GENERATION,
     OWNERSHIP_FIELDS,
@@ -54,6 +61,7 @@ _MEMBER_FIELDS = (
     "instance_id",
     "rack",
     *APPLICATION_FIELDS,
+    *OVERRIDE_FIELDS,
 )
 
 
@@ -87,6 +95,7 @@ class Member:
     owned: tuple[TopicPartition, ...] | None = None
     generation: int = FIRST_GENERATION
     application: Application = IDEAL
+    overrides: Overrides = NO_OVERRIDES
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +146,12 @@ class Scenario:
         return {name: topic.racks for name, topic in self.topics.items() if any(topic.racks)}
 
     @property
+    def has_assignors(self) -> bool:
+        """Whether members have assignors of their own, from the beginning or after an event."""
+        own = any(member.overrides.assignors for member in self.members)
+        return own or any(getattr(event.arguments, "has_assignors", False) for event in self.events)
+
+    @property
     def joining(self) -> tuple[Member, ...]:
         """The members that join from time 0 on."""
         return tuple(member for member in self.members if member.owned is None)
@@ -162,7 +177,12 @@ def parse_scenario(
     duration = doc.required(fields, "duration", root, expected)
     duration_ms = parse_duration(duration, inside(root, "duration"), at_least_ms=1)
     topics = _topics(fields, root, duration_ms, base_dir)
-    roster = Roster({topic: t.partitions for topic, t in topics.items()}, duration_ms)
+    config = parse_config(fields.get("config"), inside(root, "config"), registry)
+    roster = Roster(
+        {topic: t.partitions for topic, t in topics.items()},
+        duration_ms,
+        surroundings=Surroundings(config, registry),
+    )
     members = _members(fields, root, roster)
     return Scenario(
         name=name,
@@ -170,7 +190,7 @@ def parse_scenario(
         topics=topics,
         members=members,
         events=_events(fields, root, roster, registry),
-        config=parse_config(fields.get("config"), inside(root, "config"), registry),
+        config=config,
         network=_network(fields.get("network"), inside(root, "network")),
         seed=doc.whole(fields.get("seed", 0), inside(root, "seed"), low=0, high=2**63 - 1),
         brokers=doc.whole(fields.get("brokers", 3), inside(root, "brokers"), low=1, high=100),
@@ -289,6 +309,7 @@ def _members(fields: Mapping[str, Any], root: str, roster: Roster) -> tuple[Memb
         at = inside(where, i)
         for member in parse_members(value, at, roster):
             roster.started(member.id, inside(at, "id"))
+            roster.check_overrides(member.overrides, at)
             members.append(member)
             places.append(at)
             if len(members) > MOST_MEMBERS:
@@ -322,16 +343,17 @@ def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Mem
         rate = doc.number(rate, inside(where, "process_rate"), positive=True)
     topics, pattern = parse_subscription(fields, where, roster)
     application = parse_application(fields, where, limited=rate is not None)
+    overrides = parse_overrides(fields, where)
     count = None
     if "count" in fields:
         count = doc.whole(fields["count"], inside(where, "count"), low=1, high=MOST_MEMBERS)
     owns = Ownership() if roster is None else parse_ownership(fields, where, roster, topics, pattern)
     if count is None:
-        yield Member(name, topics, pattern, rate, instance, rack, *owns, application)
+        yield Member(name, topics, pattern, rate, instance, rack, *owns, application, overrides)
         return
     for i in range(count):
         numbered = None if instance is None else f"{instance}-{i}"
-        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack, *owns, application)
+        yield Member(f"{name}-{i}", topics, pattern, rate, numbered, rack, *owns, application, overrides)
 
 
 def parse_subscription(

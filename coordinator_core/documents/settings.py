@@ -34,25 +34,34 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     Raises:
         InputError: if a name is unknown, a value is wrong, or values do not go together.
     """
-    given = {} if value is None else doc.mapping(value, where)
     of_protocols: list[type[Any]] = [
         spec.settings for spec in registry.protocols().values() if spec.settings is not None
     ]
     known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
     for kind in of_protocols:
         known |= settings_of(kind)
-    parsed: dict[str, Any] = {}
-    for name, setting in given.items():
-        if name not in known:
-            expected = one_of(name, sorted(known))
-            raise InputError(inside(where, name), f"the unknown setting {name!r}", expected)
-        parsed[name] = _value(setting, known[name], inside(where, name))
+    parsed = parse_settings(value, where, known)
     try:
         configured(ClientConfig, parsed, group_id="checked")
         for kind in of_protocols:
             configured(kind, parsed)
     except InputError as error:
         raise InputError(inside(where, error.where), error.found, error.expected) from None
+    return parsed
+
+
+def parse_settings(value: Any, where: str, known: Mapping[str, msgspec.structs.FieldInfo]) -> dict[str, Any]:
+    """Return the values of known settings by their dotted names. Milliseconds may be written as durations.
+
+    Raises:
+        InputError: if a name is unknown or a value is wrong.
+    """
+    parsed: dict[str, Any] = {}
+    for name, setting in ({} if value is None else doc.mapping(value, where)).items():
+        if name not in known:
+            expected = one_of(name, sorted(known))
+            raise InputError(inside(where, name), f"the unknown setting {name!r}", expected)
+        parsed[name] = _value(setting, known[name], inside(where, name))
     return parsed
 
 

@@ -45,11 +45,18 @@ class Stage(Protocol):
         """Raise the number of partitions of a topic to ``count``."""
 
     def rolling_restart(
-        self, every_ms: int, down_ms: int, *, kill: bool = False, batch: int = 1, surge: int = 0
+        self,
+        every_ms: int,
+        down_ms: int,
+        *,
+        kill: bool = False,
+        batch: int = 1,
+        surge: int = 0,
+        assignors: tuple[str, ...] = (),
     ) -> None:
         """Stop and start every running consumer, ``batch`` of them every ``every_ms``.
 
         Each is away for ``down_ms``. ``kill``: the processes end without a LeaveGroup. With a ``surge``,
         consumers under new names take their place: of each batch, so many start ``down_ms`` before it is
-        stopped.
+        stopped. With ``assignors`` they come back with these, the preferred one first.
         """

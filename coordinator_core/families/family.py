@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from coordinator_core.assigning.assignor import Assignor
@@ -20,6 +21,8 @@ from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import ProtocolSpec, Strategy
 from coordinator_core.registry.registry import Registry
+
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,9 @@ class Family:
         """Return the settings of the coordinator."""
         return configured(CoordinatorConfig, self.config)
 
-    def client_config(self, **identity: Any) -> ClientConfig:
-        """Return the settings of a consumer."""
-        return configured(ClientConfig, self.config, **identity)
+    def client_config(self, own: Mapping[str, Any] = NONE, **identity: Any) -> ClientConfig:
+        """Return the settings of a consumer. ``own`` are those in place of the scenario's."""
+        return configured(ClientConfig, {**self.config, **own}, **identity)
 
     def settings(self) -> Any:
         """Return the protocol's own settings, or None."""
@@ -87,8 +90,8 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     """Return the family of a strategy, with the settings of the scenario and those of the strategy.
 
     Raises:
-        InputError: if the protocol is unknown, if it has no meaning for an event or for a running group of
-            the scenario, or if nothing reads a setting of the strategy.
+        InputError: if the protocol is unknown, if it has no meaning for an event, for a running group or for
+            assignors of members of the scenario, or if nothing reads a setting of the strategy.
     """
     spec = registry.protocol(strategy.protocol)
     where = f"scenario {scenario.name!r}"
@@ -102,6 +105,9 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     if scenario.running and spec.running_group is None:
         found = f"members with owned under the protocol {spec.name!r}"
         raise InputError(f"{where}: members", found, "members that join: this protocol has no running groups")
+    if scenario.has_assignors and "assignors" in spec.meaningless:
+        found = f"assignors of members under the protocol {spec.name!r} ({spec.meaningless['assignors']})"
+        raise InputError(where, found, "members without assignors, or another protocol")
     known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
     known |= settings_of(spec.settings) if spec.settings is not None else {}
     for name in strategy.settings:

@@ -105,7 +105,8 @@ class ProtocolSpec:
     ``member`` gets one, or None if the protocol has no settings of its own. ``running_group`` makes the group
     that runs already at time 0 (`families.family.RunningGroup`); None if the protocol cannot begin so.
 
-    ``meaningless`` maps the kinds of scenario events that have no meaning under the protocol to the reason.
+    ``meaningless`` maps the kinds of scenario events that have no meaning under the protocol to the reason;
+    ``"assignors"`` stands for assignors of single members.
     ``planned``: `simulation.plan` can compute the assignments without messages. ``modifiers`` are those of
     protocols (`ModifierSpec.of_protocol`) that this one supports. ``aliases`` maps further names to texts of
     strategies (``{"eager": "range+classic"}``).

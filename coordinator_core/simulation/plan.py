@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario
@@ -65,6 +66,7 @@ class _Consumer:
     instance: str | None
     topics: tuple[str, ...]
     assignor: Assignor
+    config: ClientConfig
     end: "Callable[[_Consumer, str], None]"
     owned: Partitions = NO_PARTITIONS
     listed: Sequence[TopicPartition] = ()
@@ -101,6 +103,10 @@ class PlannedRun:
         if not family.spec.planned:
             found = f"the protocol {family.spec.name!r}, which has no plan without messages"
             raise InputError(f"strategy {self.strategy.name!r}", found, "a simulation with messages")
+        if scenario.has_assignors:
+            found = "assignors of single members, among which a plan does not choose"
+            raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")
+        self._family = family
         self._client = family.client_config(group_id=scenario.name)
         self._broker = family.coordinator_config()
         self._load = Load() if self.strategy.provider else None
@@ -159,6 +165,7 @@ class PlannedRun:
             self.registry.build(
                 self.strategy, SimulatedHost(self.clock, self._load, member.process_rate, lags=False)
             ),
+            self._family.client_config(member.overrides.config, group_id=self.scenario.name),
             self._end,
             started_ms=self.clock.now_ms,
         )
@@ -209,7 +216,7 @@ class PlannedRun:
         if how == "closed" and consumer.instance is None:
             self._remove(consumer)
         else:
-            self.clock.after(self._client.session_timeout_ms, lambda: self._remove(consumer))
+            self.clock.after(consumer.config.session_timeout_ms, lambda: self._remove(consumer))
 
     def _remove(self, consumer: _Consumer) -> None:
         if consumer.joined:
@@ -221,19 +228,19 @@ class PlannedRun:
     def pause(self, consumer: _Consumer, for_ms: int) -> None:
         """Let a consumer stand still. After max.poll.interval.ms it leaves until it continues."""
         self.stage.emit(ev.MemberPaused(client=consumer.member.id))
-        self._away(consumer, for_ms, self._client.max_poll_interval_ms)
+        self._away(consumer, for_ms, consumer.config.max_poll_interval_ms)
 
     def freeze(self, consumer: _Consumer, for_ms: int) -> None:
         """Let a process stand still. After its session it is out of the group until it continues."""
         self.stage.emit(ev.MemberPaused(client=consumer.member.id))
-        self._away(consumer, for_ms, self._client.session_timeout_ms)
+        self._away(consumer, for_ms, consumer.config.session_timeout_ms)
 
     def cut(self, name: str, for_ms: int) -> None:
         """Cut a consumer off. After its session it is out of the group until it is back."""
         consumer = self.stage.consumers[name]
         if consumer.is_running:
             self.stage.emit(ev.MemberCutOff(client=name))
-            self._away(consumer, for_ms, self._client.session_timeout_ms)
+            self._away(consumer, for_ms, consumer.config.session_timeout_ms)
 
     def _away(self, consumer: _Consumer, for_ms: int, patience_ms: int) -> None:
         consumer.away_until_ms = max(consumer.away_until_ms, self.clock.now_ms + for_ms)
@@ -272,8 +279,9 @@ class PlannedRun:
 
     def partitions_added(self) -> None:
         """Let the leader see the partitions when it refreshes its metadata."""
-        leader, age_ms = self._leader(), self._client.metadata_max_age_ms
+        leader = self._leader()
         if leader is not None:
+            age_ms = leader.config.metadata_max_age_ms
             rest_ms = (self.clock.now_ms - leader.started_ms) % age_ms
             self.clock.after(age_ms - rest_ms, self._notice_partitions)
 

@@ -16,6 +16,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario
+from coordinator_core.errors import InputError
 from coordinator_core.families.family import RunningGroup, family_for
 from coordinator_core.model import Cluster
 from coordinator_core.protocol import events as ev
@@ -113,7 +114,7 @@ class Run:
             return None
         group: RunningGroup = make(
             [(m, self.stage.topics_of(m.topics, m.pattern), self._config_of(m)) for m in members],
-            protocol=self._assignor_of(members[0]).name,
+            protocol=self._common_assignor(members[0]).name,
             infos=topic_infos(self.stage.partitions, self.scenario.racks),
             random=self._stream("running group"),
         )
@@ -133,7 +134,7 @@ class Run:
             load=self.load,
             random=self._stream("brokers"),
             emit=self.stage.emit,
-            stored=() if group is None else tuple(group.records(self._assignor_of)),
+            stored=() if group is None else tuple(group.records(self._common_assignor)),
         )
         brokers.disconnect.append(self._disconnect)
         if self._watch is not None:
@@ -209,7 +210,7 @@ class Run:
             ),
             member,
             self._config_of(member),
-            [self._assignor_of(member)],
+            self._assignors_of(member),
             self._stream(f"client {self._starts}"),
             part=self.family.member(),
             bootstrap=range(self.scenario.brokers),
@@ -232,14 +233,33 @@ class Run:
 
     def _config_of(self, member: Member) -> ClientConfig:
         return self.family.client_config(
+            member.overrides.config,
             group_id=self.scenario.name,
             client_id=member.id,
             group_instance_id=self.stage.instance_of(member),
             client_rack=member.rack,
         )
 
-    def _assignor_of(self, member: Member) -> Assignor:
-        return self.registry.build(self.strategy, SimulatedHost(self.clock, self.load, member.process_rate))
+    def _assignors_of(self, member: Member) -> list[Assignor]:
+        """Return the assignors of a member, the preferred one first."""
+        own = [self.registry.strategy(text, what="assignor") for text in member.overrides.assignors]
+        host = SimulatedHost(self.clock, self.load, member.process_rate)
+        return [self.registry.build(strategy, host) for strategy in own or [self.strategy]]
+
+    def _common_assignor(self, member: Member) -> Assignor:
+        """Return the assignor of a member on which the group that runs already has agreed.
+
+        Raises:
+            InputError: if its members have no assignor in common.
+        """
+        if not self.scenario.has_assignors:
+            return self._assignors_of(member)[0]
+        listed = [[a.name for a in self._assignors_of(other)] for other in self.scenario.running]
+        for name in listed[0]:
+            if all(name in names for names in listed):
+                return next(a for a in self._assignors_of(member) if a.name == name)
+        where = f"scenario {self.scenario.name!r}: members"
+        raise InputError(where, "members with owned without a common assignor", "one that all of them have")
 
     def pause(self, consumer: Process, for_ms: int) -> None:
         """Let a process stand still. Of pauses that overlap, the last one counts."""

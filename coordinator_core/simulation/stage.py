@@ -226,13 +226,20 @@ class Stage(Generic[C]):
         return name in self.consumers and self.consumers[name].is_running
 
     def rolling_restart(
-        self, every_ms: int, down_ms: int, *, kill: bool = False, batch: int = 1, surge: int = 0
+        self,
+        every_ms: int,
+        down_ms: int,
+        *,
+        kill: bool = False,
+        batch: int = 1,
+        surge: int = 0,
+        assignors: tuple[str, ...] = (),
     ) -> None:
         """Stop and start every running consumer, ``batch`` of them every ``every_ms``.
 
         Each is away for ``down_ms``. ``kill``: the processes end without a LeaveGroup. With a ``surge``,
         consumers under new names take their place: of each batch, so many start ``down_ms`` before it is
-        stopped.
+        stopped. With ``assignors`` they come back with these, the preferred one first.
         """
         names = [name for name, consumer in self.consumers.items() if consumer.is_running]
         self.changed("rolling_restart", f"{len(names)} members")
@@ -241,7 +248,7 @@ class Stage(Generic[C]):
             group = [name for name in group if self._is_running(name)]  # the others stay away
             new = self._replacements(group) if surge else {}
             for name in group[:surge]:
-                self._start_in_turn("join", new[name])
+                self._start_in_turn("join", new[name], assignors)
             if surge:
                 self.clock.after(down_ms, lambda: stop(group, new))
             else:
@@ -262,7 +269,7 @@ class Stage(Generic[C]):
             for name, consumer in stopped.items():
                 if self.consumers[name] is consumer and name not in self._stays_away:
                     member = new.get(name, self._members[name])
-                    self._start_in_turn("join" if name in new else "restart", member)
+                    self._start_in_turn("join" if name in new else "restart", member, assignors)
 
         for i, first in enumerate(range(0, len(names), batch)):
             self.clock.after(i * every_ms, lambda g=names[first : first + batch]: turn(g))  # type: ignore[misc]
@@ -278,8 +285,10 @@ class Stage(Generic[C]):
             self._members[new_name] = new[name]
         return new
 
-    def _start_in_turn(self, kind: str, member: Member) -> None:
+    def _start_in_turn(self, kind: str, member: Member, assignors: tuple[str, ...]) -> None:
         self.changed(kind, member.id, "rolling_restart")
+        if assignors:
+            member = replace(member, overrides=replace(member.overrides, assignors=assignors))
         self.start(member)
 
     def pause(self, name: str, for_ms: int) -> None:

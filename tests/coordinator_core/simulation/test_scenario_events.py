@@ -287,8 +287,8 @@ class Recorder:
         ),
         (
             "rolling_restart",
-            kinds.RollingRestart(20, 5, True, 4, 3),
-            [("rolling_restart", 20, 5, {"kill": True, "batch": 4, "surge": 3})],
+            kinds.RollingRestart(20, 5, True, 4, 3, ("range",)),
+            [("rolling_restart", 20, 5, {"kill": True, "batch": 4, "surge": 3, "assignors": ("range",)})],
         ),
         ("coordinator_failover", events.CoordinatorFailover(3), [("coordinator_failover", 3)]),
     ],
