@@ -128,6 +128,12 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
             "A new subscription: subscribe: s1, topics: [orders, payments].",
         ),
         ScenarioEventSpec(
+            "remove_member",
+            of.of_members(of.RemoveMember, "remove_member"),
+            _apply,
+            "An administrator removes a member: remove_member: c-1.",
+        ),
+        ScenarioEventSpec(
             "add_partitions", _add_partitions, _apply, "Topics grow: add_partitions: {orders: 24}."
         ),
         ScenarioEventSpec(

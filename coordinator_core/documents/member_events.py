@@ -162,6 +162,22 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveMember:
+    """An administrator removes members from the group. Their processes, if they run, join again."""
+
+    members: tuple[str, ...]
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
+        for name, place in _places(self.members, inside(where, "remove_member")):
+            roster.has_joined(name, place)
+
+    def apply(self, stage: Stage) -> None:
+        for name in self.members:
+            stage.changed("remove_member", name)
+            stage.remove_member(name)
+
+
+@dataclass(frozen=True, slots=True)
 class RollingRestart:
     """All running members are stopped and started, ``batch`` of them every ``every_ms``.
 

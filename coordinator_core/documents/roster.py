@@ -92,9 +92,17 @@ class Roster:
         Raises:
             InputError: if the member never joined.
         """
+        self.has_joined(member, where)
+        self.running[member] = True
+
+    def has_joined(self, member: str, where: str) -> None:
+        """Check that a member has joined by this time. It may have stopped since.
+
+        Raises:
+            InputError: if the member never joined.
+        """
         if member not in self.running:
             raise InputError(where, f"{member!r}, which never joined", self._some_of(self.running, member))
-        self.running[member] = True
 
     def is_running(self, member: str, where: str) -> None:
         """Check that a member is in the group at this time.
@@ -102,8 +110,7 @@ class Roster:
         Raises:
             InputError: if the member never joined, or has stopped.
         """
-        if member not in self.running:
-            raise InputError(where, f"{member!r}, which never joined", self._some_of(self.running, member))
+        self.has_joined(member, where)
         if not self.running[member]:
             found = f"{member!r}, which is not running ({self.why_stopped[member]})"
             raise InputError(where, found, self._some_of(self.running, member))

@@ -41,6 +41,9 @@ class Stage(Protocol):
     def subscribe(self, name: str, topics: tuple[str, ...], pattern: str | None) -> None:
         """Change the subscription of a consumer."""
 
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator. The process continues."""
+
     def add_partitions(self, topic: str, count: int) -> None:
         """Raise the number of partitions of a topic to ``count``."""
 

@@ -9,7 +9,21 @@ from coordinator_core.client.classic import ClassicMember
 from coordinator_core.coordinator.classic import PART
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
 from coordinator_core.families.running_group import running_group
+from coordinator_core.protocol.messages import DescribedMember, LeaveGroupRequest, MemberIdentity
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+
+
+def remove_members(group_id: str, members: Iterable[DescribedMember]) -> LeaveGroupRequest:
+    """Return the request of an administrator: static members by instance id, others by id (KIP-345)."""
+    reason = "removed by an administrator"
+    return LeaveGroupRequest(
+        group_id=group_id,
+        members=tuple(
+            MemberIdentity("" if m.group_instance_id else m.member_id, m.group_instance_id, reason)
+            for m in members
+        ),
+    )
+
 
 CLASSIC = ProtocolSpec(
     "classic",
@@ -22,6 +36,7 @@ CLASSIC = ProtocolSpec(
     coordinator=lambda surroundings: PART,  # noqa: ARG005 - the members run the assignors
     member=lambda settings: ClassicMember,  # noqa: ARG005 - the settings are those of every consumer
     running_group=running_group,
+    remove_members=remove_members,
     planned=True,
     modifiers=frozenset({"static", "cooperative"}),
     aliases={"eager": "range+classic", "incremental": "cooperative-sticky+classic"},

@@ -1,6 +1,6 @@
 """A protocol family, as one strategy uses it on one scenario."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -86,6 +86,15 @@ class Family:
         return make
 
 
+def _meaningless(kind: str, spec: ProtocolSpec, protocols: Sequence[str]) -> str:
+    """Return the reason for which an event has no meaning under a protocol, or ""."""
+    if protocols and spec.name not in protocols:
+        return f"it is an event of {', '.join(protocols)}"
+    if kind == "remove_member" and spec.remove_members is None:
+        return spec.meaningless.get(kind, "an administrator cannot remove its members")
+    return spec.meaningless.get(kind, "")
+
+
 def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Family:
     """Return the family of a strategy, with the settings of the scenario and those of the strategy.
 
@@ -96,10 +105,9 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     spec = registry.protocol(strategy.protocol)
     where = f"scenario {scenario.name!r}"
     for event in scenario.events:
-        protocols = registry.scenario_events()[event.kind].protocols
-        if event.kind in spec.meaningless or (protocols and spec.name not in protocols):
+        reason = _meaningless(event.kind, spec, registry.scenario_events()[event.kind].protocols)
+        if reason:
             at = f"{where}: {event.kind} at {format_duration(event.at_ms)}"
-            reason = spec.meaningless.get(event.kind, f"it is an event of {', '.join(protocols)}")
             found = f"an event without a meaning under the protocol {spec.name!r} ({reason})"
             raise InputError(at, found, "another event, or another protocol")
     if scenario.running and spec.running_group is None:

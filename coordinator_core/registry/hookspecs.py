@@ -104,6 +104,8 @@ class ProtocolSpec:
     msgspec Struct of the protocol's own settings, with dotted names as `client.config.ClientConfig` has them;
     ``member`` gets one, or None if the protocol has no settings of its own. ``running_group`` makes the group
     that runs already at time 0 (`families.family.RunningGroup`); None if the protocol cannot begin so.
+    ``remove_members(group_id, members)`` returns the request with which an administrator removes members
+    (`protocol.messages.DescribedMember`); None if there is no such request.
 
     ``meaningless`` maps the kinds of scenario events that have no meaning under the protocol to the reason;
     ``"assignors"`` stands for assignors of single members.
@@ -121,6 +123,7 @@ class ProtocolSpec:
     member: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     settings: type[Any] | None = field(default=None, kw_only=True)
     running_group: Callable[..., Any] | None = field(default=None, kw_only=True)
+    remove_members: Callable[[str, Any], Any] | None = field(default=None, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)

@@ -277,6 +277,17 @@ class PlannedRun:
         if consumer.topics != before:
             self._round_soon(f"{consumer.member.id} subscribed to something else")
 
+    def remove_member(self, name: str) -> None:
+        """Remove a consumer from the group. If it is present, it joins again in the same round."""
+        consumer = self.stage.consumers.get(name)
+        if consumer is None or not consumer.joined:
+            return
+        present = not self._is_absent(consumer)
+        if consumer.is_running:
+            self._give_up(consumer, consumer.listed, lost=True)
+        self._remove(consumer)
+        consumer.joined = present
+
     def partitions_added(self) -> None:
         """Let the leader see the partitions when it refreshes its metadata."""
         leader = self._leader()

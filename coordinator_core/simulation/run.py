@@ -22,6 +22,7 @@ from coordinator_core.model import Cluster
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
+from coordinator_core.simulation.administrator import Administrator
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.load import Load
@@ -103,6 +104,14 @@ class Run:
             self.stage.schedule(event)
         self.network = Network(self.clock, scenario.network, self._stream("network"))
         self.brokers = self._make_brokers(group)
+        self._administrator = Administrator(
+            scenario.name,
+            self.family.spec.remove_members,
+            clock=self.clock,
+            network=self.network,
+            brokers=self.brokers,
+            messages=self._messages,
+        )
         for name, topic in scenario.topics.items():
             self.clock.at(topic.rates.steps[0][0], lambda n=name: self._next_rates(n, 0))  # type: ignore[misc]
         self._measure_regularly()
@@ -329,6 +338,10 @@ class Run:
     def subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
         """Let a process subscribe to something else."""
         consumer.subscribe(topics, pattern)
+
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator."""
+        self._administrator.remove(name)
 
     def partitions_added(self) -> None:
         """Let the brokers describe their topics again."""

@@ -88,6 +88,10 @@ class Simulation(Protocol[C]):
         """Change the subscription of a consumer."""
         ...
 
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator."""
+        ...
+
     def partitions_added(self) -> None:
         """React to new partitions of a topic."""
         ...
@@ -319,6 +323,10 @@ class Stage(Generic[C]):
             subscribed = list(self.topics_of(topics, pattern))
             self.emit(ev.SubscriptionChanged(client=name, topics=subscribed))
             self._simulation.subscribe(self.consumers[name], topics, pattern)
+
+    def remove_member(self, name: str) -> None:
+        """Remove the members of a consumer from the group, as an administrator. The process continues."""
+        self._simulation.remove_member(name)
 
     # --- topics
 

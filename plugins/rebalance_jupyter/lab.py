@@ -32,7 +32,7 @@ events:
   - {at: 1m, join: {id: extra, topics: [orders], process_rate: 400}}
   - {at: 2m, crash: c-1}
 """
-_TARGETED = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe")
+_TARGETED = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member")
 _KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover", "calm")
 _LISTED_RATES = ("rates", "rates_csv", "rates_rows")
 """Rates of single partitions: the controls cannot change them, nor the number of partitions."""

@@ -314,6 +314,7 @@ def test_a_strategy_is_added_from_the_list(lab):
         ("freeze", "c-0", {"freeze": "c-0", "for": "30s"}),
         ("cut", "c-0", {"cut": "c-0", "for": "30s"}),
         ("subscribe", "c-0", {"subscribe": "c-0", "topics": ["t"]}),
+        ("remove_member", "c-0", {"remove_member": "c-0"}),
         ("add_partitions", "", {"add_partitions": {"t": 8}}),
         ("rolling_restart", "", {"rolling_restart": {"every": "10s", "down": "3s"}}),
         ("coordinator_failover", "", {"coordinator_failover": {"down": "3s"}}),
@@ -345,7 +346,9 @@ def test_events_are_added_one_after_another_and_name_whoever_joined(lab):
     assert lab.target.options == ("c-0", "c-1", "new-0", "new-1")
 
 
-@pytest.mark.parametrize("kind", ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe"])
+@pytest.mark.parametrize(
+    "kind", ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member"]
+)
 @pytest.mark.parametrize(("target", "problem"), [("", "no member"), ("nobody", "nobody")])
 def test_an_event_of_nobody_is_refused_beside_the_button(lab, kind, target, problem):
     lab.kind.value, lab.target.value = kind, target

@@ -136,6 +136,12 @@ class Group(RuleBasedStateMachine):
         if name is not None:
             self.happen(after, kind, name, **{"for": lasting})
 
+    @rule(after=some_time, pick=st.integers(0, 9), present=st.booleans())
+    def remove_member(self, after, pick, present):
+        name = self.some(pick, present)
+        if name is not None:
+            self.happen(after, "remove_member", name)
+
     @rule(after=some_time, pick=st.integers(0, 9), topics=some_topics)
     def subscribe(self, after, pick, topics):
         name = self.some(pick, present=True)
