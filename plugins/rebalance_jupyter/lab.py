@@ -225,7 +225,7 @@ class Lab(widgets.VBox):
         listed = any(key in topic for key in _LISTED_RATES)
         owned = any("owned" in member for member in document["members"])
         counted = listed or owned or "racks" in topic or isinstance(topic.get("backlog"), list)
-        joining = [m for event in scenario.events for m in getattr(event.arguments, "members", ())]
+        joining = [m for event in scenario.events if event.kind == "join" for m in event.arguments.members]
         self._following = True
         try:
             self.members.disabled = not document["members"] or "owned" in document["members"][0]
