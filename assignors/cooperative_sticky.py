@@ -7,11 +7,11 @@ from operator import attrgetter
 
 import msgspec
 
-from assignors.user_data import decode_generation, encode_generation
 from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.combinators import hold_back
 from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.assigning.problem import Problem
+from coordinator_core.assigning.user_data import decode_generation, encode_generation
 from coordinator_core.model import (
     NO_GENERATION,
     GroupAssignment,

@@ -6,11 +6,11 @@ the members report them. Without weights the result is that of the sticky assign
 
 import numpy as np
 
-from assignors.memory import Memory, recalled
 from assignors.weighted.reports import greedy_report
 from assignors.weighted.tolerant import sticky_within
 from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.memory import Memory, recalled
 from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import GroupAssignment
 

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from assignors.memory import Memory, recalled
 from assignors.weighted.instance import Instance, less
 from assignors.weighted.options import MoveLimit, read_amount, read_moves, read_switch
 from assignors.weighted.parts import Light, Part, parts_of, units_of
@@ -30,6 +29,7 @@ from assignors.weighted.solve import Method, Solution, Wishes, relax, solve
 from assignors.weighted.tolerant import sticky_within
 from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.memory import Memory, recalled
 from coordinator_core.assigning.problem import FloatArray, Problem
 from coordinator_core.errors import AssignmentError
 from coordinator_core.model import (

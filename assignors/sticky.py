@@ -3,9 +3,9 @@
 Name, eager protocol and user data are those of Apache Kafka's StickyAssignor; the result is never worse.
 """
 
-from assignors.memory import Memory, recalled
 from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.flow import balanced_owners
+from coordinator_core.assigning.memory import Memory, recalled
 from coordinator_core.assigning.problem import Problem
 from coordinator_core.model import GroupAssignment
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from coordinator_core.assigning.combinators import with_budget as with_budget
     from coordinator_core.assigning.combinators import with_cooperative as with_cooperative
     from coordinator_core.assigning.computing import compute_assignment as compute_assignment
+    from coordinator_core.assigning.memory import Memory as Memory
+    from coordinator_core.assigning.memory import recalled as recalled
     from coordinator_core.documents.files import load_scenario as load_scenario
     from coordinator_core.documents.scenario import Scenario as Scenario
     from coordinator_core.errors import AssignmentError as AssignmentError
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "assigning.assignor": ("Assignor",),
     "assigning.computing": ("compute_assignment",),
+    "assigning.memory": ("Memory", "recalled"),
     "assigning.combinators": ("with_budget", "with_cooperative"),
     "documents.files": ("load_scenario",),
     "documents.scenario": ("Scenario",),

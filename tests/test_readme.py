@@ -8,10 +8,13 @@ from importlib import import_module
 
 import pytest
 
-from coordinator_core import Cluster, GroupSubscription, Registry, Subscription, TopicInfo, default_registry
+from coordinator_core import Cluster, GroupSubscription, Subscription, TopicInfo, default_registry
 from coordinator_core.documents.files import load_scenario_text
+from coordinator_core.registry.registry import installed_registry
+from rebalance_conformance import check_assignor
 from rebalance_conformance.checks import CHECKS
 from rebalance_spark.schema import SCORE_COLUMNS
+from tests.coordinator_core.cli.commands import figures_of
 from tests.documents import DOCUMENTS, anchors, blocks, commands, imports, links, name_of
 from tests.places import ROOT
 
@@ -111,7 +114,7 @@ def test_the_first_program_of_a_document_runs(path):
 def test_the_plugin_of_the_documents_is_a_plugin():
     module = types.ModuleType("busiest_first")
     exec(blocks(ASSIGNORS, "python")[0].text, module.__dict__)
-    registry = Registry()
+    registry = installed_registry()
     registry.register(module, name="busiest-first")
     assignor = registry.assignor("busiest-first")
     cluster = Cluster({"clicks": TopicInfo(4, weights=(90.0, 50.0, 40.0, 10.0))})
@@ -120,6 +123,21 @@ def test_the_plugin_of_the_documents_is_a_plugin():
         "a": [("clicks", 0), ("clicks", 3)],
         "b": [("clicks", 1), ("clicks", 2)],
     }
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_plugin_of_the_documents_gets_weights(lab):
+    strategies = ["idea.py:BusiestFirst", "idea.py:BusiestFirst+weights=none"]
+    answer = lab("compare", "scenario.yaml", "-s", strategies[0], "-s", strategies[1], "--format", "json")
+    weighted, counted = (figures_of(answer)[name]["weighted_imbalance"] for name in strategies)
+    assert weighted < counted - 0.1
+
+
+def test_the_assignor_of_the_documents_that_keeps_owners_is_sticky():
+    module = types.ModuleType("keeper")
+    exec(blocks(ASSIGNORS, "python")[1].text, module.__dict__)
+    sticky = ["partition-left-out", "not-sticky", "moves-too-much-on-leave", "not-sticky-in-a-group"]
+    assert check_assignor(module.Keeper, checks=sticky, examples=5).failures == ()
 
 
 def test_the_scenario_of_the_documents_is_a_scenario():

@@ -45,6 +45,8 @@ class Assignor:
     capabilities: Collection[Capability] = ()
     options: Mapping[str, Callable[[str], Any]] = NO_OPTIONS
     """Keyword arguments of the class that a strategy may set, each with the parser of its text."""
+    provider: str = ""
+    """The provider of weights and capacities, unless a strategy or the assignor's record names another."""
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:  # noqa: ARG002 - for subclasses
         """Return the user data of the member's subscription to these topics."""

@@ -65,6 +65,12 @@ class Factory:
         declared = getattr(self.source, "options", None) if isclass(self.source) else None
         return declared if isinstance(declared, Mapping) else NO_OPTIONS
 
+    @property
+    def provider(self) -> str:
+        """Return the provider that the class, the function or the object declares; "" for none."""
+        declared = getattr(self.source, "provider", "")
+        return declared if isinstance(declared, str) else ""
+
     def __call__(self, **arguments: Any) -> Assignor:
         """Return an assignor. Options are passed to the class.
 

@@ -61,10 +61,13 @@ def complain(error: object, *, traceback: str = "", label: str = "[bold red]erro
     """
     line = " ".join(str(error).split())
     stderr().print(f"{label} {escape(line)}")
-    if _tracebacks:
-        text = traceback or (traceback_of(error) if isinstance(error, BaseException) else "")
-        if text:
-            stderr().print(text, markup=False)
+    print_traceback(traceback or (traceback_of(error) if isinstance(error, BaseException) else ""))
+
+
+def print_traceback(text: str) -> None:
+    """Print a traceback to stderr, if tracebacks are shown."""
+    if text and _tracebacks:
+        stderr().print(text, markup=False)
 
 
 def warn(warning: object, *, traceback: str = "") -> None:

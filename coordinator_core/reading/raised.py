@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from coordinator_core.errors import RebalanceLabError
-
 _AROUND = frozenset(
     {
         *("assignors", "coordinator_core"),
@@ -26,7 +24,7 @@ def raised(error: BaseException) -> str:
     if isinstance(error, SyntaxError):  # its text has file and line
         return text
     frames = list(traceback.walk_tb(_authors_part(error)))
-    if not frames or _package(frames[0][0]) in _AROUND:
+    if not frames:
         return text
     package = _package(frames[0][0])
     frame, line = [pair for pair in frames if _package(pair[0]) == package][-1]
@@ -39,16 +37,21 @@ def traceback_of(error: BaseException) -> str:
     It begins with the first frame of the author.
     """
     cause = error
-    while isinstance(cause, RebalanceLabError) and cause.__cause__ is not None:
+    while _is_ours(cause) and cause.__cause__ is not None:
         cause = cause.__cause__
-    if isinstance(cause, RebalanceLabError):
+    if _is_ours(cause):
         return ""
-    return "".join(traceback.format_exception(type(cause), cause, _authors_part(cause))).rstrip()
+    part = _authors_part(cause) or cause.__traceback__
+    return "".join(traceback.format_exception(type(cause), cause, part)).rstrip()
+
+
+def _is_ours(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in _AROUND
 
 
 def _authors_part(error: BaseException) -> TracebackType | None:
-    """Return the traceback from the first frame of the author; all of it for an error of this program."""
-    return next((tb for tb in _levels(error) if _package(tb.tb_frame) not in _AROUND), error.__traceback__)
+    """Return the traceback from the first frame of the author; None if there is no such frame."""
+    return next((tb for tb in _levels(error) if _package(tb.tb_frame) not in _AROUND), None)
 
 
 def _levels(error: BaseException) -> Iterator[TracebackType]:

@@ -37,8 +37,9 @@ class AssignorSpec:
     ``options`` maps the keyword arguments of the factory that a strategy may set
     (``optimal+max_moves=5%``) to readers of their text. A reader raises ValueError with the expected text.
     An option without a value is read from "". ``provider`` is the provider that informs the assignor unless
-    the strategy names another. ``protocols`` are the names of the protocols that the assignor works with;
-    empty means all. ``aliases`` are further names for texts of strategies.
+    the strategy names another; by default it is the attribute ``provider`` of the factory. ``protocols`` are
+    the names of the protocols that the assignor works with; empty means all. ``aliases`` are further names
+    for texts of strategies.
     """
 
     name: str

@@ -49,7 +49,7 @@ def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> St
     """
     assignor, parts = _split(text, catalog)
     spec = _assignor_spec(assignor, catalog, what)
-    strategy = Strategy(name=text, assignor=assignor, provider=spec.provider)
+    strategy = Strategy(name=text, assignor=assignor, provider=_provider_of(spec))
     chosen: list[str] = []
     modifiers: list[str] = []
     for part in parts:
@@ -113,6 +113,11 @@ def _assignor_spec(name: str, catalog: Catalog, what: str) -> AssignorSpec:
         raise InputError(what, repr(name), f"one of {', '.join(names)}{suggestion}")
     factory = load_reference(name)
     return AssignorSpec(name, factory, options=factory.options)
+
+
+def _provider_of(spec: AssignorSpec) -> str:
+    declared = spec.provider or getattr(spec.factory, "provider", "")
+    return declared if isinstance(declared, str) else ""
 
 
 def _with_option(strategy: Strategy, part: str, spec: AssignorSpec, catalog: Catalog) -> Strategy:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rebalance_conformance import ownership, purity, rounds, sameness, speed, unusual, validity
+from rebalance_conformance import ownership, purity, rounds, running, sameness, speed, unusual, validity
 from rebalance_conformance.search import Bench
 from rebalance_conformance.subject import COOPERATIVE, Subject
 
@@ -84,6 +84,23 @@ CHECKS = (
         only="sticky",
     ),
     Check("unbalanced", ownership.unbalanced, "Equal members get equal shares.", only="balanced"),
+    Check(
+        "fails-in-a-group",
+        running.fails_in_a_group,
+        "A running group rests and owns all partitions.",
+    ),
+    Check(
+        "not-sticky-in-a-group",
+        running.not_sticky_in_a_group,
+        "Who stays in a running group loses nothing to a leave.",
+        only="sticky",
+    ),
+    Check(
+        "unbalanced-in-a-group",
+        running.unbalanced_in_a_group,
+        "A running group rests with equal shares.",
+        only="balanced",
+    ),
     Check("slower-than-linear", speed.slower_than_linear, "Time grows with the group, not faster."),
 )
 """All checks. Their names are unique."""

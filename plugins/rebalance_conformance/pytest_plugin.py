@@ -133,7 +133,7 @@ def _demand(assignor: Any, name: str, examples: int | None) -> None:
     if result.outcome in (Outcome.NOT_APPLICABLE, Outcome.NOT_RUN):
         pytest.skip(f"{result.outcome}: {result.reason}")
     if result.outcome is Outcome.FAILED:
-        pytest.fail(told(result), pytrace=False)
+        pytest.fail("\n".join(filter(None, [told(result), result.traceback])), pytrace=False)
 
 
 def _id(assignor: Any) -> str:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-SUITE_VERSION = "1.0"
+SUITE_VERSION = "1.1"
 """Increases with every new or stricter check, so that a report names the suite that was run."""
 
 DEFAULT_EXAMPLES = 50
 """The number of groups per check."""
 
 GROUP_FOLLOWS = "the group, for rebalance-lab assign:"
+SCENARIO_FOLLOWS = "the scenario, for rebalance-lab simulate -:"
 
 
 class Outcome(StrEnum):
@@ -26,7 +27,9 @@ class Outcome(StrEnum):
 class Result:
     """The result of a check, with a reason for every outcome but `PASSED`.
 
-    ``line`` is the smallest group on which the assignor fails, as a line for ``rebalance-lab assign``.
+    ``line`` is the smallest group on which the assignor fails, as a line for ``rebalance-lab assign``;
+    ``scenario`` the smallest scenario, as a document for ``rebalance-lab simulate``. ``traceback`` is that
+    of an exception that the assignor raised.
     """
 
     check: str
@@ -34,6 +37,8 @@ class Result:
     outcome: Outcome
     reason: str = ""
     line: str = ""
+    scenario: str = ""
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,10 @@ class Report:
 
 
 def told(failure: Result) -> str:
-    """Return a failure as one line, and its group as another."""
+    """Return a failure as one line, and its group or its scenario as another."""
     lines = [f"{failure.check}: {failure.reason}"]
     if failure.line:
-        lines.append(f"{GROUP_FOLLOWS}\n{failure.line}")
+        lines += [GROUP_FOLLOWS, failure.line]
+    if failure.scenario:
+        lines += [SCENARIO_FOLLOWS, failure.scenario]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,
@@ -56,9 +56,10 @@ class Member:
         self.assignor.on_assignment(owned, generation)
 
     def subscription(self) -> Subscription:
-        """Return the subscription with which the member joins."""
+        """Return the subscription with which the member joins. An eager member has revoked its partitions."""
         data = self.assignor.subscription_user_data(self.topics)
-        return Subscription(self.topics, self.owned, self.generation, user_data=data)
+        owned = self.owned if is_cooperative(self.assignor) else NO_PARTITIONS
+        return Subscription(self.topics, owned, self.generation, user_data=data)
 
 
 def invalid_after_rebalances(bench: Bench) -> None:

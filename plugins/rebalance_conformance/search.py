@@ -1,8 +1,8 @@
 """The bench of a check, and the search for the smallest group on which the assignor fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis.errors import Flaky
@@ -17,11 +17,13 @@ T = TypeVar("T")
 
 
 class FaultError(Exception):
-    """A check failed, on a group or without one."""
+    """A check failed: on a group, in the run of a scenario, or without one."""
 
-    def __init__(self, reason: str, case: Case | None = None) -> None:
+    def __init__(
+        self, reason: str, case: Case | None = None, *, scenario: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(reason, case)
-        self.reason, self.case = reason, case
+        self.reason, self.case, self.scenario = reason, case, scenario
 
 
 class NotRunError(Exception):
@@ -93,4 +95,5 @@ class Bench:
         try:
             attempt()
         except Flaky:  # the assignor did not fail again
-            raise FaultError(f"{last[0].reason} (but not every time)", last[0].case) from None
+            reason = f"{last[0].reason} (but not every time)"
+            raise FaultError(reason, last[0].case, scenario=last[0].scenario) from None

@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from coordinator_core.errors import InputError
+from coordinator_core.reading.raised import traceback_of
 from coordinator_core.reading.suggestions import one_of
 from rebalance_conformance.cases import Case, size_of
 from rebalance_conformance.checks import CHECKS, Check
@@ -68,15 +71,16 @@ def result_of(bench: Bench, check: Check) -> Result:
 
 def failed(subject: Subject, check: Check, fault: FaultError) -> Result:
     """Return the result of a fault."""
-    reason = " ".join(fault.reason.split())
+    reason, traceback = " ".join(fault.reason.split()), traceback_of(fault)
     if fault.case is None:
-        return Result(check.name, check.doc, Outcome.FAILED, reason)
+        scenario = msgspec.json.encode(fault.scenario).decode() if fault.scenario else ""
+        return Result(check.name, check.doc, Outcome.FAILED, reason, scenario=scenario, traceback=traceback)
     line = line_of(subject, fault.case)
     if not line:
         reason += f" (a group of {size_of(fault.case)})"
     elif any(subscription.user_data for subscription in fault.case.group.values()):
         reason += " (its members send user data too, which the line below cannot hold)"
-    return Result(check.name, check.doc, Outcome.FAILED, reason, line)
+    return Result(check.name, check.doc, Outcome.FAILED, reason, line, traceback=traceback)
 
 
 def line_of(subject: Subject, case: Case) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from assignors.cooperative_sticky import CooperativeStickyAssignor
-from assignors.user_data import encode_generation, encode_ownership
+from coordinator_core.assigning.user_data import encode_generation, encode_ownership
 from coordinator_core.model import Cluster, GroupSubscription
 from tests.assignors.groups import assign, changed, fed_back, group, member, partitions, told
 

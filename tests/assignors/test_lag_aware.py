@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors.lag_aware import LagAwareAssignor
-from assignors.user_data import encode_ownership
+from coordinator_core.assigning.user_data import encode_ownership
 from coordinator_core.model import Cluster, GroupSubscription, TopicInfo
 from tests.assignors.groups import (
     assign,

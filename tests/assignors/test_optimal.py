@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from assignors.optimal import OptimalAssignor
-from assignors.user_data import encode_ownership
 from assignors.weighted.options import MoveLimit
 from assignors.weighted.tolerant import sticky_within
 from coordinator_core.assigning.problem import build_problem
+from coordinator_core.assigning.user_data import encode_ownership
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.model import Cluster, GroupSubscription, TopicInfo
 from coordinator_core.registry.registry import default_registry

@@ -3,7 +3,7 @@
 import pytest
 
 from assignors.sticky import StickyAssignor
-from assignors.user_data import encode_generation, encode_ownership
+from coordinator_core.assigning.user_data import encode_generation, encode_ownership
 from coordinator_core.model import Cluster, GroupSubscription, RebalanceProtocol, TopicInfo
 from tests.assignors.groups import assign, changed, group, listed, member, partitions, told
 

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from assignors.user_data import encode_generation, encode_ownership
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.assigning.user_data import encode_generation, encode_ownership
 from coordinator_core.client.classic.leading import decode_members, lead
 from coordinator_core.documents.files import load_scenario
 from coordinator_core.model import Subscription

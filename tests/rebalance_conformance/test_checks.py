@@ -60,13 +60,22 @@ WRONG = [
     (wrong.needs_ascii, ["unicode-names"], "raised UnicodeEncodeError"),
     (wrong.needs_its_own_user_data, ["foreign-user-data"], "all members sent the user data b'\\x"),
     (wrong.forgets_after_generation_three, ["invalid-after-rebalances"], "nobody got"),
-    (wrong.WantsNoAssignment, ["invalid-after-rebalances"], "on_assignment raised RuntimeError: not now"),
+    (
+        wrong.WantsNoAssignment,
+        ["invalid-after-rebalances", "fails-in-a-group"],
+        "on_assignment raised RuntimeError: not now",
+    ),
     (wrong.HasNoUserData, ["invalid-after-rebalances"], "subscription_user_data raised RuntimeError"),
     (wrong.NeverLetsGo, ["does-not-converge"], "rounds after the last change"),
     (wrong.MovesEveryRound, ["does-not-converge"], "rounds after the last change"),
     (wrong.NotSticky, ["not-sticky"], "nothing changed, and still"),
     (wrong.DealsAnew, ["moves-too-much-on-leave"], "which stays, lost"),
-    (wrong.Unbalanced, ["unbalanced"], "got 2 partitions and"),
+    (
+        wrong.KeepsWhatIsListed,
+        ["not-sticky-in-a-group", "not-sticky", "moves-too-much-on-leave"],
+        "revokes them before it joins: derive the assignor from coordinator_core.Memory",
+    ),
+    (wrong.Unbalanced, ["unbalanced", "unbalanced-in-a-group"], "got 2 partitions and"),
 ]
 
 
@@ -109,7 +118,10 @@ def test_the_built_in_assignors_pass_all_checks(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("assignor", [wrong.dealt, wrong.Cooperative, wrong.throws_dice_from_a_seed])
+@pytest.mark.parametrize(
+    "assignor",
+    [wrong.dealt, wrong.Cooperative, wrong.throws_dice_from_a_seed, wrong.KeepsWhatIsRemembered],
+)
 def test_what_the_wrong_ones_are_made_of_is_right(assignor):
     assert failures(assignor, examples=10) == {}
 

@@ -5,10 +5,14 @@ import json
 import pytest
 
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.documents.groups import parse_group
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.history import History
 from rebalance_conformance.checks import CHECKS
+from rebalance_conformance.pytest_plugin import Demand
 from rebalance_conformance.results import SUITE_VERSION, Outcome
 from rebalance_conformance.suite import check_assignor
 from tests.places import placeless
@@ -172,6 +176,31 @@ def test_nothing_is_raised_where_nothing_failed():
 def test_user_data_that_the_line_cannot_hold_is_mentioned():
     result = only(wrong.needs_its_own_user_data, "foreign-user-data")
     assert result.reason.endswith("(its members send user data too, which the line below cannot hold)")
+
+
+def test_an_exception_of_the_author_has_its_line_and_in_pytest_its_traceback():
+    line = wrong.fails_for_three_members.__code__.co_firstlineno + 2
+    place = f"tests/rebalance_conformance/wrong.py:{line}"
+    assert only(wrong.fails_for_three_members, "raises").reason.endswith(f"three is a crowd ({place})")
+    with pytest.raises(pytest.fail.Exception) as failed:
+        Demand("raises", 25)(wrong.fails_for_three_members)
+    said = str(failed.value)
+    assert f"three is a crowd ({place})" in said
+    assert f'wrong.py", line {line}, in fails_for_three_members' in said
+    assert "hypothesis" not in said
+
+
+def test_a_failure_in_a_running_group_has_its_scenario():
+    """In that scenario the assignor moves partitions that the same with a memory does not move."""
+    result = only(wrong.KeepsWhatIsListed, "not-sticky-in-a-group")
+    assert result.line == ""
+    scenario = load_scenario_text(result.scenario, "scenario")
+    registry = default_registry()
+    listed, remembered = (
+        History(simulate(scenario, f"{OF_WRONG}:{name}", registry), registry).moved
+        for name in ("KeepsWhatIsListed", "KeepsWhatIsRemembered")
+    )
+    assert listed > remembered
 
 
 # --- expected failures

@@ -11,6 +11,7 @@ from time import monotonic
 import numpy as np
 
 from coordinator_core.assigning.combinators import hold_back
+from coordinator_core.assigning.memory import Memory
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import GroupAssignment, Partitions, RebalanceProtocol
 
@@ -399,8 +400,8 @@ class MovesEveryRound(Cooperative):
         return target
 
 
-class NotSticky:
-    """Who owns something is dealt to last."""
+class NotSticky(Memory):
+    """Who owned something is dealt to last."""
 
     name = "not-sticky"
     capabilities = ("sticky",)
@@ -422,6 +423,38 @@ class DealsAnew:
 
     def assign(self, cluster, group):
         return dealt(cluster, group)
+
+
+class KeepsWhatIsListed:
+    """Keeps the owners that subscriptions list, of which an eager member's has none."""
+
+    name = "keeps-what-is-listed"
+    capabilities = ("sticky",)
+
+    def assign(self, cluster, group):
+        given = {member: [] for member in group}
+        free = []
+        for topic in sorted(cluster.topics):
+            able = group.subscribers(topic)
+            for tp in ((topic, n) for n in range(cluster.partition_count(topic) if able else 0)):
+                before = [member for member in able if tp in group[member].owned]
+                if before:
+                    given[max(before, key=lambda member: group[member].generation)].append(tp)
+                else:
+                    free.append((able, tp))
+        for able, tp in free:
+            given[min(able, key=lambda member: len(given[member]))].append(tp)
+        return given
+
+
+class KeepsWhatIsRemembered(Memory):
+    """The same, which nothing is wrong with if the claims come from the user data."""
+
+    name = "keeps-what-is-remembered"
+    capabilities = ("sticky",)
+
+    def assign(self, cluster, group):
+        return KeepsWhatIsListed().assign(cluster, group)
 
 
 class Unbalanced:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.user_data import encode_ownership
 from coordinator_core.assigning.loading import assignor_from
+from coordinator_core.assigning.user_data import encode_ownership
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription
 from rebalance_kafka.adapters.claims import Claim, Grant, as_listed, attach, detach
 from rebalance_kafka.adapters.leading import joined

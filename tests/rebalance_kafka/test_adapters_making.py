@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
 
 from assignors.sticky import StickyAssignor
-from assignors.user_data import decode_ownership
+from coordinator_core.assigning.user_data import decode_ownership
 from coordinator_core.errors import AssignmentError, InputError, PluginError
 from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
 from coordinator_core.registry.hookspecs import AssignorSpec

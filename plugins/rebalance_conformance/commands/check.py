@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, print_document, stdout
+from coordinator_core.cli.output import ExitStatus, complain, print_document, print_traceback, stdout
 from coordinator_core.errors import InputError
 from coordinator_core.reports.tables import json_text
 from rebalance_conformance.requirements import require_hypothesis
 from rebalance_conformance.results import (
     DEFAULT_EXAMPLES,
     GROUP_FOLLOWS,
+    SCENARIO_FOLLOWS,
     SUITE_VERSION,
     Outcome,
     Report,
@@ -58,7 +59,8 @@ def check(
 ) -> None:
     """Run the conformance suite on an assignor: many kinds of groups, and conditions that results must meet.
 
-    For each failed check, the smallest failing group is printed as a line for `rebalance-lab assign`.
+    For each failed check, the smallest failing group is printed as a line for `rebalance-lab assign`, or the
+    smallest failing scenario for `rebalance-lab simulate`.
     The exit status is 0 if all checks passed, and 1 if some failed.
     """
     require_hypothesis()
@@ -103,6 +105,7 @@ def as_document(report: Report, examples: int) -> dict[str, Any]:
                 "outcome": result.outcome,
                 "reason": result.reason or None,
                 "group": msgspec.json.decode(result.line) if result.line else None,
+                "scenario": msgspec.json.decode(result.scenario) if result.scenario else None,
             }
             for result in report.results
         ],
@@ -150,3 +153,7 @@ def _print_failures(report: Report, console: Console) -> None:
         if lines:
             console.print(Text(GROUP_FOLLOWS, "dim"))
             console.out(min(lines, key=len))
+        if results[0].scenario:
+            console.print(Text(SCENARIO_FOLLOWS, "dim"))
+            console.out(results[0].scenario)
+        print_traceback(results[0].traceback)

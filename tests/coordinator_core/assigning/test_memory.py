@@ -1,8 +1,12 @@
 """What an eager member remembers, and how a group is read with what its members say."""
 
-from assignors.memory import Memory, recalled
-from assignors.user_data import decode_ownership, encode_generation, encode_ownership
+import pytest
+
+from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.assigning.memory import Memory, recalled
 from coordinator_core.assigning.problem import build_problem
+from coordinator_core.assigning.user_data import decode_ownership, encode_generation, encode_ownership
+from coordinator_core.errors import AssignmentError
 from coordinator_core.model import Cluster
 from tests.assignors.groups import group, member, partitions
 
@@ -36,6 +40,37 @@ def test_the_owners_of_a_problem_are_those_that_members_recall():
     assert recalled(problem).owner.tolist() == [-1, 0, -1]
     silent = build_problem(Cluster({"t": 3}), group(a=member("t", "t:0", 9)))
     assert recalled(silent) is silent
+
+
+class Keeps(Memory):
+    """Each partition to its claimant, or else to the first member."""
+
+    def assign(self, cluster, group):
+        owner = {tp: member for member in group for tp in group[member].owned}
+        given = {member: [] for member in group}
+        for number in range(cluster.partition_count("t")):
+            given[owner.get(("t", number), group.sorted_members()[0])].append(("t", number))
+        return given
+
+
+def test_an_assignor_over_mappings_gets_the_claims_of_the_user_data():
+    cluster = Cluster({"t": 3})
+    silent = group(a=member("t"), b=member("t", "t:2", 6))
+    assert dict(compute_assignment(Keeps, cluster, silent)) == {
+        "a": partitions("t:0,1"),
+        "b": partitions("t:2"),
+    }
+    said = encode_ownership(partitions("t:1,2"), 6)
+    members = group(a=member("t"), b=member("t", user_data=said))
+    assert dict(compute_assignment(Keeps, cluster, members)) == {
+        "a": partitions("t:0"),
+        "b": partitions("t:1,2"),
+    }
+
+
+def test_a_subclass_that_overrides_neither_is_named():
+    with pytest.raises(AssignmentError, match="Memory overrides neither assign nor solve"):
+        compute_assignment(Memory, Cluster({"t": 1}), group(a=member("t")))
 
 
 def test_what_members_say_they_owned_counts_as_owned():

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors.user_data import decode_generation, decode_ownership, encode_generation, encode_ownership
+from coordinator_core.assigning.user_data import (
+    decode_generation,
+    decode_ownership,
+    encode_generation,
+    encode_ownership,
+)
 from coordinator_core.model import Partitions
 from tests.assignors.groups import partitions
 

@@ -1,0 +1,79 @@
+"""The base class of eager assignors that keep owners: what their members owned travels in the user data."""
+
+from operator import attrgetter
+
+import msgspec
+
+from coordinator_core.assigning.assignor import Assignor, PlainAssignment
+from coordinator_core.assigning.problem import Problem
+from coordinator_core.assigning.user_data import decode_ownership, encode_ownership
+from coordinator_core.model import (
+    NO_GENERATION,
+    NO_PARTITIONS,
+    Cluster,
+    GroupSubscription,
+    Partitions,
+    Subscription,
+)
+
+_USER_DATA = attrgetter("user_data")
+
+
+class Memory(Assignor):
+    """Base class of eager assignors that keep owners.
+
+    An eager member revokes all partitions before it joins, so its subscription does not list them. This class
+    sends the last assignment and its generation in the user data, in the format of Apache Kafka's
+    StickyAssignor. `assign` gets a group in which ``owned`` and ``generation`` are those of the user data:
+
+        class Keeper(Memory):
+            def assign(self, cluster, group):
+                owner = {tp: member for member in group for tp in group[member].owned}
+                ...  # owner[topic, partition] is a previous owner
+
+    A subclass that overrides `solve` instead begins with ``problem = recalled(problem)``. A subclass that has
+    an `__init__` must call ``super().__init__()``. Cooperative assignors do not need this class: their
+    members list in their subscriptions what they own.
+    """
+
+    def __init__(self) -> None:
+        self._owned = NO_PARTITIONS
+        self._generation = NO_GENERATION
+
+    def subscription_user_data(self, topics: tuple[str, ...]) -> bytes:  # noqa: ARG002 - the interface's
+        """Return the last assignment and its generation."""
+        return encode_ownership(self._owned, self._generation)
+
+    def on_assignment(self, partitions: Partitions, generation: int) -> None:
+        """Remember the assignment."""
+        self._owned, self._generation = partitions, generation
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> PlainAssignment:
+        """Assign each partition of a subscribed topic to one of the topic's subscribers."""
+        if type(self).solve is Memory.solve:
+            raise NotImplementedError(f"{type(self).__name__} overrides neither assign nor solve")
+        return super().assign(cluster, group)
+
+    def solve(self, problem: Problem) -> PlainAssignment:
+        """Call `assign` with the claims of the user data."""
+        problem = recalled(problem)
+        return self.assign(problem.cluster, problem.group)
+
+
+def recalled(problem: Problem) -> Problem:
+    """Return the problem with the claims that members send in their user data.
+
+    A member without valid user data keeps the claims of its subscription.
+    """
+    group = problem.group
+    if not any(map(_USER_DATA, group.values())):
+        return problem
+    return problem.with_claims(GroupSubscription({m: _recalled(s) for m, s in group.items()}))
+
+
+def _recalled(subscription: Subscription) -> Subscription:
+    memory = None if subscription.user_data is None else decode_ownership(subscription.user_data)
+    if memory is None:
+        return subscription
+    owned, generation = memory
+    return msgspec.structs.replace(subscription, owned=owned, generation=generation)
