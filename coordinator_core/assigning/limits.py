@@ -7,8 +7,8 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
-from threading import TIMEOUT_MAX, Thread
+from multiprocessing import get_context, resource_tracker
+from threading import TIMEOUT_MAX, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -46,14 +46,20 @@ def without_interrupts() -> Iterator[None]:
 
     Ctrl-C in this process has its effect at the end of the context.
     """
-    if not hasattr(signal, "pthread_sigmask"):
+    if not hasattr(signal, "pthread_sigmask") or current_thread() is not main_thread():
         yield
         return
+    resource_tracker.ensure_running()  # which unblocks signals when it starts its process
+    received: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a new process inherits
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if received:
+            signal.raise_signal(signal.SIGINT)
 
 
 class Worker:

@@ -1,25 +1,67 @@
 """``rebalance-lab compare``: several strategies on one scenario, in one table."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import nan
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, stdout, write_whole
-from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, StrategyRun, available_cores, run_all
+from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, stdout
+from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, Failure, StrategyRun, Task, run_all
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
+from coordinator_core.documents.scenario import Scenario
+from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
+from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import Comparison, as_csv, as_html, as_json, table_of
+from coordinator_core.reports.comparison import Candidate, Comparison, Figure
+from coordinator_core.reports.comparison_formats import as_csv, as_html, as_json
+from coordinator_core.reports.comparison_tables import (
+    by_group,
+    definitions,
+    faults,
+    front_line,
+    hanging,
+    metrics_of,
+    signs,
+    tables_of,
+    title_of,
+)
 from coordinator_core.reports.tables import text_tables
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
-
 _WRITERS: Mapping[str, Callable[[Comparison], str]] = {"json": as_json, "csv": as_csv, "html": as_html}
+_WIDEST_TEXT = 100
+_NARROWEST_WITH_UNITS = 100
+"""Columns of a terminal on which the units of metrics have a column of their own."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A strategy with a combination of settings, and its scenario for each seed."""
+
+    strategy: str
+    settings: Mapping[str, str]
+    scenarios: Sequence[Scenario]
+
+    @property
+    def label(self) -> str:
+        """The strategy and the settings, as errors name them."""
+        settings = " ".join(f"{name}={text}" for name, text in self.settings.items())
+        return f"strategy {self.strategy!r}" + (f" with {settings}" if settings else "")
+
+
+def _explain(wanted: bool) -> None:
+    if wanted:
+        explain_metrics(list(default_registry().metrics().values()), stdout())
+        raise typer.Exit
 
 
 def compare(
@@ -34,6 +76,19 @@ def compare(
             f"{', '.join(DEFAULT_STRATEGIES)} when not given.",
         ),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=V1,V2",
+            help="Values of a setting under `config`, in place of the scenario's. Give it several times;"
+            " every strategy is run with every combination of the values.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Run N seeds: the scenario's and those that follow it.")
+    ] = 1,
+    everything: Annotated[bool, typer.Option("--all", help="Show all metrics, by groups.")] = False,
     output: Annotated[
         Literal["table", "json", "csv", "html"], typer.Option("--format", help="How to print the figures.")
     ] = "table",
@@ -47,59 +102,156 @@ def compare(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
+    explain: Annotated[  # noqa: ARG001
+        bool,
+        typer.Option("--explain-metrics", is_eager=True, callback=_explain, help="Define all metrics."),
+    ] = False,  # its callback ends the command
 ) -> None:
     """Run strategies on a scenario, through the real group protocol, and compare their costs.
 
-    Each metric is a row, each strategy a column. The best figure of a row is bold. `rebalance-lab plugins`
-    describes the metrics.
+    Each metric is a row, each strategy a column; with `--set` each combination is a row. A star marks the
+    figures that are better than the others. `--explain-metrics` defines the metrics.
     """
     registry = default_registry()
     strategies = list(dict.fromkeys(strategy or DEFAULT_STRATEGIES))
-    for name in strategies:
-        registry.strategy(name)
     opened = opened_scenario(scenario, seed)
-    paths: dict[str, Path] = {}
-    if trace is not None:
-        _make_folder(trace)
-        paths = {s: trace / f"{_file_name(opened.name)}.{_file_name(s)}.jsonl" for s in strategies}
-        for path in paths.values():
-            check_path(path)
-    runs = run_all(
-        opened,
-        strategies,
-        jobs=jobs or available_cores(),
-        keep_traces=trace is not None,
-        timeout=timeout,
-    )
-    _print(opened.name, opened.seed, runs, output)
-    for run in runs:
-        if run.error:
-            complain(f"strategy {run.strategy!r}: {run.error}", traceback=run.traceback)
-        if run.trace is not None:
-            write_whole(paths[run.strategy], run.trace.encode())
-    if any(run.error for run in runs):
+    entries = _entries(opened, strategies, settings or (), range(opened.seed, opened.seed + seeds))
+    tasks = _tasks(entries, trace)
+    runs = run_all(tasks, jobs=jobs, timeout=timeout)
+    failures = [*_failed_runs(entries, runs), *_failed_metrics(runs)]
+    comparison = _comparison(opened, list(registry.metrics().values()), entries, runs, failures)
+    if comparison.candidates and output == "table":
+        print_comparison(comparison, everything=everything)
+    elif comparison.candidates:
+        print_document(_WRITERS[output](comparison))
+    for failure in failures:
+        complain(failure.text, traceback=failure.traceback)
+    if failures or faults(comparison):
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def _print(scenario: str, seed: int, runs: list[StrategyRun], output: str) -> None:
-    figures = {run.strategy: run.figures for run in runs if run.figures is not None}
-    if not figures:
-        return
-    comparison = Comparison(scenario, seed, list(default_registry().metrics().values()), figures)
-    if output == "table":
-        print_comparison(comparison)
-    else:
-        print_document(_WRITERS[output](comparison))
+def _entries(
+    scenario: Scenario, strategies: Sequence[str], settings: Sequence[str], seeds: range
+) -> list[_Entry]:
+    registry = default_registry()
+    entries = []
+    combinations = grid(settings, scenario.config, "--set", registry)
+    for name in strategies:
+        own = registry.strategy(name).settings
+        for labels, config in combinations:
+            for setting in labels:
+                if setting in own:
+                    expected = "a setting that the strategy leaves to the scenario"
+                    raise InputError(f"--set: {setting}", f"a setting of the strategy {name!r}", expected)
+            scenarios = [replace(scenario, config=config, seed=seed) for seed in seeds]
+            entries.append(_Entry(name, labels, scenarios))
+    return entries
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Print a table. Strategies that are too wide for the terminal follow in further tables below."""
+def _tasks(entries: Sequence[_Entry], folder: Path | None) -> list[Task]:
+    """Return the runs of all entries, those of an entry one after another."""
+    if folder is not None:
+        _make_folder(folder)
+    tasks = []
+    for entry in entries:
+        for scenario in entry.scenarios:
+            path = None
+            if folder is not None:
+                number = [f"seed={scenario.seed}"] if len(entry.scenarios) > 1 else []
+                parts = [scenario.name, entry.strategy, *(f"{n}={v}" for n, v in entry.settings.items())]
+                path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
+                check_path(path)
+            tasks.append(Task(scenario, entry.strategy, path))
+    return tasks
+
+
+def _comparison(
+    scenario: Scenario,
+    metrics: list[MetricSpec],
+    entries: Sequence[_Entry],
+    runs: Sequence[StrategyRun],
+    failures: Sequence[Failure],
+) -> Comparison:
+    """Put the runs together. An entry without a run that succeeded is left out."""
+    candidates = []
+    for entry, own in _by_entry(entries, runs):
+        if all(run.figures is None for run in own):
+            continue
+        figures = {
+            m.name: Figure(tuple((run.figures or {}).get(m.name, nan) for run in own)) for m in metrics
+        }
+        config = entry.scenarios[0].config
+        settings = {name: (text, config[name]) for name, text in entry.settings.items()}
+        candidates.append(Candidate(entry.strategy, figures, settings))
+    seeds = [each.seed for each in entries[0].scenarios]
+    return Comparison(scenario.name, seeds, metrics, candidates, [failure.text for failure in failures])
+
+
+def _by_entry(
+    entries: Sequence[_Entry], runs: Sequence[StrategyRun]
+) -> Iterator[tuple[_Entry, Sequence[StrategyRun]]]:
+    """Yield each entry with its runs, one for each seed."""
+    rest = iter(runs)
+    for entry in entries:
+        yield entry, list(islice(rest, len(entry.scenarios)))
+
+
+def _failed_runs(entries: Sequence[_Entry], runs: Sequence[StrategyRun]) -> Iterator[Failure]:
+    """Yield the errors of runs: an error of an entry once, with its seeds unless it is that of all."""
+    for entry, own in _by_entry(entries, runs):
+        for text in dict.fromkeys(run.error for run in own if run.error):
+            seeds = [s.seed for s, run in zip(entry.scenarios, own, strict=True) if run.error == text]
+            some = f", seed {' '.join(map(str, seeds))}" if len(seeds) < len(own) else ""
+            traceback = next(run.traceback for run in own if run.error == text)
+            yield Failure(f"{entry.label}{some}: {text}", traceback)
+
+
+def _failed_metrics(runs: Sequence[StrategyRun]) -> Iterator[Failure]:
+    """Yield an error for each metric whose code failed: the first one, and the number of runs."""
+    for name in dict.fromkeys(name for run in runs for name in run.failed):
+        found = [run.failed[name] for run in runs if name in run.failed]
+        yield Failure(f"{found[0].text}, in {len(found)} of {len(runs)} runs", found[0].traceback)
+
+
+def print_comparison(comparison: Comparison, *, everything: bool = False) -> None:
+    """Print tables and their legend. What is too wide for the terminal follows in further tables below."""
     console = stdout()
-    console.print(Text.assemble((comparison.scenario, "bold"), f", seed {comparison.seed}"))
-    for number, table in enumerate(text_tables(*table_of(comparison), console.width)):
-        if number:
-            console.print()
-        console.print(table)
+    width = min(console.width, _WIDEST_TEXT)
+    console.print(Text.assemble((comparison.scenario, "bold"), f", {title_of(comparison)}"))
+    with_units = console.width >= _NARROWEST_WITH_UNITS
+    for table in tables_of(comparison, everything=everything, units=with_units):
+        if table.title:
+            console.print(Text(f"\n{table.title}", style="bold"))
+        for number, part in enumerate(text_tables(table.head, table.rows, console.width, table.headings)):
+            if number:
+                console.print()
+            console.print(part)
+    _print_lines(console, [front_line(comparison)], "", width)
+    _print_lines(console, faults(comparison), "bold red", width)
+    shown = metrics_of(comparison, everything=everything)
+    legend = [hanging(*definition, width) for definition in definitions(shown)]
+    rest = len(comparison.shown) - len(shown)
+    more = f"--all shows {rest} more metrics, --explain-metrics defines all" if rest else ""
+    _print_lines(console, [*signs(comparison), *legend, more], "dim", width)
+
+
+def _print_lines(console: Console, lines: Sequence[str], style: str, width: int) -> None:
+    """Print lines that are not empty, below an empty line."""
+    written = [line for line in lines if line]
+    if written:
+        console.print()
+    for line in written:
+        console.print(Text("\n".join(map(str.rstrip, line.splitlines())), style=style), width=width)
+
+
+def explain_metrics(metrics: Sequence[MetricSpec], console: Console) -> None:
+    """Print the definitions of metrics, by groups."""
+    width = min(console.width, _WIDEST_TEXT)
+    console.print("Lower is better, unless a definition says otherwise.")
+    for group, own in by_group(metrics).items():
+        console.print(Text(f"\n{group}", style="bold"))
+        for definition in definitions(own):
+            console.print(Text(hanging(*definition, width)))
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,24 +1,23 @@
-"""Runs of strategies on a scenario, in parallel processes, with progress bars on a terminal."""
+"""Runs of strategies on scenarios, in parallel processes, with progress bars on a terminal."""
 
-import multiprocessing
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing.sharedctypes import SynchronizedArray
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from coordinator_core.assigning.combinators import with_deadline
-from coordinator_core.assigning.limits import without_interrupts
-from coordinator_core.cli.output import stderr
+from coordinator_core.assigning.limits import Worker
+from coordinator_core.cli.output import stderr, write_whole
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.errors import RebalanceLabError
+from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import default_registry
@@ -30,17 +29,30 @@ from coordinator_core.traces.trace import Trace
 DEFAULT_TIMEOUT = 60.0
 TIMEOUT_HELP = "How long an assignor may take for one assignment; 0 waits for ever."
 
-_LOOK_EVERY_SECONDS = 0.2
 
-_reached: "SynchronizedArray[int] | None" = None
-"""In a worker process: the virtual time that each run has reached, for the bars of the parent."""
+@dataclass(frozen=True)
+class Task:
+    """A run to be done: a strategy on a scenario. The trace is written to ``trace``, if given."""
+
+    scenario: Scenario
+    strategy: str
+    trace: Path | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error, and the traceback of the exception in an author's code that caused it; else an empty text."""
+
+    text: str
+    traceback: str = ""
 
 
 @dataclass(frozen=True)
 class StrategyRun:
-    """The result of one strategy: its figures and, if requested, its trace; or an error.
+    """The result of a run: its figures and, if requested, its trace; or an error.
 
-    ``traceback`` is that of the exception in an author's code, if it caused the error.
+    ``traceback`` is that of the exception in an author's code, if it caused the error. ``failed`` has the
+    failures of metrics by their names. Their figures are NaN.
     """
 
     strategy: str
@@ -48,51 +60,27 @@ class StrategyRun:
     trace: Trace | None = None
     error: str = ""
     traceback: str = ""
+    failed: Mapping[str, Failure] = field(default_factory=dict)
 
 
-def run_all(
-    scenario: Scenario,
-    strategies: Sequence[str],
-    *,
-    jobs: int,
-    keep_traces: bool,
-    timeout: float,
-    watch: Invariants | None = None,
-) -> list[StrategyRun]:
-    """Run every strategy on a scenario, in order. A strategy that fails does not stop the others.
+def run_all(tasks: Sequence[Task], *, jobs: int | None, timeout: float) -> list[StrategyRun]:
+    """Do runs in parallel processes and return their results in order. A run that fails does not stop others.
 
-    An assignor fails if it takes longer than `timeout` seconds for an assignment; 0 means no limit. ``watch``
-    observes the run of a single strategy in this process.
+    A process that ends fails its run, and another process takes its place. With one job, or with a single
+    run, all runs are done in this process. None stands for a job per core. An assignor fails if it takes
+    longer than `timeout` seconds for an assignment; 0 means no limit.
     """
-    if min(jobs, len(strategies)) <= 1:
-        with _bars(scenario, strategies) as bars:
-            return [
-                _run(scenario, s, keep_traces, timeout, partial(bars.move, i), watch)
-                for i, s in enumerate(strategies)
-            ]
-    context = multiprocessing.get_context("spawn")
-    reached = context.Array("q", len(strategies))
-    workers = min(jobs, len(strategies))
-    with (
-        ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(reached,)) as pool,
-        _bars(scenario, strategies) as bars,
-    ):
-        try:
-            with without_interrupts():
-                runs = [
-                    pool.submit(_run_apart, scenario, s, keep_traces, timeout, i)
-                    for i, s in enumerate(strategies)
-                ]
-            waiting: set[Future[StrategyRun]] = set(runs)
-            while waiting:
-                _, waiting = wait(waiting, timeout=_LOOK_EVERY_SECONDS, return_when=FIRST_COMPLETED)
-                for i in range(len(strategies)):
-                    bars.move(i, reached[i])
-        except KeyboardInterrupt:
-            for process in multiprocessing.active_children():
-                process.kill()
-            raise
-        return [_result(s, run) for s, run in zip(strategies, runs, strict=True)]
+    with _bars(tasks) as bars:
+        if jobs == 1 or len(tasks) == 1:
+            return [_run(task, timeout, partial(bars.move, i)) for i, task in enumerate(tasks)]
+        return _in_processes(tasks, min(jobs or available_cores(), len(tasks)), timeout, bars.move)
+
+
+def run_one(scenario: Scenario, strategy: str, *, timeout: float, watch: Invariants) -> StrategyRun:
+    """Do one run in this process and keep its trace. ``watch`` observes the run."""
+    task = Task(scenario, strategy)
+    with _bars([task]) as bars:
+        return _run(task, timeout, partial(bars.move, 0), keep_trace=True, watch=watch)
 
 
 def available_cores() -> int:
@@ -100,46 +88,80 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _result(strategy: str, run: Future[StrategyRun]) -> StrategyRun:
+def _in_processes(
+    tasks: Sequence[Task], count: int, timeout: float, move: Callable[[int, int], None]
+) -> list[StrategyRun]:
+    results: dict[int, StrategyRun] = {}
+    waiting = deque(range(len(tasks)))
+    idle: list[Worker] = []
+    busy: dict[Connection, tuple[Worker, int]] = {}
     try:
-        return run.result()
-    except BrokenProcessPool:
-        error = "a process ended under it (killed, or out of memory?); --jobs 1 shows whose it was"
-        return StrategyRun(strategy, error=error)
+        while waiting or busy:
+            while waiting and len(busy) < count:
+                worker, number = idle.pop() if idle else Worker(_serve, timeout), waiting.popleft()
+                busy[worker.connection] = worker, number
+                with suppress(OSError):  # the process has ended, which the answer reports
+                    worker.connection.send(tasks[number])
+            for connection in wait(list(busy)):
+                assert isinstance(connection, Connection)
+                worker, number = busy[connection]
+                answer = _answer_of(worker, tasks[number])
+                if isinstance(answer, int):
+                    move(number, answer)
+                    continue
+                results[number] = answer
+                del busy[connection]
+                if answer.error:  # its code may still run in the process
+                    worker.kill()
+                else:
+                    idle.append(worker)
+    finally:
+        for worker in (*idle, *(worker for worker, _ in busy.values())):
+            worker.kill()
+    return [results[number] for number in range(len(tasks))]
 
 
-def _begin(reached: Any) -> None:
-    global _reached
-    _reached = reached
+def _answer_of(worker: Worker, task: Task) -> StrategyRun | int:
+    """Return the result of a run, or the virtual time that it has reached."""
+    try:
+        answer: StrategyRun | int = worker.connection.recv()
+    except (EOFError, OSError):
+        status = worker.exit_status()
+        how = f"status {status}" if status is None or status >= 0 else f"signal {-status}"
+        error = f"its process ended with {how} (by code of the strategy, or killed for lack of memory)"
+        return StrategyRun(task.strategy, error=error)
+    return answer
 
 
-def _run_apart(
-    scenario: Scenario, strategy: str, keep_trace: bool, timeout: float, number: int
-) -> StrategyRun:
-    def progress(at_ms: int) -> None:
-        if _reached is not None:
-            _reached[number] = at_ms
-
-    return _run(scenario, strategy, keep_trace, timeout, progress)
+def _serve(connection: Any, timeout: float) -> None:
+    """Do the runs that the parent sends, until it closes the connection."""
+    with suppress(EOFError):
+        while True:
+            connection.send(_run(connection.recv(), timeout, connection.send))
 
 
 def _run(
-    scenario: Scenario,
-    strategy: str,
-    keep_trace: bool,
+    task: Task,
     timeout: float,
-    progress: Any,
+    progress: Callable[[int], None],
+    *,
+    keep_trace: bool = False,
     watch: Invariants | None = None,
 ) -> StrategyRun:
     registry = default_registry()
+    failed: dict[str, PluginError] = {}
     try:
-        limited = _with_timeout(registry.strategy(strategy), timeout)
-        trace = simulate(scenario, limited, registry, progress=progress, watch=watch)
-        return StrategyRun(strategy, measure(trace, registry), trace if keep_trace else None)
+        limited = _with_timeout(registry.strategy(task.strategy), timeout)
+        trace = simulate(task.scenario, limited, registry, progress=progress, watch=watch)
+        if task.trace is not None:
+            write_whole(task.trace, trace.encode())
+        figures = measure(trace, registry, failed=failed)
+        failures = {name: Failure(str(error), traceback_of(error)) for name, error in failed.items()}
+        return StrategyRun(task.strategy, figures, trace if keep_trace else None, failed=failures)
     except RebalanceLabError as error:
-        return StrategyRun(strategy, error=str(error), traceback=traceback_of(error))
+        return StrategyRun(task.strategy, error=str(error), traceback=traceback_of(error))
     except SystemExit as error:
-        return StrategyRun(strategy, error=f"its code ended the program (SystemExit: {error})")
+        return StrategyRun(task.strategy, error=f"its code ended the program (SystemExit: {error})")
 
 
 def _with_timeout(strategy: Strategy, timeout: float) -> Strategy:
@@ -150,21 +172,30 @@ def _with_timeout(strategy: Strategy, timeout: float) -> Strategy:
 
 
 class _Bars:
-    def __init__(self, progress: Progress | None, tasks: Sequence[Any]) -> None:
-        self._progress, self._tasks = progress, tasks
+    """A bar for each strategy: the virtual time that its runs have reached, of all of them together."""
+
+    def __init__(self, tasks: Sequence[Task], progress: Progress | None) -> None:
+        self._tasks, self._progress = tasks, progress
+        self._reached = [0] * len(tasks)
+        self._bars: dict[str, Any] = {}
+        if progress is not None:
+            for name in dict.fromkeys(task.strategy for task in tasks):
+                total = sum(task.scenario.duration_ms for task in tasks if task.strategy == name)
+                self._bars[name] = progress.add_task(name, total=total)
 
     def move(self, number: int, at_ms: int) -> None:
+        """Record the time that a run has reached."""
         if self._progress is not None:
-            self._progress.update(self._tasks[number], completed=at_ms)
+            step_ms, self._reached[number] = at_ms - self._reached[number], at_ms
+            self._progress.advance(self._bars[self._tasks[number].strategy], step_ms)
 
 
 @contextmanager
-def _bars(scenario: Scenario, strategies: Sequence[str]) -> Iterator[_Bars]:
-    """Show a bar for each strategy on a terminal, and nothing in a pipe."""
+def _bars(tasks: Sequence[Task]) -> Iterator[_Bars]:
+    """Show the bars on a terminal, and nothing in a pipe."""
     if not sys.stderr.isatty():
-        yield _Bars(None, ())
+        yield _Bars(tasks, None)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Progress(*columns, TimeElapsedColumn(), console=stderr(), transient=True) as progress:
-        tasks = [progress.add_task(s, total=scenario.duration_ms) for s in strategies]
-        yield _Bars(progress, tasks)
+        yield _Bars(tasks, progress)

@@ -14,7 +14,7 @@ from coordinator_core.cli.output import (
     stdout,
     write_whole,
 )
-from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_all
+from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
@@ -60,7 +60,7 @@ def simulate(
     check_path(picture)
     opened = opened_scenario(scenario, seed)
     watch = Invariants()
-    (run,) = run_all(opened, [strategy], jobs=1, keep_traces=True, timeout=timeout, watch=watch)
+    run = run_one(opened, strategy, timeout=timeout, watch=watch)
     if run.trace is None:
         error = f"strategy {strategy!r}: {run.error}"
         give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=run.traceback)

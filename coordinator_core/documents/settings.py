@@ -1,6 +1,7 @@
 """The ``config`` of a scenario: settings of consumers, coordinator and protocols by their dotted names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import Any, TypeVar
 
 import msgspec
@@ -63,6 +64,40 @@ def parse_settings(value: Any, where: str, known: Mapping[str, msgspec.structs.F
             raise InputError(inside(where, name), f"the unknown setting {name!r}", expected)
         parsed[name] = _value(setting, known[name], inside(where, name))
     return parsed
+
+
+def grid(
+    texts: Iterable[str], config: Mapping[str, Any], where: str, registry: Registry
+) -> list[tuple[dict[str, str], Mapping[str, Any]]]:
+    """Return a configuration for each combination of the values in texts ``NAME=VALUE,VALUE``.
+
+    Each has its values as text, and the settings of ``config`` with these values in their places.
+
+    Raises:
+        InputError: if a text has another form, or if `parse_config` refuses a combination.
+    """
+    values: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, listed = text.partition("=")
+        given = [value.strip() for value in listed.split(",")]
+        if not equals or not name.strip() or not all(given):
+            raise InputError(where, repr(text), "NAME=VALUE,VALUE, such as session.timeout.ms=6s,45s")
+        if name.strip() in values or len(set(given)) < len(given):
+            raise InputError(where, f"{name.strip() if name.strip() in values else text} twice", "it once")
+        values[name.strip()] = given
+    combined = []
+    for chosen in product(*values.values()):
+        labels = dict(zip(values, chosen, strict=True))
+        read = {name: _scalar(value) for name, value in labels.items()}
+        combined.append((labels, parse_config({**config, **read}, f"{where}: ", registry)))
+    return combined
+
+
+def _scalar(text: str) -> Any:
+    """Return a value as it would be read in a document: a whole number, true, false, or text."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.isdecimal() else text
 
 
 def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:

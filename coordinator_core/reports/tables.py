@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import zip_longest
 from math import isinf, isnan
 from typing import Any, NamedTuple
 
@@ -60,10 +61,18 @@ def _csv_value(value: Any) -> Any:
     return "" if isnan(value) else f"{value:.12g}"
 
 
-def html_table(head: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "") -> str:
-    """Write a table as HTML. The first cell of a row is its heading, unless the table has no head."""
+def html_table(
+    head: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "", hints: Sequence[str] = ()
+) -> str:
+    """Write a table as HTML. The first cell of a row is its heading, unless the table has no head.
+
+    ``hints`` are shown when the pointer is over the headings of columns.
+    """
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    columns = "".join(f"<th scope=col>{escape(name)}</th>" if name else "<th></th>" for name in head)
+    columns = "".join(
+        f"<th scope=col{_hint(hint)}>{escape(name)}</th>" if name else "<th></th>"
+        for name, hint in zip_longest(head, hints[: len(head)], fillvalue="")
+    )
     top = f"<thead><tr>{columns}</tr></thead>\n" if head else ""
     heading = "th scope=row" if head else "td"
     body = "".join(
@@ -75,34 +84,46 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str
 
 def _html_cell(cell: Cell, element: str) -> str:
     text = f"<b>{escape(cell.text)}</b>" if "bold" in cell.style else escape(cell.text)
-    hint = f' title="{escape(cell.hint)}"' if cell.hint else ""
     style = ' style="text-align:left"' if cell.left else ""
-    return f"<{element}{hint}{style}>{text}</{element.partition(' ')[0]}>"
+    return f"<{element}{_hint(cell.hint)}{style}>{text}</{element.partition(' ')[0]}>"
 
 
-def text_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """Return a table for a terminal: headings of rows on the left, the other columns aligned to the right."""
+def _hint(text: str) -> str:
+    return f' title="{escape(text)}"' if text else ""
+
+
+def text_table(head: Sequence[str], rows: Iterable[Sequence[Cell]], headings: int = 1) -> Table:
+    """Return a table for a terminal: headings of rows on the left, the other columns aligned to the right.
+
+    The first columns, as many as ``headings``, are headings. A heading of a column may have several lines.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    first, *rest = head
-    table.add_column(first, no_wrap=True)
-    for name in rest:  # a name that is wider than the terminal is folded, and its neighbours are not cut
-        table.add_column(Text(name), justify="right", overflow="fold")
+    for name in head[:headings]:
+        table.add_column(Text(name), no_wrap=True, vertical="bottom")
+    for name in head[headings:]:  # one that is wider than the terminal is folded: its neighbours are not cut
+        table.add_column(Text(name), justify="right", overflow="fold", vertical="bottom")
     for row in rows:
         table.add_row(*(Text(cell.text, style=cell.style) for cell in row))
     return table
 
 
-def text_tables(head: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[Table]:
-    """Split a table for a terminal of a width: columns that do not fit go into the next table."""
-    texts = [head, *([cell.text for cell in row] for row in rows)]
+def text_tables(
+    head: Sequence[str], rows: Sequence[Sequence[Cell]], width: int, headings: int = 1
+) -> Iterator[Table]:
+    """Split a table for a terminal of a width: columns that do not fit go into the next table.
+
+    Each table has the headings of the rows.
+    """
+    lines = [name.split("\n") for name in head]
+    texts = [[max(parts, key=len) for parts in lines], *([cell.text for cell in row] for row in rows)]
     widths = [2 + max(map(len, column)) for column in zip(*texts, strict=True)]
-    room = width + 2 - widths[0]
-    first, count = 1, len(head)
+    room = width + 2 - sum(widths[:headings])
+    first, count = headings, len(head)
     while first < count:
         end, used = first + 1, widths[first]
         while end < count and used + widths[end] <= room:
             used += widths[end]
             end += 1
-        shown = [0, *range(first, end)]
-        yield text_table([head[i] for i in shown], [[row[i] for i in shown] for row in rows])
+        shown = [*range(headings), *range(first, end)]
+        yield text_table([head[i] for i in shown], [[row[i] for i in shown] for row in rows], headings)
         first = end

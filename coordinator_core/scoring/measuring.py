@@ -1,20 +1,34 @@
 """The metrics of a trace."""
 
+from math import nan
+
+from coordinator_core.errors import PluginError
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.history import History
 from coordinator_core.traces.trace import Trace
 
 
-def measure(trace: Trace, registry: Registry, *, planned: bool = False) -> dict[str, float]:
+def measure(
+    trace: Trace, registry: Registry, *, planned: bool = False, failed: dict[str, PluginError] | None = None
+) -> dict[str, float]:
     """Return every metric of a run by name; of a planned run, the metrics that it has.
 
+    With a mapping ``failed``, a metric whose code fails is NaN, and the mapping gets its error.
+
     Raises:
-        PluginError: if the code of a metric fails.
+        PluginError: if the code of a metric fails and there is no such mapping.
     """
     history = History(trace, registry)
     figures = {}
     for metric in registry.metrics().values():
-        if metric.planned or not planned:
+        if planned and not metric.planned:
+            continue
+        try:
             with registry.blaming("metrics", metric.name, passing=()):
                 figures[metric.name] = float(metric.compute(history))
+        except PluginError as error:
+            if failed is None:
+                raise
+            failed[metric.name] = error
+            figures[metric.name] = nan
     return figures

@@ -6,7 +6,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.model import NO_GENERATION, GroupAssignment, GroupSubscription
-from coordinator_core.reports.comparison import Comparison, as_html
+from coordinator_core.reports.comparison import Comparison
+from coordinator_core.reports.comparison_formats import as_html
 from coordinator_core.reports.picture import trace_svg
 from coordinator_core.reports.tables import Cell, html_table
 from coordinator_core.traces.rounds import rounds

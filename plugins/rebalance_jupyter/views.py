@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.comparison import Comparison
+from coordinator_core.reports.comparison import comparison_of
 from coordinator_core.reports.tables import as_text
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
@@ -160,24 +161,27 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
     names = _different([trace.strategy for trace in traces])
     measured = {name: measure(trace, registry) for name, trace in zip(names, traces, strict=True)}
     scenario, seed = (traces[0].scenario, traces[0].started.seed) if traces else ("", 0)
-    comparison = Comparison(scenario, seed, list(registry.metrics().values()), measured)
+    comparison = comparison_of(scenario, seed, list(registry.metrics().values()), measured)
     rows = []
     for metric in comparison.shown:
         best = comparison.best(metric)
         values = [measured[name][metric.name] for name in names]
-        rows.append({"name": metric.name, "cells": [_cell(value, best) for value in values]})
+        least = min(
+            (values[i] for i in best), key=lambda v: v if metric.better == "lower" else -v, default=nan
+        )
+        cells = [_cell(value, least, i in best) for i, value in enumerate(values)]
+        rows.append({"name": metric.name, "cells": cells})
     return {"strategies": names, "metrics": rows}
 
 
-def _cell(value: float, best: float | None) -> dict[str, Any]:
-    if best is None or value != value:
-        return {"text": as_text(value), "best": False, "difference": ""}
-    away = 0.0 if value == best else value - best
+def _cell(value: float, best_value: float, is_best: bool) -> dict[str, Any]:
+    away = value - best_value
+    known = not is_best and not isnan(away)
     sign = "+" if away > 0 else "−"
     return {
         "text": as_text(value),
-        "best": not away,
-        "difference": f"{sign}{as_text(abs(away))}" if away else "",
+        "best": is_best,
+        "difference": f"{sign}{as_text(abs(away))}" if known else "",
     }
 
 

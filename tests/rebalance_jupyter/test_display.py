@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from coordinator_core.model import GroupAssignment, GroupSubscription, Partitions, Subscription
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import Comparison
+from coordinator_core.reports.comparison import comparison_of
 from coordinator_core.scoring.measuring import measure
 from rebalance_jupyter.display import (
     MOST_LANES,
@@ -114,7 +114,7 @@ def test_formatters_show_them_wherever_they_are_displayed():
     register_formatters(shell)
     registry = default_registry()
     measured = {trace.strategy: measure(trace, registry) for trace in (ran(strategy="range"), ran())}
-    comparison = Comparison("scale-out", 0, list(registry.metrics().values()), measured)
+    comparison = comparison_of("scale-out", 0, list(registry.metrics().values()), measured)
 
     def formats(thing):
         return shell.display_formatter.format(thing)[0]

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 
 import pytest
@@ -13,13 +14,16 @@ from rich.console import Console
 
 from coordinator_core.cli import compare as compare_module
 from coordinator_core.cli.compare import DEFAULT_STRATEGIES
+from coordinator_core.registry.hookspecs import METRIC_GROUPS
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.comparison import Comparison
+from coordinator_core.reports.comparison import comparison_of
 from coordinator_core.traces.trace import read_trace
 from tests.coordinator_core.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
 
 METRICS = list(default_registry().metrics())
-SHOWN = [metric.name for metric in default_registry().metrics().values() if not metric.optional]
+SPECS = list(default_registry().metrics().values())
+SHOWN = [metric.name for metric in SPECS if not metric.optional]
+HEADLINES = [m.name for group in METRIC_GROUPS for m in SPECS if m.headline and m.group == group]
 NAMES = "average, average-by-circle, cooperative-sticky, lag-aware, optimal, range, rendezvous, "
 NAMES += "roundrobin, sticky"
 
@@ -30,12 +34,42 @@ NAMES += "roundrobin, sticky"
 def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
     answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1")
     assert (answer.status, answer.err) == (0, "")
-    title, heading, *rows = answer.out.splitlines()
+    title, heading, *lines = answer.out.splitlines()
     assert title == "small, seed 4"
     assert heading.split() == ["sticky", "range"]
-    assert [row.split()[0] for row in rows] == SHOWN
-    assert all(len(row.split()) == 3 for row in rows)
-    assert rows[0].split() == ["rounds", "2", "2"]
+    rows = lines[: lines.index("")]
+    assert [row.split()[0] for row in rows] == HEADLINES
+    (row,) = [row for row in rows if row.startswith("rounds")]
+    assert row.split() == ["rounds", "rounds", "2", "2"]
+
+
+def test_all_metrics_are_shown_by_groups(lab, small):
+    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--all")
+    lines = answer.out.splitlines()
+    rows = lines[2 : lines.index("")]
+    assert [row.strip() for row in rows if not row.startswith("  ")] == list(METRIC_GROUPS)
+    names = [row.split()[0] for row in rows if row.startswith("  ")]
+    assert names == [m.name for g in METRIC_GROUPS for m in SPECS if m.group == g and not m.optional]
+
+
+@pytest.mark.parametrize("options", [[], ["--all"], ["--set", "session.timeout.ms=6s,45s"]])
+def test_below_the_table_stands_the_definition_and_the_unit_of_each_metric_in_it(lab, small, options):
+    answer = lab("compare", small, "-s", "sticky", "-j", "1", *options)
+    text = " ".join(answer.out.split())
+    for metric in SPECS:
+        shown = metric.name in (SHOWN if options == ["--all"] else HEADLINES)
+        assert (f"{metric.name} [{metric.unit}]: {metric.doc}" in text) == shown
+    assert ("--all shows" in answer.out) == (options != ["--all"])
+
+
+def test_all_metrics_are_explained_without_a_scenario(lab):
+    answer = lab("compare", "--explain-metrics")
+    assert (answer.status, answer.err) == (0, "")
+    text = " ".join(answer.out.split())
+    assert all(f"{m.name} [{m.unit}]: {m.doc}" in text for m in SPECS)
+    headings = [line for line in answer.out.splitlines() if line in METRIC_GROUPS]
+    assert headings == list(METRIC_GROUPS)
+    assert max(map(len, answer.out.splitlines())) <= 100
 
 
 def test_without_a_strategy_the_four_built_in_ones_are_compared(lab, small):
@@ -56,6 +90,7 @@ def test_json_csv_and_html_say_the_same(lab, small):
     rows = list(csv.DictReader(io.StringIO(lab(*options, "csv").out)))
     assert [row["strategy"] for row in rows] == ["range", "sticky+static"]
     for row in rows:
+        assert row["findings"] == ""
         for name, value in figures[row["strategy"]].items():
             assert (float(row[name]) if row[name] else None) == pytest.approx(value)
     html = lab(*options, "html").out
@@ -65,17 +100,17 @@ def test_json_csv_and_html_say_the_same(lab, small):
 
 
 def test_racks_have_a_row_where_a_scenario_says_them(lab, small):
-    assert "cross_rack_partitions" not in lab("compare", small, "-j", "1", "-s", "range").out
+    assert "cross_rack_partitions" not in lab("compare", small, "-j", "1", "-s", "range", "--all").out
     document = yaml.safe_load(small.read_text())
     for topic in document["topics"].values():
         topic["racks"] = [["east"]] * topic["partitions"]
     for member in document["members"]:
         member["rack"] = "west"
     small.write_text(yaml.safe_dump(document))
-    answer = lab("compare", small, "-j", "1", "-s", "range")
-    (row,) = [row for row in answer.out.splitlines() if row.startswith("cross_rack_partitions")]
+    answer = lab("compare", small, "-j", "1", "-s", "range", "--all")
+    (row,) = [row for row in answer.out.splitlines() if row.startswith("  cross_rack_partitions")]
     figures = figures_of(lab("compare", small, "-j", "1", "-s", "range", "--format", "json"))
-    assert int(row.split()[1]) == figures["range"]["cross_rack_partitions"] > 0
+    assert int(row.split()[2]) == figures["range"]["cross_rack_partitions"] > 0
 
 
 def test_a_scenario_in_which_nothing_happens_has_figures(lab, small):
@@ -168,33 +203,33 @@ def on_a_terminal(columns, *arguments):
         os.close(ours)
         assert process.stderr.read() == b""
     assert process.returncode == 0
-    return said.decode().replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()
+    return re.sub(r"\x1b\[\d*m", "", said.decode()).splitlines()
 
 
 def shown_at(columns, monkeypatch):
     """The lines of a table of the four strategies on a terminal of so many columns."""
     figures = {s: {m: 1_234.0 * i for i, m in enumerate(METRICS)} for s in DEFAULT_STRATEGIES}
-    metrics = list(default_registry().metrics().values())
     written = io.StringIO()
     monkeypatch.setattr(compare_module, "stdout", lambda: Console(file=written, width=columns))
-    compare_module.print_comparison(Comparison("day", 1, metrics, figures))
-    return [line.rstrip() for line in written.getvalue().splitlines()]
+    compare_module.print_comparison(comparison_of("day", 1, SPECS, figures))
+    lines = [line.rstrip() for line in written.getvalue().splitlines()]
+    assert max(map(len, lines)) <= columns
+    return lines[: lines.index(next(line for line in lines if line.startswith("Pareto front")))]
 
 
 @pytest.mark.parametrize("columns", range(46, 90))
 def test_on_a_narrow_terminal_strategies_that_do_not_fit_go_below(columns, monkeypatch):
     """Nothing is cut off, whatever the width."""
     lines = shown_at(columns, monkeypatch)
-    assert max(map(len, lines)) <= columns
     assert not [line for line in lines if "…" in line]
     headings = [line.split() for line in lines if set(line.split()) & set(DEFAULT_STRATEGIES)]
     assert [name for heading in headings for name in heading] == list(DEFAULT_STRATEGIES)
     labels = [line.split()[0] for line in lines if line.split() and line.split()[0] in METRICS]
-    assert labels == METRICS * len(headings)
+    assert labels == HEADLINES * len(headings)
 
 
 def test_a_terminal_that_is_wide_enough_has_one_table_and_one_column_less_has_two(monkeypatch):
-    wide = max(map(len, shown_at(200, monkeypatch)))
+    wide = max(map(len, shown_at(99, monkeypatch)))
     for columns, tables in ((wide, 1), (wide - 1, 2)):
         assert sum(line.startswith("rounds ") for line in shown_at(columns, monkeypatch)) == tables
 
@@ -203,7 +238,7 @@ def test_a_terminal_that_is_wide_enough_has_one_table_and_one_column_less_has_tw
 def test_a_real_terminal_is_as_wide_as_it_says(small):
     lines = on_a_terminal(50, "compare", small, "-j", "1")
     assert max(len(line.rstrip()) for line in lines) <= 50
-    assert sum(line.split()[:1] == ["rounds"] for line in lines) > 1
+    assert sum(line.split()[:1] == ["rounds"] for line in lines) == 4
     assert not [line for line in lines if "…" in line]
 
 

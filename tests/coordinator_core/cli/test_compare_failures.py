@@ -1,6 +1,7 @@
 """`rebalance-lab compare`: a strategy, metric or provider that fails is told, and the others go on."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -278,7 +279,7 @@ def test_a_process_that_dies_is_told_without_a_traceback(small, authors):
     assert (done.returncode, done.stdout) == (1, b"")
     lines = done.stderr.decode().splitlines()
     assert len(lines) == 2
-    assert all("a process ended under it" in line for line in lines)
+    assert all("its process ended with status 9" in line for line in lines)
 
 
 @pytest.mark.parametrize("timeout", ["0", "inf", "1e300"])
@@ -333,10 +334,42 @@ def test_a_provider_that_fails_is_told_with_the_assignor_and_the_others_go_on(la
     assert placeless(unmade).endswith("plugin 'mine', provider 'unmade': ZeroDivisionError: division by zero")
 
 
-def test_a_metric_that_fails_is_named(lab, small, monkeypatch):
+def line_of(text):
+    """The number of the line of this file that contains a text."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+def test_a_metric_that_fails_is_one_error_and_a_missing_figure_while_the_others_are_shown(
+    lab, small, monkeypatch
+):
     use_with(monkeypatch, metric_that_raises())
-    answer = lab("compare", small, "-j", "1", "-s", "range")
-    assert (answer.status, answer.out) == (1, "")
-    assert placeless(answer.err) == (
-        "error: strategy 'range': plugin 'mine', metric 'broken': ZeroDivisionError: division by zero\n"
-    )
+    options = ["-j", "1", "-s", "range", "-s", "sticky", "--seeds", "2"]
+    answer = lab("compare", small, *options, "--format", "json")
+    assert answer.status == 1
+    error = "plugin 'mine', metric 'broken': ZeroDivisionError: division by zero"
+    (line,) = answer.err.splitlines()
+    assert placeless(line) == f"error: {error}, in 4 of 4 runs"
+    assert f"/test_compare_failures.py:{line_of('lambda history: 1 / 0')})" in line
+    for figures in figures_of(answer).values():
+        assert figures["broken"] is None
+        assert figures["rounds"] == 2
+    assert json.loads(answer.out)["errors"] == [line.removeprefix("error: ")]
+    table = lab("compare", small, *options, "--all").out
+    (row,) = [line for line in table.splitlines() if line.startswith("  broken ")]
+    assert row.split() == ["broken", "-", "-"]
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_takes_no_other_run_with_it(small, authors):
+    """The run that ended its process is named. The runs of the others are done in other processes."""
+    chosen = ["range", f"{authors}:DiesWithItsProcess", "sticky", f"{authors}:Exits", f"{authors}:Right"]
+    options = [part for strategy in chosen for part in ("-s", strategy)]
+    done = in_a_process("compare", small, "-j", "2", "--seeds", "2", *options, "--format", "json")
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert [entry["strategy"] for entry in answer["strategies"]] == [chosen[0], chosen[2], chosen[4]]
+    assert all(len(entry["values"]["rounds"]) == 2 for entry in answer["strategies"])
+    dies, exits = done.stderr.decode().splitlines()
+    assert dies.startswith(f"error: strategy '{chosen[1]}': its process ended with status 9 ")
+    assert exits.startswith(f"error: strategy '{chosen[3]}': assignor 'exits' on group 'small' ")

@@ -1,8 +1,11 @@
 """The settings of a scenario."""
 
+import pytest
+
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.documents.settings import configured, parse_config
+from coordinator_core.documents.settings import configured, grid, parse_config
+from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 
 CONFIG = {"session.timeout.ms": "20s", "group.initial.rebalance.delay.ms": 0}
@@ -20,3 +23,46 @@ def test_a_simulated_consumer_reads_from_the_beginning_unless_told_otherwise():
     assert configured(ClientConfig, {}, group_id="g").auto_offset_reset == "earliest"
     told = parse_config({"auto.offset.reset": "none"}, "x.yaml: config", default_registry())
     assert configured(ClientConfig, told, group_id="g").auto_offset_reset == "none"
+
+
+# --- grids
+
+
+def test_a_grid_has_a_configuration_for_each_combination_and_keeps_the_other_settings():
+    texts = ["session.timeout.ms=6s, 45000", "enable.auto.commit=true,false"]
+    combined = grid(texts, {"heartbeat.interval.ms": 1_000}, "--set", default_registry())
+    assert [labels for labels, _ in combined] == [
+        {"session.timeout.ms": session, "enable.auto.commit": commit}
+        for session in ("6s", "45000")
+        for commit in ("true", "false")
+    ]
+    assert combined[1][1] == {
+        "heartbeat.interval.ms": 1_000,
+        "session.timeout.ms": 6_000,
+        "enable.auto.commit": False,
+    }
+
+
+def test_a_grid_of_nothing_is_the_configuration_as_it_is():
+    config = {"session.timeout.ms": 6_000}
+    assert grid([], config, "--set", default_registry()) == [({}, config)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "error"),
+    [
+        (["session.timeout.ms"], "--set: found 'session.timeout.ms', expected NAME=VALUE,VALUE, such as "),
+        (["session.timeout.ms=6s,"], "--set: found 'session.timeout.ms=6s,', expected NAME=VALUE,VALUE"),
+        (["=6s"], "--set: found '=6s', expected NAME=VALUE,VALUE, such as session.timeout.ms=6s,45s"),
+        (["a=1", "a=2"], "--set: found a twice, expected it once"),
+        (["max.poll.records=5,5"], "--set: found max.poll.records=5,5 twice"),
+        (["sesion.timeout.ms=6s"], "--set: sesion.timeout.ms: found the unknown setting"),
+        (["session.timeout.ms=6x"], "--set: session.timeout.ms: found '6x', expected "),
+        (["enable.auto.commit=yes"], "--set: enable.auto.commit: found 'yes', expected true or false"),
+        (["session.timeout.ms=2s,6s"], "--set: heartbeat.interval.ms: found 3000"),
+    ],
+)
+def test_a_wrong_grid_is_one_error_that_names_the_setting(texts, error):
+    with pytest.raises(InputError) as caught:
+        grid(texts, {}, "--set", default_registry())
+    assert str(caught.value).startswith(error)

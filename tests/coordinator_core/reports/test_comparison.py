@@ -1,30 +1,86 @@
-"""A comparison as JSON, CSV and HTML, and its figures as text."""
+"""A comparison: figures over seeds, which are better, the Pareto front; as tables, JSON, CSV and HTML."""
 
 import csv
 import io
 import json
 from html.parser import HTMLParser
-from math import inf, nan
+from math import inf, isnan, nan
 
 import pytest
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from coordinator_core.reports.comparison import Comparison, as_csv, as_html, as_json
-from coordinator_core.reports.tables import as_text
+from coordinator_core.reports.comparison import Candidate, Comparison, Figure, comparison_of
+from coordinator_core.reports.comparison_formats import as_csv, as_html, as_json
+from coordinator_core.reports.comparison_tables import (
+    by_group,
+    faults,
+    front_line,
+    hanging,
+    signs,
+    tables_of,
+    title_of,
+)
+from coordinator_core.reports.tables import BEST, as_text
 
 
-def metric(name, better="lower", doc=""):
-    return MetricSpec(name, "", lambda history: 0.0, better=better, doc=doc)
+def metric(name, better="lower", doc="", **more):
+    return MetricSpec(name, "", lambda history: 0.0, better=better, doc=doc, **more)
 
 
-ROUNDS, LAG, SCORE = metric("rounds"), metric("lag", doc='less is "better" <b>'), metric("score", "higher")
+ROUNDS, LAG = metric("rounds"), metric("lag", doc='less is "better" <b>')
+STOPS = metric("stops", group="stops", headline=True)
+MOVES = metric("moves", group="moves", headline=True)
+COST = metric("cost", group="cost", headline=True)
+FRONT = [COST, MOVES, STOPS]
 
 
-def comparison(figures, *, metrics=(ROUNDS, LAG), scenario="day", seed=7):
-    return Comparison(scenario, seed, metrics, figures)
+def single(figures, *, metrics=(ROUNDS, LAG), scenario="day", seed=7):
+    return comparison_of(scenario, seed, metrics, figures)
 
 
-TWO = comparison({"range": {"rounds": 3.0, "lag": nan}, "sticky": {"rounds": 2.0, "lag": 0.1}})
+def over_seeds(values, *, metrics=(ROUNDS,), **more):
+    """A comparison of ``values[strategy][metric]``, each a list with a value for each seed."""
+    candidates = [
+        Candidate(name, {metric: Figure(tuple(listed)) for metric, listed in own.items()}, **more)
+        for name, own in values.items()
+    ]
+    first = next(iter(next(iter(values.values())).values()))
+    return Comparison("day", range(len(first)), metrics, candidates)
+
+
+def gridded(*rows, metrics=FRONT):
+    """A comparison of one strategy: a row for each session timeout, with a figure for each metric."""
+    candidates = [
+        Candidate(
+            "range",
+            {m.name: Figure((float(value),)) for m, value in zip(metrics, values, strict=True)},
+            {"session.timeout.ms": (text, number)},
+        )
+        for (text, number), values in rows
+    ]
+    return Comparison("day", (7,), metrics, candidates)
+
+
+TWO = single({"range": {"rounds": 3.0, "lag": nan}, "sticky": {"rounds": 2.0, "lag": 0.1}})
+
+
+# --- figures over seeds
+
+
+def test_a_figure_has_the_median_and_the_spread_of_the_values_that_there_are():
+    figure = Figure((5.0, nan, 1.0, 9.0, 2.0))
+    assert (figure.median, figure.spread) == (3.5, (1.0, 9.0))
+
+
+def test_a_figure_without_values_has_none():
+    figure = Figure((nan, nan))
+    assert isnan(figure.median)
+    assert all(map(isnan, figure.spread))
+
+
+@pytest.mark.parametrize(("count", "cut"), [(1, 0), (10, 0), (19, 0), (20, 1), (39, 1), (40, 2), (100, 5)])
+def test_a_spread_is_without_the_five_percent_at_both_ends(count, cut):
+    assert Figure(tuple(map(float, range(count)))).spread == (cut, count - 1 - cut)
 
 
 # --- which is best
@@ -33,20 +89,81 @@ TWO = comparison({"range": {"rounds": 3.0, "lag": nan}, "sticky": {"rounds": 2.0
 @pytest.mark.parametrize(
     ("values", "better", "best"),
     [
-        ([3.0, 2.0, 5.0], "lower", 2.0),
-        ([3.0, 2.0, 5.0], "higher", 5.0),
-        ([3.0, 2.0, 2.0], "lower", 2.0),
-        ([nan, 2.0, 5.0], "lower", 2.0),
-        ([2.0, 2.0, 2.0], "lower", None),
-        ([nan, 2.0], "lower", None),
-        ([nan, nan], "higher", None),
-        ([4.0], "lower", None),
+        ([3.0, 2.0, 5.0], "lower", {1}),
+        ([3.0, 2.0, 5.0], "higher", {2}),
+        ([3.0, 2.0, 2.0], "lower", {1, 2}),
+        ([nan, 2.0, 5.0], "lower", {1}),
+        ([2.0, 2.0, 2.0], "lower", set()),
+        ([nan, 2.0], "lower", set()),
+        ([nan, nan], "higher", set()),
+        ([4.0], "lower", set()),
+        ([100.0, 101.0], "lower", set()),
+        ([100.0, 101.1], "lower", {0}),
+        ([100.0, 100.9, 200.0], "lower", {0, 1}),
+        ([100.0, 100.9, 101.5], "lower", set()),
+        ([0.0, 0.001], "lower", {0}),
+        ([inf, 5.0], "lower", {1}),
+        ([inf, inf], "lower", set()),
     ],
 )
-def test_the_best_is_the_least_or_most_and_nobody_where_all_are_alike(values, better, best):
+def test_the_best_are_better_than_each_of_the_others_by_more_than_a_tie(values, better, best):
     one = metric("x", better)
     figures = {f"s{i}": {"x": value} for i, value in enumerate(values)}
-    assert comparison(figures, metrics=[one]).best(one) == best
+    assert single(figures, metrics=[one]).best(one) == best
+
+
+@pytest.mark.parametrize(
+    ("values", "better", "best"),
+    [
+        ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "lower", {0}),
+        ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "higher", {1}),
+        ([[1.0, 2.0, 4.0], [4.0, 5.0, 6.0]], "lower", set()),
+        ([[1.0, 2.0, 5.0], [4.0, 5.0, 6.0]], "lower", set()),
+        ([[1.0, 2.0, 5.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], "lower", {0, 1}),
+        ([[1.0, nan, 3.0], [4.0, 5.0, nan]], "lower", {0}),
+    ],
+)
+def test_over_seeds_a_figure_is_better_only_if_the_spreads_do_not_overlap(values, better, best):
+    one = metric("x", better)
+    figures = {f"s{i}": {"x": listed} for i, listed in enumerate(values)}
+    assert over_seeds(figures, metrics=[one]).best(one) == best
+
+
+# --- the Pareto front
+
+
+@pytest.mark.parametrize(
+    ("rows", "front"),
+    [
+        ([(1, 9, 9), (9, 1, 9), (9, 9, 1)], {0, 1, 2}),
+        ([(1, 9, 9), (2, 9, 9), (1, 1, 9)], {2}),
+        ([(100, 100, 100), (100.5, 100, 99.5)], {0, 1}),
+        ([(100, 100, 100), (100.5, 100, 50)], {1}),
+        ([(5, 5, 5)], {0}),
+        ([(nan, 1, 1), (5, 5, 5)], {1}),
+    ],
+)
+def test_the_front_has_the_candidates_that_no_other_one_dominates(rows, front):
+    figures = {f"s{i}": dict(zip(("cost", "moves", "stops"), row, strict=True)) for i, row in enumerate(rows)}
+    assert single(figures, metrics=FRONT).front == front
+
+
+def test_ties_that_dominate_each_other_in_a_circle_are_all_on_the_front():
+    rows = [(1.0, 1.015, 1.0075), (1.0075, 1.0, 1.015), (1.015, 1.0075, 1.0)]
+    figures = {f"s{i}": dict(zip(("cost", "moves", "stops"), row, strict=True)) for i, row in enumerate(rows)}
+    assert single(figures, metrics=FRONT).front == {0, 1, 2}
+
+
+def test_the_front_is_of_the_first_headline_metrics_of_stops_moves_and_cost():
+    others = [metric("a", group="cost"), metric("b", group="lag", headline=True)]
+    later = metric("z", group="stops", headline=True)
+    made = single({"s": {m.name: 1.0 for m in [*others, *FRONT, later]}}, metrics=[*others, *FRONT, later])
+    assert made.front_metrics == [STOPS, MOVES, COST]
+
+
+def test_without_headline_metrics_there_is_no_front():
+    assert TWO.front == frozenset()
+    assert front_line(TWO) == ""
 
 
 # --- for people
@@ -73,6 +190,102 @@ def test_a_figure_is_as_long_as_it_needs_to_be(value, text):
     assert as_text(value) == text
 
 
+def texts(table):
+    return [list(table.head), *([cell.text for cell in row] for row in table.rows)]
+
+
+def test_a_table_has_a_star_at_the_best_and_the_spreads_below_one_another():
+    made = over_seeds(
+        {"a": {"rounds": [2.0, 2.0], "lag": [5.0, 1_500.0]}, "b": {"rounds": [30, 34], "lag": [9, 9]}},
+        metrics=[ROUNDS, LAG],
+    )
+    (table,) = tables_of(made, everything=False, units=False)
+    assert texts(table) == [
+        ["", "a", "b"],
+        ["rounds", "   *2          ", "32 (30-34)"],
+        ["lag", "752.5 (5-1,500)", " 9        "],
+    ]
+    assert [cell.style for cell in table.rows[0]] == ["", BEST, ""]
+
+
+def test_the_first_screen_has_the_headline_metrics_by_groups_and_everything_has_headings():
+    metrics = [metric("x", group="cost"), *FRONT, metric("own", group="mine"), metric("none")]
+    made = single({"a": {m.name: 1.0 for m in metrics}}, metrics=metrics)
+    (table,) = tables_of(made, everything=False)
+    assert [row[0].text for row in table.rows] == ["stops", "moves", "cost"]
+    (table,) = tables_of(made, everything=True)
+    assert [row[0].text for row in table.rows] == [
+        "stops",
+        "  stops",
+        "moves",
+        "  moves",
+        "cost",
+        "  x",
+        "  cost",
+        "mine",
+        "  own",
+        "others",
+        "  none",
+    ]
+
+
+def test_settings_that_differ_make_a_grid_with_a_row_for_each_candidate():
+    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 1, 9)), (("9s", 9_000), (9, 9, 9)))
+    (table,) = tables_of(made, everything=False)
+    assert texts(table) == [
+        ["strategy", "session.\ntimeout.ms", "", "stops", "moves", "cost"],
+        ["range", "6s", "front", "9", "9", "*1"],
+        ["range", "45s", "front", "9", "*1", "9"],
+        ["range", "9s", "", "9", "9", "9"],
+    ]
+    assert table.headings == 3
+    assert front_line(made).startswith("front: no other row is better in one of stops, moves and cost and")
+    assert [t.title for t in tables_of(made, everything=True)] == ["stops", "moves", "cost"]
+
+
+def test_settings_in_which_all_candidates_are_alike_are_named_once():
+    made = gridded((("6s", 6_000), (1, 9, 9)))
+    assert title_of(made) == "seed 7, session.timeout.ms=6s"
+    (table,) = tables_of(made, everything=False, units=False)
+    assert table.head == ["", "range"]
+
+
+def test_the_candidates_of_the_front_are_named_below_the_table():
+    figures = {"a": (1, 9, 9), "b": (9, 1, 9), "c": (9, 9, 9)}
+    made = single(
+        {n: dict(zip(("cost", "moves", "stops"), f, strict=True)) for n, f in figures.items()}, metrics=FRONT
+    )
+    assert front_line(made) == "Pareto front of stops, moves and cost: a, b"
+
+
+def test_the_signs_that_a_table_has_are_explained():
+    assert signs(TWO) == ["* better than each figure of the row without *: by more than 1 %"]
+    assert signs(single({"a": {"rounds": 1.0, "lag": 1.0}})) == []
+    star, figures = signs(over_seeds({"a": {"rounds": [1.0] * 20}, "b": {"rounds": [2.0] * 20}}))
+    assert star.endswith("by more than 1 %, and the spreads do not overlap")
+    assert figures == "figures: median of 20 seeds (least and greatest value without 5 % at both ends)"
+
+
+def test_findings_are_named_with_their_candidate():
+    made = over_seeds({"a": {"rounds": [1.0]}}, findings=["the group never rested"])
+    assert faults(made) == ["a: the group never rested"]
+    assert json.loads(as_json(made))["strategies"][0]["findings"] == ["the group never rested"]
+    assert next(csv.DictReader(io.StringIO(as_csv(made))))["findings"] == "the group never rested"
+    assert "<p class=fault>a: the group never rested</p>" in as_html(made)
+
+
+def test_groups_that_nobody_knows_follow_the_others():
+    assert list(by_group([metric("a"), metric("b", group="own"), metric("c", group="lag")])) == [
+        "lag",
+        "others",
+        "own",
+    ]
+
+
+def test_a_definition_is_indented_from_its_second_line_on():
+    assert hanging("lag [s]", "one two three", 15) == "lag [s]: one\n  two three"
+
+
 # --- JSON
 
 
@@ -80,11 +293,35 @@ def test_json_has_the_scenario_the_seed_and_every_figure():
     assert json.loads(as_json(TWO)) == {
         "scenario": "day",
         "seed": 7,
+        "seeds": [7],
+        "front_of": [],
         "strategies": [
-            {"strategy": "range", "metrics": {"rounds": 3.0, "lag": None}},
-            {"strategy": "sticky", "metrics": {"rounds": 2.0, "lag": 0.1}},
+            {"strategy": "range", "front": False, "metrics": {"rounds": 3.0, "lag": None}, "findings": []},
+            {"strategy": "sticky", "front": False, "metrics": {"rounds": 2.0, "lag": 0.1}, "findings": []},
         ],
+        "errors": [],
+        "definitions": {
+            name: {"definition": doc, "unit": "", "group": "", "better": "lower", "headline": False}
+            for name, doc in (("rounds", ""), ("lag", LAG.doc))
+        },
     }
+
+
+def test_json_has_the_values_of_each_seed_and_their_spread():
+    (entry,) = json.loads(as_json(over_seeds({"a": {"rounds": [4.0, nan, 2.0]}})))["strategies"]
+    assert entry["metrics"] == {"rounds": 3.0}
+    assert entry["values"] == {"rounds": [4.0, None, 2.0]}
+    assert entry["spread"] == {"rounds": [2.0, 4.0]}
+
+
+def test_json_has_the_settings_of_a_grid_as_values_and_marks_the_front():
+    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 9, 9)))
+    document = json.loads(as_json(made))
+    assert document["front_of"] == ["stops", "moves", "cost"]
+    assert [(e["settings"], e["front"]) for e in document["strategies"]] == [
+        ({"session.timeout.ms": 6_000}, True),
+        ({"session.timeout.ms": 45_000}, False),
+    ]
 
 
 def test_json_says_null_and_never_nan():
@@ -97,28 +334,50 @@ def test_json_says_null_and_never_nan():
 
 def test_csv_has_a_row_a_strategy_and_nothing_where_there_is_no_figure():
     assert list(csv.reader(io.StringIO(as_csv(TWO)))) == [
-        ["scenario", "seed", "strategy", "rounds", "lag"],
-        ["day", "7", "range", "3", ""],
-        ["day", "7", "sticky", "2", "0.1"],
+        ["scenario", "seed", "strategy", "rounds", "lag", "front", "findings"],
+        ["day", "7", "range", "3", "", "no", ""],
+        ["day", "7", "sticky", "2", "0.1", "no", ""],
     ]
 
 
+def test_csv_has_the_settings_of_a_grid_and_the_spread_of_seeds():
+    made = gridded((("6s", 6_000), (1, 9, 9)), (("45s", 45_000), (9, 9, 9)))
+    head, *rows = csv.reader(io.StringIO(as_csv(made)))
+    assert head == [
+        "scenario",
+        "seed",
+        "strategy",
+        "session.timeout.ms",
+        "cost",
+        "moves",
+        "stops",
+        "front",
+        "findings",
+    ]
+    assert [(row[3], row[7]) for row in rows] == [("6000", "yes"), ("45000", "no")]
+    (row,) = csv.DictReader(io.StringIO(as_csv(over_seeds({"a": {"rounds": [4.0, 2.0]}}))))
+    assert (row["rounds"], row["rounds_low"], row["rounds_high"]) == ("3", "2", "4")
+
+
 def test_csv_quotes_names_that_need_it():
-    made = comparison({'a,"b"': {"rounds": 1.0, "lag": 1 / 3}}, scenario="two\nlines, and more")
+    made = single({'a,"b"': {"rounds": 1.0, "lag": 1 / 3}}, scenario="two\nlines, and more")
     _, row = csv.reader(io.StringIO(as_csv(made), newline=""))
-    assert row == ["two\nlines, and more", "7", 'a,"b"', "1", "0.333333333333"]
+    assert row == ["two\nlines, and more", "7", 'a,"b"', "1", "0.333333333333", "no", ""]
 
 
 # --- HTML
 
 
 class Page(HTMLParser):
-    """The text of each cell of a page, with a star where it is bold, and the elements that were opened."""
+    """The text of each cell of a page, with ``<b>`` where it is bold, and the elements that were opened.
+
+    Cells of the table of all metrics, which follows, are left out.
+    """
 
     def __init__(self, text):
         super().__init__()
         self.rows, self.opened, self.titles = [], [], []
-        self.feed(text)
+        self.feed(text.split("<details>")[0])
         self.close()
 
     def handle_starttag(self, tag, attrs):
@@ -129,29 +388,40 @@ class Page(HTMLParser):
         elif tag in ("th", "td"):
             self.rows[-1].append("")
         elif tag == "b":
-            self.rows[-1][-1] += "*"
+            self.rows[-1][-1] += "<b>"
 
     def handle_data(self, data):
-        if self.rows and self.rows[-1] and data.strip() and "p" not in self.opened:
+        if self.rows and self.rows[-1] and data.strip() and self.opened[-1] != "p":
             self.rows[-1][-1] += data
 
 
 def test_html_has_a_row_a_metric_and_the_best_in_bold():
     page = Page(
-        as_html(comparison({"range": {"rounds": 3.0, "lag": 1.0}, "sticky": {"rounds": 2.0, "lag": 1.0}}))
+        as_html(single({"range": {"rounds": 3.0, "lag": 1.0}, "sticky": {"rounds": 2.0, "lag": 1.0}}))
     )
-    assert page.rows == [["", "range", "sticky"], ["rounds", "3", "*2"], ["lag", "1", "1"]]
+    assert page.rows == [["", "", "range", "sticky"], ["rounds", "", "3", "<b>*2"], ["lag", "", "1", "1"]]
 
 
 def test_html_shows_a_dash_where_there_is_no_figure():
-    assert Page(as_html(TWO)).rows[2] == ["lag", "-", "0.1"]
+    assert Page(as_html(TWO)).rows[2] == ["lag", "", "-", "0.1"]
+
+
+def test_html_has_the_definitions_as_hints_and_below():
+    page = as_html(
+        single({"a": {"stops": 1.0, "lag": 2.0}}, metrics=[STOPS, metric("lag", doc="Records that wait.")])
+    )
+    assert page.count('title="Records that wait."') == 1
+    assert "<dt>lag</dt><dd>Records that wait.</dd>" in page
+    before, after = page.split("<details>")
+    assert "lag" not in before
+    assert "lag" in after
 
 
 def test_html_escapes_names_and_docs():
     figures = {"<script>x</script>": {"rounds": 1.0, "lag": 2.0}}
-    text = as_html(comparison(figures, scenario="</title><script>&"))
+    text = as_html(single(figures, scenario="</title><script>&"))
     page = Page(text)
     assert "script" not in page.opened
-    assert page.rows[0] == ["", "<script>x</script>"]
+    assert page.rows[0] == ["", "", "<script>x</script>"]
     assert 'less is "better" <b>' in page.titles
     assert "<title>&lt;/title&gt;&lt;script&gt;&amp;</title>" in text

@@ -1,5 +1,7 @@
 """The metrics of a trace, built in and of plugins."""
 
+from math import isnan
+
 import pytest
 
 from coordinator_core.errors import PluginError
@@ -40,6 +42,15 @@ def test_a_metric_that_raises_is_named_with_its_plugin():
     assert (
         placeless(str(caught.value)) == "plugin 'mine', metric 'broken': ZeroDivisionError: division by zero"
     )
+
+
+def test_with_a_mapping_for_failures_a_metric_that_raises_is_a_missing_figure():
+    broken = MetricSpec("broken", "", lambda history: 1 / 0)
+    failed = {}
+    figures = measure(trace_of(topics={"t": 1}), registry_with(broken), failed=failed)
+    assert isnan(figures["broken"])
+    assert figures["rounds"] == 0
+    assert {name: error.hook for name, error in failed.items()} == {"broken": "metric 'broken'"}
 
 
 def test_a_metric_that_is_no_number_is_named_with_its_plugin():
