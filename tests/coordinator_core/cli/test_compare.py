@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import subprocess
+from statistics import median
 
 import pytest
 import yaml
@@ -14,8 +15,8 @@ from rich.console import Console
 
 from coordinator_core.cli import compare as compare_module
 from coordinator_core.cli.compare import DEFAULT_STRATEGIES
-from coordinator_core.registry.hookspecs import METRIC_GROUPS
-from coordinator_core.registry.registry import default_registry
+from coordinator_core.registry.hookspecs import METRIC_GROUPS, ModifierSpec, hookimpl
+from coordinator_core.registry.registry import default_registry, installed_registry
 from coordinator_core.reports.comparison import comparison_of
 from coordinator_core.traces.trace import read_trace
 from tests.coordinator_core.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
@@ -138,6 +139,100 @@ def test_the_seed_of_the_command_line_takes_the_place_of_the_scenarios(lab, smal
     assert json.loads(lab(*options).out)["seed"] == 4
     assert (tmp_path / "t" / "small.range.jsonl").read_bytes() == traces["4"]
     assert traces["4"] != traces["5"]
+
+
+# --- seeds and grids
+
+
+def test_seeds_are_the_scenarios_and_those_that_follow_it(lab, small):
+    small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky", "--format", "json"]
+    document = json.loads(lab(*options, "--seeds", "3").out)
+    assert (document["seed"], document["seeds"]) == (4, [4, 5, 6])
+    singles = [figures_of(lab(*options, "--seed", seed)) for seed in (4, 5, 6)]
+    for entry in document["strategies"]:
+        for name, values in entry["values"].items():
+            assert values == [figures[entry["strategy"]][name] for figures in singles]
+            known = sorted(value for value in values if value is not None)
+            assert entry["spread"][name] == ([known[0], known[-1]] if known else [None, None])
+            assert entry["metrics"][name] == (median(known) if known else None)
+    assert len({*document["strategies"][0]["values"]["stopped_partition_seconds"]}) > 1
+
+
+def test_the_table_of_seeds_has_medians_and_spreads(lab, small):
+    small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
+    answer = lab("compare", small, "-j", "1", "-s", "range", "--seeds", "3")
+    assert answer.out.startswith("small, seeds 4 to 6\n")
+    (row,) = [row for row in answer.out.splitlines() if row.startswith("stopped_partition_seconds  ")]
+    assert re.search(r" [\d.]+ \([\d.]+-[\d.]+\)$", row)
+    assert "figures: median of 3 seeds (least and greatest value)" in answer.out
+
+
+def test_every_strategy_is_run_with_every_combination_of_settings(lab, small):
+    """And each as in a scenario that has the settings."""
+    document = yaml.safe_load(small.read_text())
+    settings = ["--set", "session.timeout.ms=6s,30s", "--set", "heartbeat.interval.ms=500"]
+    options = ["-j", "1", "-s", "range", "-s", "sticky"]
+    entries = json.loads(lab("compare", small, *options, *settings, "--format", "json").out)["strategies"]
+    assert [(e["strategy"], *e["settings"].values()) for e in entries] == [
+        (strategy, session, 500) for strategy in ("range", "sticky") for session in (6_000, 30_000)
+    ]
+    for entry in entries:
+        small.write_text(yaml.safe_dump({**document, "config": entry["settings"]}))
+        alone = lab("compare", small, "-j", "1", "-s", entry["strategy"], "--format", "json")
+        assert figures_of(alone)[entry["strategy"]] == entry["metrics"]
+
+
+def test_the_table_of_a_grid_has_a_row_for_each_combination(lab, small):
+    options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--set", "retry.backoff.ms=50"]
+    answer = lab("compare", small, *options)
+    title, *lines = answer.out.splitlines()
+    assert title == "small, seed 4, retry.backoff.ms=50"
+    rows = [line.split() for line in lines if line.startswith("range ")]
+    assert [row[:2] for row in rows] == [["range", "6s"], ["range", "30s"]]
+    assert all(len(row) == 3 + len(HEADLINES) for row in rows)
+    assert [row[2] for row in rows] == ["front", "front"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "error"),
+    [
+        ("session.timeout=6s", "--set: session.timeout: found the unknown setting 'session.timeout', "),
+        ("session.timeout.ms=6x", "--set: session.timeout.ms: found '6x', expected "),
+        ("session.timeout.ms", "--set: found 'session.timeout.ms', expected NAME=VALUE,VALUE"),
+    ],
+)
+def test_a_wrong_setting_is_one_error_before_anything_runs(lab, small, setting, error):
+    assert the_error(lab("compare", small, "-s", "range", "--set", setting)).startswith(error)
+
+
+def test_a_setting_that_a_strategy_sets_itself_cannot_be_varied(lab, small, monkeypatch):
+    class Plugin:
+        @hookimpl
+        def modifiers(self):
+            changed = {"session.timeout.ms": 9_000}
+            return [ModifierSpec("quick", lambda strategy, _: strategy.with_changes(settings=changed))]
+
+    registry = installed_registry()
+    registry.register(Plugin(), name="mine")
+    monkeypatch.setattr(compare_module, "default_registry", lambda: registry)
+    options = ["-s", "range+quick", "--set", "session.timeout.ms=6s,30s"]
+    assert the_error(lab("compare", small, *options)) == (
+        "--set: session.timeout.ms: found a setting of the strategy 'range+quick', "
+        "expected a setting that the strategy leaves to the scenario"
+    )
+
+
+def test_each_run_of_a_grid_over_seeds_has_a_trace(lab, small, tmp_path):
+    options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--seeds", "2"]
+    assert lab("compare", small, *options, "--trace", tmp_path / "t").status == 0
+    names = sorted(path.name for path in (tmp_path / "t").iterdir())
+    assert names == sorted(
+        f"small.range.session.timeout.ms={timeout}.seed={seed}.jsonl"
+        for timeout in ("6s", "30s")
+        for seed in (4, 5)
+    )
+    assert read_trace(tmp_path / "t" / names[-1]).started.seed == 5
 
 
 # --- traces

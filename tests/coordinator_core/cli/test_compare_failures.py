@@ -373,3 +373,27 @@ def test_a_process_that_dies_takes_no_other_run_with_it(small, authors):
     dies, exits = done.stderr.decode().splitlines()
     assert dies.startswith(f"error: strategy '{chosen[1]}': its process ended with status 9 ")
     assert exits.startswith(f"error: strategy '{chosen[3]}': assignor 'exits' on group 'small' ")
+
+
+def test_an_error_of_some_seeds_names_them_and_the_other_seeds_count(lab, small, tmp_path):
+    """The assignor fails for half of the member ids, which depend on the seed."""
+    (tmp_path / "moody.py").write_text(MOODY)
+    options = ["-j", "1", "--seeds", "8", "-s", f"{tmp_path}/moody.py:Moody", "--format", "json"]
+    answer = lab("compare", small, *options)
+    assert answer.status == 1
+    (line,) = answer.err.splitlines()
+    (entry,) = json.loads(answer.out)["strategies"]
+    rounds = zip(range(4, 12), entry["values"]["rounds"], strict=True)
+    failed = [seed for seed, value in rounds if value is None]
+    assert 0 < len(failed) < 8
+    seeds = " ".join(map(str, failed))
+    assert line.startswith(f"error: strategy '{tmp_path}/moody.py:Moody', seed {seeds}: assignor 'moody' on ")
+
+
+MOODY = """
+class Moody:
+    def assign(self, cluster, group):
+        if min(group)[-1] in "01234567":
+            raise ValueError("not now")
+        return {min(group): [("orders", n) for n in range(4)]}
+"""
