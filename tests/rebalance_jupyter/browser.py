@@ -6,7 +6,7 @@ from tests.rebalance_jupyter.samples import clock, spans_of
 
 MEMBERS = ("c1", "c2", "c3")
 DURATION = 180_000
-STABLE = [8_329, 32_355, 35_366, 137_385]
+STABLE = [8_329, 33_076, 35_868, 137_924]
 HATCH = {(0xDD,) * 3, (0x88,) * 3}
 BORDER = (0x33,) * 3
 OWNERSHIP, LANES = 0, 1
