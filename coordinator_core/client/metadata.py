@@ -37,7 +37,7 @@ class Metadata:
         self._requested: tuple[str, ...] | None = ()
         self._in_flight = False
         self._wanted = True
-        self._due_ms = self._not_before_ms = 0
+        self._due_ms = self._not_before_ms = self._received_ms = 0
         self._cluster: tuple[tuple[int, tuple[str, ...]], Cluster] | None = None
         self.version = 0
         """The number of responses."""
@@ -49,9 +49,9 @@ class Metadata:
         return self._nodes[self._random.randrange(len(self._nodes))]
 
     @property
-    def is_known(self) -> bool:
-        """Whether a response was received."""
-        return self.version > 0
+    def is_pending(self) -> bool:
+        """Whether a request is in flight or wanted."""
+        return self._wanted or self._in_flight
 
     @property
     def external_topics(self) -> list[str]:
@@ -61,6 +61,12 @@ class Metadata:
     def request_update(self) -> None:
         """Request metadata as soon as possible."""
         self._wanted = True
+
+    def renew(self, *, now_ms: int) -> None:
+        """Request metadata, unless a request is pending or the last response is younger than a backoff."""
+        if not self.is_pending and now_ms - self._received_ms >= self._config.retry_backoff_ms:
+            self.request_update()
+            self.refresh(now_ms=now_ms)
 
     def knows(self, topics: Sequence[str]) -> bool:
         """Return whether the last response covers the topics and no newer one is wanted."""
@@ -156,6 +162,7 @@ class Metadata:
             t.name for t in reply.topics if t.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
         )
         self._requested = topics
+        self._received_ms = now_ms
         self.version += 1
         found = all(t.error is ErrorCode.NONE or t.name in self.unauthorized for t in reply.topics)
         complete = found and all(p.leader >= 0 for t in self.topics.values() for p in t.partitions)

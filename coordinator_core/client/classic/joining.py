@@ -64,6 +64,8 @@ class Joining:
         self._heartbeat, self._preparation = heartbeat, preparation
         self._leader, self._takeover, self._assignors = leader, takeover, assignors
         self._phase = Phase.NOTHING
+        self._has_renewed = False
+        """Whether the metadata for a pattern were requested for this round."""
 
     def must_rejoin(self) -> bool:
         """Return whether the consumer has to join again (PROTOCOL 9.4)."""
@@ -83,7 +85,8 @@ class Joining:
     @property
     def calls_listener(self) -> bool:
         """Whether the next `step` takes over an assignment or gives up partitions."""
-        return self._takeover.is_due or (self._membership.must_prepare and self._preparation.gives_up)
+        prepares = self._membership.must_prepare and not self._must_renew
+        return self._takeover.is_due or (prepares and self._preparation.gives_up)
 
     @property
     def is_joining(self) -> bool:
@@ -108,6 +111,11 @@ class Joining:
         self._takeover.run(now_ms=now_ms)
         if not self._can_join(now_ms=now_ms) or (takes_over and not self._core.rejoins_at_once):
             return
+        if self._must_renew:
+            self._has_renewed = True
+            self._core.metadata.renew(now_ms=now_ms)
+            if self._core.metadata.is_pending:
+                return
         if self._membership.must_prepare:
             if not self._preparation.run(now_ms=now_ms):
                 return
@@ -130,13 +138,20 @@ class Joining:
     def _can_join(self, *, now_ms: int) -> bool:
         if self._phase is not Phase.NOTHING or not self.must_rejoin():
             return False
-        if self._coordinator.node is None or now_ms < self._membership.retry_ms or self._knows_no_topics():
+        if self._coordinator.node is None or now_ms < self._membership.retry_ms:
+            return False
+        if self._has_pattern and not self._must_renew and self._core.metadata.is_pending:
             return False
         return not (self._membership.must_prepare and self._preparation.is_waiting(now_ms=now_ms))
 
-    def _knows_no_topics(self) -> bool:
-        pattern = self._core.subscriptions.mode is SubscriptionMode.AUTO_PATTERN
-        return pattern and not self._core.metadata.is_known
+    @property
+    def _has_pattern(self) -> bool:
+        return self._core.subscriptions.mode is SubscriptionMode.AUTO_PATTERN
+
+    @property
+    def _must_renew(self) -> bool:
+        """Whether the consumer looks for topics that its pattern matches before it joins (C-54)."""
+        return self._has_pattern and not self._has_renewed
 
     # --- JoinGroup
 
@@ -281,7 +296,7 @@ class Joining:
             self._core.fail(ProtocolError("SyncGroup", f"an assignment of {reply.protocol_name}"))
             return
         self._membership.move_to(MemberState.STABLE)
-        self._membership.rejoin_requested = False
+        self._membership.rejoin_requested = self._has_renewed = False
         self._takeover.schedule(sent, reply.assignment)
 
     # --- retries

@@ -7,6 +7,7 @@ from coordinator_core.client.states import FetchState
 from coordinator_core.client.subscription import Subscriptions, partition_map
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
 from tests.coordinator_core.client.bench import T0, T1, U0, Bench
 
 WAYS = {
@@ -113,6 +114,50 @@ def test_a_pattern_matches_whole_names_and_follows_the_metadata():
     bench.sleep(10_000, polling=True)
     assert bench.subscription().topics == ("t", "tt", "ttt")
     assert bench.join().reason == "the subscription changed"
+
+
+def test_a_pattern_looks_for_topics_before_each_round(calm):
+    """Given a topic that matches and that the consumer does not know, when another member starts a round,
+    then the consumer requests metadata first and joins with the topic. C-54."""
+    calm.respond_to(m.HeartbeatRequest)
+    calm.call("subscribe_pattern", "[a-z]")
+    calm.join_as_follower()
+    calm.respond_to_sync(T0)
+    calm.topics["v"] = 1
+    updates = len(calm.requests(m.MetadataRequest))
+    del calm.responders[m.HeartbeatRequest]
+    del calm.responders[m.MetadataRequest]
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.polls()
+    assert len(calm.requests(m.MetadataRequest)) == updates + 1
+    assert calm.pending(m.JoinGroupRequest) == []
+    calm.respond(m.MetadataRequest, calm.metadata(calm.sent(m.MetadataRequest).request))
+    calm.polls()
+    assert calm.subscription().topics == ("t", "u", "v")
+    calm.refuse(m.JoinGroupRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    calm.sleep(100, polling=True)
+    assert calm.pending(m.JoinGroupRequest)
+    assert len(calm.requests(m.MetadataRequest)) == updates + 1
+
+
+def test_a_list_of_topics_needs_no_metadata_before_a_round(bench):
+    """C-54."""
+    bench.stable(T0)
+    updates = len(bench.requests(m.MetadataRequest))
+    bench.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    bench.polls()
+    assert bench.pending(m.JoinGroupRequest)
+    assert len(bench.requests(m.MetadataRequest)) == updates
+
+
+def test_fresh_metadata_are_not_requested_again_before_a_round():
+    """Given a pattern and metadata younger than the backoff, then the consumer joins with them. C-54."""
+    bench = Bench(enable_auto_commit=False)
+    bench.call("subscribe_pattern", "t")
+    bench.poll()
+    bench.poll()
+    assert bench.pending(m.JoinGroupRequest)
+    assert len(bench.requests(m.MetadataRequest)) == 1
 
 
 def test_a_pattern_waits_for_metadata():
