@@ -22,6 +22,7 @@ from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
+from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace
@@ -76,11 +77,19 @@ def run_all(tasks: Sequence[Task], *, jobs: int | None, timeout: float) -> list[
         return _in_processes(tasks, min(jobs or available_cores(), len(tasks)), timeout, bars.move)
 
 
-def run_one(scenario: Scenario, strategy: str, *, timeout: float, watch: Invariants) -> StrategyRun:
-    """Do one run in this process and keep its trace. ``watch`` observes the run."""
+def run_one(
+    scenario: Scenario,
+    strategy: str,
+    *,
+    timeout: float,
+    watch: Invariants,
+    exchanged: Callable[[Exchange], None] | None = None,
+) -> StrategyRun:
+    """Do one run in this process and keep its trace. ``watch`` and ``exchanged`` observe the run."""
     task = Task(scenario, strategy)
     with _bars([task]) as bars:
-        return _run(task, timeout, partial(bars.move, 0), keep_trace=True, watch=watch)
+        move = partial(bars.move, 0)
+        return _run(task, timeout, move, keep_trace=True, watch=watch, exchanged=exchanged)
 
 
 def available_cores() -> int:
@@ -147,12 +156,15 @@ def _run(
     *,
     keep_trace: bool = False,
     watch: Invariants | None = None,
+    exchanged: Callable[[Exchange], None] | None = None,
 ) -> StrategyRun:
     registry = default_registry()
     failed: dict[str, PluginError] = {}
     try:
         limited = _with_timeout(registry.strategy(task.strategy), timeout)
-        trace = simulate(task.scenario, limited, registry, progress=progress, watch=watch)
+        trace = simulate(
+            task.scenario, limited, registry, progress=progress, watch=watch, exchanged=exchanged
+        )
         if task.trace is not None:
             write_whole(task.trace, trace.encode())
         figures = measure(trace, registry, failed=failed)

@@ -1,7 +1,8 @@
 """``rebalance-lab simulate``: one run, round by round."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,11 +19,14 @@ from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.messages import message
 from coordinator_core.reports.picture import trace_svg
 from coordinator_core.reports.story import in_brief, in_lines, print_lines, story
 from coordinator_core.reports.tables import json_text
+from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.rounds import rounds
+from coordinator_core.traces.trace import Trace
 
 MOST_LANES = 200
 
@@ -44,6 +48,9 @@ def simulate(
         typer.Option(metavar="FILE", help="Draw the owners of partitions over time, as SVG."),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="One line for each round.")] = False,
+    messages: Annotated[
+        bool, typer.Option("--messages", help="The requests of all members, with their responses, too.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
 ) -> None:
@@ -53,14 +60,19 @@ def simulate(
     revoked, lost, got back, was assigned and kept. The run is checked against the rules that hold in every
     run.
     """
-    if brief and output == "jsonl":
-        raise InputError("--brief", "--format jsonl", "text or json: a trace is always whole")
+    if output == "jsonl" and (brief or messages):
+        option = "--brief" if brief else "--messages"
+        raise InputError(option, "--format jsonl", "text or json: a trace is always the same")
+    if brief and messages and output == "text":
+        raise InputError("--brief", "--messages", "one of the two: a line for each round, or all messages")
     default_registry().strategy(strategy)
     check_path(trace)
     check_path(picture)
     opened = opened_scenario(scenario, seed)
     watch = Invariants()
-    run = run_one(opened, strategy, timeout=timeout, watch=watch)
+    exchanges: list[Exchange] = []
+    exchanged = exchanges.append if messages else None
+    run = run_one(opened, strategy, timeout=timeout, watch=watch, exchanged=exchanged)
     if run.trace is None:
         error = f"strategy {strategy!r}: {run.error}"
         give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=run.traceback)
@@ -71,11 +83,20 @@ def simulate(
     if output == "jsonl":
         print_document(run.trace.encode().decode())
     elif output == "json":
-        told = rounds(run.trace)
-        print_document(json_text([in_brief(entry) for entry in told] if brief else told))
+        print_document(json_text(_document(run.trace, exchanges if messages else None, brief=brief)))
     else:
-        print_lines((in_lines if brief else story)(run.trace), stdout())
+        print_lines(in_lines(run.trace) if brief else story(run.trace, exchanges), stdout())
     for violation in watch.violations:
         complain(f"a rule of the protocol was broken {violation}")
     if watch.violations:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _document(trace: Trace, exchanges: Sequence[Exchange] | None, *, brief: bool) -> Any:
+    """Return the rounds, or a document with the rounds and the messages."""
+    told: Any = rounds(trace)
+    if brief:
+        told = [in_brief(entry) for entry in told]
+    if exchanges is None:
+        return told
+    return {"rounds": told, "messages": [message(exchange)._asdict() for exchange in exchanges]}

@@ -3,14 +3,19 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
 from coordinator_core.protocol.events import PartitionMap
+from coordinator_core.reports.messages import counted, is_quiet, message
 from coordinator_core.reports.tables import as_text
+from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.traces.rounds import (
+    Entry,
     InitialGroup,
     MemberRound,
     Occurrence,
@@ -44,17 +49,43 @@ class Line(NamedTuple):
     fold: bool = True
 
 
-def story(trace: Trace) -> Iterator[Line]:
-    """Describe a run: its rounds, and what happened between them."""
+def story(trace: Trace, exchanges: Iterable[Exchange] = ()) -> Iterator[Line]:
+    """Describe a run: its rounds, what happened between them, and the messages if there are any."""
     yield from _title(trace)
-    for entry in entries(trace):
-        if isinstance(entry, Occurrence):
-            yield _at(entry.at_ms, (entry.text, "yellow"))
-        elif isinstance(entry, InitialGroup):
-            yield from _initial_group(entry)
+    told: list[tuple[int, Entry | Exchange]] = [(_at_ms(entry), entry) for entry in entries(trace)]
+    told += [(exchange.sent_ms, exchange) for exchange in exchanges]
+    told.sort(key=itemgetter(0))
+    for quiet, group in groupby(told, key=lambda item: isinstance(item[1], Exchange) and is_quiet(item[1])):
+        if quiet:
+            yield _quiet_messages([item for _, item in group if isinstance(item, Exchange)])
         else:
-            yield from _round(entry)
+            for _, item in group:
+                yield from _message(item) if isinstance(item, Exchange) else _entry(item)
     yield from _end(trace)
+
+
+def _at_ms(entry: Entry) -> int:
+    return entry.began_ms if isinstance(entry, Round) else entry.at_ms
+
+
+def _entry(entry: Entry) -> Iterator[Line]:
+    if isinstance(entry, Occurrence):
+        yield _at(entry.at_ms, (entry.text, "yellow"))
+    elif isinstance(entry, InitialGroup):
+        yield from _initial_group(entry)
+    else:
+        yield from _round(entry)
+
+
+def _message(exchange: Exchange) -> Iterator[Line]:
+    style = "" if exchange.response is not None and message(exchange).error == "NONE" else "red"
+    yield _at(exchange.sent_ms, "  ", (str(message(exchange)), style))
+
+
+def _quiet_messages(exchanges: Sequence[Exchange]) -> Line:
+    first, last = exchanges[0].sent_ms, exchanges[-1].sent_ms
+    until = f", until {clock(last).strip()}" if last > first else ""
+    return _at(first, "  ", (f"{counted(exchanges)}{until}", "dim"))
 
 
 def in_lines(trace: Trace) -> Iterator[Line]:

@@ -23,6 +23,7 @@ from coordinator_core.simulation.application import Application
 from coordinator_core.simulation.batches import Batches
 from coordinator_core.simulation.clients import CLIENTS, Joins
 from coordinator_core.simulation.clock import Alarm, VirtualClock
+from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Connection, Network
 
@@ -57,6 +58,7 @@ class World:
     emit: Callable[[ev.Event], None]
     ownership_changed: Callable[[], None]
     messages: dict[str, int]
+    exchanged: Callable[[Exchange], None] | None = None
 
 
 class Process:
@@ -292,6 +294,11 @@ class Process:
         if not (self.ended or self.frozen):
             self._after(self.client.on_deadline(now_ms=self._world.clock.now_ms))
 
+    def _arrived(self, request_id: int, response: Response, exchange: Exchange | None) -> None:
+        if exchange is not None:
+            exchange.answer(response, now_ms=self._world.clock.now_ms)
+        self._received(request_id, response)
+
     def _received(self, request_id: int, response: Response) -> None:
         if self.frozen:
             self._held.append(lambda: self._received(request_id, response))
@@ -374,6 +381,10 @@ class Process:
         world = self._world
         api = type(request).__name__.removesuffix("Request")
         world.messages[api] = world.messages.get(api, 0) + 1
+        exchange = None
+        if world.exchanged is not None:
+            exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
+            world.exchanged(exchange)
         connection = self._connections.get(node)
         if connection is None:
             connection = self._connections[node] = world.network.connect(self.member.id)
@@ -382,7 +393,7 @@ class Process:
             return
 
         def back(response: Response) -> None:
-            connection.to_client(lambda: self._received(request_id, response))
+            connection.to_client(lambda: self._arrived(request_id, response, exchange))
 
         connection.to_broker(lambda: world.brokers.arrived(request, node, client=self.member.id, reply=back))
 

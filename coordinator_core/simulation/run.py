@@ -24,6 +24,7 @@ from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.administrator import Administrator
 from coordinator_core.simulation.brokers import Brokers
+from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
@@ -43,11 +44,13 @@ def simulate(
     *,
     progress: Callable[[int], None] | None = None,
     watch: Invariants | None = None,
+    exchanged: Callable[[Exchange], None] | None = None,
 ) -> Trace:
     """Run a scenario under a strategy and return its trace.
 
     ``progress`` is called with the virtual time in steps. ``watch`` observes every event and every committed
-    offset, and lists the rules that were broken. Equal arguments give equal traces, byte for byte, on every
+    offset, and lists the rules that were broken. ``exchanged`` is called with each request that a consumer
+    sends; the exchange gets its response later. Equal arguments give equal traces, byte for byte, on every
     machine and under every hash seed.
 
     Raises:
@@ -55,7 +58,7 @@ def simulate(
         PluginError: if the code of a plugin fails.
         AssignmentError: if the assignor does not return an assignment.
     """
-    run = Run(scenario, strategy, registry, watch=watch)
+    run = Run(scenario, strategy, registry, watch=watch, exchanged=exchanged)
     step_ms = -(-scenario.duration_ms // MEASURES)
     for until_ms in range(step_ms, scenario.duration_ms + step_ms, step_ms):
         run.advance(min(until_ms, scenario.duration_ms))
@@ -74,6 +77,7 @@ class Run:
         registry: Registry,
         *,
         watch: Invariants | None = None,
+        exchanged: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
@@ -81,7 +85,7 @@ class Run:
         self.load = Load()
         self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
         self.clock = self.stage.clock
-        self._watch = watch
+        self._watch, self._exchanged = watch, exchanged
         self._messages: dict[str, int] = {}
         self._group_state, self._generation = "", -1
         self._unmeasured = False
@@ -216,6 +220,7 @@ class Run:
                 self.stage.emit,
                 self._ownership_changed,
                 self._messages,
+                self._exchanged,
             ),
             member,
             self._config_of(member),

@@ -157,9 +157,25 @@ def test_brief_json_is_the_rounds_without_their_members(lab):
     assert brief == whole
 
 
-def test_a_brief_trace_there_is_not(lab, small):
-    error = the_error(lab("simulate", small, "--format", "jsonl", "--brief"))
-    assert error == "--brief: found --format jsonl, expected text or json: a trace is always whole"
+@pytest.mark.parametrize("option", ["--brief", "--messages"])
+def test_a_trace_is_always_the_same(lab, small, option):
+    error = the_error(lab("simulate", small, "--format", "jsonl", option))
+    assert error == f"{option}: found --format jsonl, expected text or json: a trace is always the same"
+
+
+def test_a_line_for_each_round_has_no_room_for_messages(lab, small):
+    error = the_error(lab("simulate", small, "--brief", "--messages"))
+    assert error.startswith("--brief: found --messages, expected one of the two")
+
+
+def test_messages_stand_in_the_story_and_beside_the_rounds_of_json(lab, small):
+    text = lab("simulate", small, "--messages").out
+    assert "a JoinGroup (the first join): MEMBER_ID_REQUIRED after " in text
+    whole = json.loads(lab("simulate", small, "--messages", "--format", "json").out)
+    assert whole["rounds"] == json.loads(lab("simulate", small, "--format", "json").out)
+    first = next(each for each in whole["messages"] if each["request"] == "JoinGroup")
+    assert (first["said"], first["error"]) == ("the first join", "MEMBER_ID_REQUIRED")
+    assert first["answered_ms"] > first["sent_ms"]
 
 
 def test_jsonl_is_the_trace_as_it_is_kept(lab, small, tmp_path):
