@@ -324,6 +324,11 @@ class Client:
         self._metadata.request_update()
         return self._finish(now_ms)
 
+    def on_unknown_partition(self, *, now_ms: int) -> ClientOutcome:
+        """Request metadata, as after a fetch of a partition that a broker does not have."""
+        self._metadata.request_update()
+        return self._finish(now_ms)
+
     def on_deadline(self, *, now_ms: int) -> ClientOutcome:
         """Do the work that is due, whether the application polls or not."""
         self._requests.expire(now_ms=now_ms)

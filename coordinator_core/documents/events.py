@@ -12,7 +12,7 @@ from typing import Any
 from coordinator_core.documents import member_events as of
 from coordinator_core.documents.member_events import no_more
 from coordinator_core.documents.roster import Roster
-from coordinator_core.documents.scenario import MOST_PARTITIONS
+from coordinator_core.documents.scenario import MOST_PARTITIONS, Topic, parse_new_topic
 from coordinator_core.documents.stage import Stage
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
@@ -40,6 +40,38 @@ class AddPartitions:
         for topic, count in self.counts:
             stage.changed("add_partitions", topic)
             stage.add_partitions(topic, count)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic:
+    """New topics. Consumers whose pattern matches see them when they refresh their metadata."""
+
+    topics: tuple[tuple[str, Topic], ...]
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
+        for name, topic in self.topics:
+            roster.topic_created(name, topic.partitions, inside(inside(where, "create_topic"), name))
+
+    def apply(self, stage: Stage) -> None:
+        for name, topic in self.topics:
+            stage.changed("create_topic", name)
+            stage.create_topic(name, topic)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """Topics end, with their partitions and records."""
+
+    topics: tuple[str, ...]
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
+        for name, place in of.places(self.topics, inside(where, "delete_topic")):
+            roster.topic_deleted(name, place)
+
+    def apply(self, stage: Stage) -> None:
+        for name in self.topics:
+            stage.changed("delete_topic", name)
+            stage.delete_topic(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +109,24 @@ def _add_partitions(value: Any, extra: Mapping[str, Any], where: str) -> AddPart
     return AddPartitions(
         tuple((t, doc.whole(n, inside(at, t), low=1, high=MOST_PARTITIONS)) for t, n in counts.items())
     )
+
+
+def _create_topic(value: Any, extra: Mapping[str, Any], where: str) -> CreateTopic:
+    no_more(extra, where)
+    at = inside(where, "create_topic")
+    topics = doc.mapping(value, at)
+    if not topics:
+        raise doc.unexpected(at, topics, "topics, each with partitions and rates")
+    for name in topics:
+        doc.text(name, at, "a topic's name")
+    return CreateTopic(
+        tuple((name, parse_new_topic(topic, inside(at, name))) for name, topic in topics.items())
+    )
+
+
+def _delete_topic(value: Any, extra: Mapping[str, Any], where: str) -> DeleteTopic:
+    no_more(extra, where)
+    return DeleteTopic(of.names(value, inside(where, "delete_topic"), "a topic's name", "each topic once"))
 
 
 def _coordinator_failover(value: Any, extra: Mapping[str, Any], where: str) -> CoordinatorFailover:
@@ -136,6 +186,13 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
         ScenarioEventSpec(
             "add_partitions", _add_partitions, _apply, "Topics grow: add_partitions: {orders: 24}."
         ),
+        ScenarioEventSpec(
+            "create_topic",
+            _create_topic,
+            _apply,
+            "A new topic: create_topic: {payments: {partitions: 6, rate: 100}}.",
+        ),
+        ScenarioEventSpec("delete_topic", _delete_topic, _apply, "A topic ends: delete_topic: payments."),
         ScenarioEventSpec(
             "rolling_restart",
             of.parse_rolling_restart,

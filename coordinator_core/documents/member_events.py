@@ -53,7 +53,7 @@ class Leave:
     members: tuple[str, ...]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:
-        for name, place in _places(self.members, inside(where, "leave")):
+        for name, place in places(self.members, inside(where, "leave")):
             roster.stopped(name, place, f"left at {at_ms}ms")
 
     def apply(self, stage: Stage) -> None:
@@ -69,7 +69,7 @@ class Crash:
     members: tuple[str, ...]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:
-        for name, place in _places(self.members, inside(where, "crash")):
+        for name, place in places(self.members, inside(where, "crash")):
             roster.stopped(name, place, f"crashed at {at_ms}ms")
 
     def apply(self, stage: Stage) -> None:
@@ -85,7 +85,7 @@ class Restart:
     members: tuple[str, ...]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
-        for name, place in _places(self.members, inside(where, "restart")):
+        for name, place in places(self.members, inside(where, "restart")):
             roster.restarted(name, place)
 
     def apply(self, stage: Stage) -> None:
@@ -168,7 +168,7 @@ class RemoveMember:
     members: tuple[str, ...]
 
     def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
-        for name, place in _places(self.members, inside(where, "remove_member")):
+        for name, place in places(self.members, inside(where, "remove_member")):
             roster.has_joined(name, place)
 
     def apply(self, stage: Stage) -> None:
@@ -242,7 +242,7 @@ def of_members(make: Callable[[tuple[str, ...]], Any], kind: str) -> Parse:
 
     def parse(value: Any, extra: Mapping[str, Any], where: str) -> Any:
         no_more(extra, where)
-        return make(_names(value, inside(where, kind)))
+        return make(names(value, inside(where, kind)))
 
     return parse
 
@@ -252,9 +252,9 @@ def for_a_while(make: Callable[[tuple[str, ...], int], Any], kind: str) -> Parse
 
     def parse(value: Any, extra: Mapping[str, Any], where: str) -> Any:
         no_more(extra, where, "for")
-        names = _names(value, inside(where, kind))
+        listed = names(value, inside(where, kind))
         lasting = doc.required(extra, "for", where, "how long it lasts, such as 70s")
-        return make(names, parse_duration(lasting, inside(where, "for"), at_least_ms=1))
+        return make(listed, parse_duration(lasting, inside(where, "for"), at_least_ms=1))
 
     return parse
 
@@ -262,8 +262,8 @@ def for_a_while(make: Callable[[tuple[str, ...], int], Any], kind: str) -> Parse
 def parse_subscribe(value: Any, extra: Mapping[str, Any], where: str) -> Subscribe:
     """Return a change of subscriptions."""
     no_more(extra, where, "topics", "topics_pattern")
-    names = _names(value, inside(where, "subscribe"))
-    return Subscribe(names, *parse_subscription(extra, where, None))
+    listed = names(value, inside(where, "subscribe"))
+    return Subscribe(listed, *parse_subscription(extra, where, None))
 
 
 def parse_rolling_restart(value: Any, extra: Mapping[str, Any], where: str) -> RollingRestart:
@@ -299,25 +299,27 @@ def no_more(extra: Mapping[str, Any], where: str, *allowed: str) -> None:
             raise InputError(inside(where, key), found, expected + close_to(key, allowed))
 
 
-def _names(value: Any, where: str) -> tuple[str, ...]:
-    """Return the names of members: one, or those of a list."""
+def names(
+    value: Any, where: str, what: str = "a member's id", once: str = "each member once"
+) -> tuple[str, ...]:
+    """Return the names of members or topics: one, or those of a list."""
     if not isinstance(value, list):
-        return (doc.text(value, where, "a member's id, or a list of ids"),)
+        return (doc.text(value, where, f"{what}, or a list"),)
     if not value:
-        raise doc.unexpected(where, value, "at least one member's id")
-    names = tuple(doc.text(name, inside(where, i), "a member's id") for i, name in enumerate(value))
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise InputError(inside(where, i), f"{name!r} twice", "each member once")
-    return names
+        raise doc.unexpected(where, value, f"{what} at least")
+    listed = tuple(doc.text(name, inside(where, i), what) for i, name in enumerate(value))
+    for i, name in enumerate(listed):
+        if name in listed[:i]:
+            raise InputError(inside(where, i), f"{name!r} twice", once)
+    return listed
 
 
-def _places(names: Sequence[str], where: str) -> Iterator[tuple[str, str]]:
+def places(listed: Sequence[str], where: str) -> Iterator[tuple[str, str]]:
     """Yield each name with its place. That of a single name is the place of the field."""
-    for i, name in enumerate(names):
-        yield name, where if len(names) == 1 else inside(where, i)
+    for i, name in enumerate(listed):
+        yield name, where if len(listed) == 1 else inside(where, i)
 
 
-def _check_running(names: Sequence[str], roster: Roster, where: str) -> None:
-    for name, place in _places(names, where):
+def _check_running(members: Sequence[str], roster: Roster, where: str) -> None:
+    for name, place in places(members, where):
         roster.is_running(name, place)

@@ -34,6 +34,7 @@ class Roster:
     surroundings: Surroundings | None = None
     running: dict[str, bool] = field(default_factory=dict)
     why_stopped: dict[str, str] = field(default_factory=dict)
+    _deleted: dict[str, None] = field(default_factory=dict)
     _new_names: NewNames = field(default_factory=NewNames)
     _changes: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
     _order: int = 0
@@ -122,6 +123,27 @@ class Roster:
         shown = ", ".join(present[:8]) + (", ..." if len(present) > 8 else "")
         return f"a member of the group at this time: {shown}{close_to(member, present)}"
 
+    def topic_created(self, name: str, partitions: int, where: str) -> None:
+        """Add a topic.
+
+        Raises:
+            InputError: if a topic has, or had, that name.
+        """
+        if name in self.topics or name in self._deleted:
+            found = f"{name!r}, which {'exists' if name in self.topics else 'was deleted'}"
+            raise InputError(where, found, "a name that no topic has had before")
+        self.topics[name] = partitions
+
+    def topic_deleted(self, name: str, where: str) -> None:
+        """Remove a topic.
+
+        Raises:
+            InputError: if there is no topic of that name.
+        """
+        self.topic(name, where)
+        del self.topics[name]
+        self._deleted[name] = None
+
     def topic(self, name: str, where: str) -> int:
         """Return the partition count of a topic.
 
@@ -131,5 +153,10 @@ class Roster:
         if name not in self.topics:
             listed = list(self.topics)
             shown = ", ".join(listed[:8]) + (", ..." if len(listed) > 8 else "")
-            raise InputError(where, f"the unknown topic {name!r}", f"one of {shown}{close_to(name, listed)}")
+            found = (
+                f"the topic {name!r}, which was deleted"
+                if name in self._deleted
+                else f"the unknown topic {name!r}"
+            )
+            raise InputError(where, found, f"one of {shown or '(no topics)'}{close_to(name, listed)}")
         return self.topics[name]

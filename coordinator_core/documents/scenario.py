@@ -51,6 +51,7 @@ _FIELDS = (
     "network",
 )
 _TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval", "backlog", "racks")
+_NEW_TOPIC_FIELDS = ("partitions", "rate", "rates")
 _IN_INTERVALS = ("rates_csv", "rates_rows")
 _MEMBER_FIELDS = (
     "id",
@@ -224,13 +225,24 @@ def _topics(
 
 def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> Topic:
     fields = doc.mapping(value, where, _TOPIC_FIELDS)
-    count = doc.required(fields, "partitions", where, "the number of partitions")
-    partitions = doc.whole(count, inside(where, "partitions"), low=1, high=MOST_PARTITIONS)
+    partitions = _partitions(fields, where)
     rates = _rates(fields, where, partitions, duration_ms, base_dir)
     backlog = _backlog(fields, inside(where, "backlog"), partitions)
     if "racks" not in fields:
         return Topic(partitions, rates, backlog)
     return Topic(partitions, rates, backlog, parse_racks(fields["racks"], inside(where, "racks"), partitions))
+
+
+def parse_new_topic(value: Any, where: str) -> Topic:
+    """Return a topic that is created later: constant rates and no backlog."""
+    fields = doc.mapping(value, where, _NEW_TOPIC_FIELDS)
+    partitions = _partitions(fields, where)
+    return Topic(partitions, _rates(fields, where, partitions, 0, None))
+
+
+def _partitions(fields: Mapping[str, Any], where: str) -> int:
+    count = doc.required(fields, "partitions", where, "the number of partitions")
+    return doc.whole(count, inside(where, "partitions"), low=1, high=MOST_PARTITIONS)
 
 
 def _rates(

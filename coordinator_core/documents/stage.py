@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from coordinator_core.documents.scenario import Member
+from coordinator_core.documents.scenario import Member, Topic
 
 
 class Stage(Protocol):
@@ -46,6 +46,12 @@ class Stage(Protocol):
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Raise the number of partitions of a topic to ``count``."""
+
+    def create_topic(self, name: str, topic: Topic) -> None:
+        """Create a topic that has never existed."""
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, with its partitions and records."""
 
     def rolling_restart(
         self,

@@ -104,10 +104,16 @@ class SubscriptionChanged(_Event, frozen=True):
 
 
 class PartitionsAdded(_Event, frozen=True):
-    """A topic has more partitions than before."""
+    """A topic has more partitions than before, or is new."""
 
     topic: str
     partitions: int
+
+
+class TopicDeleted(_Event, frozen=True):
+    """A topic is deleted: its partitions are gone, even while consumers own them."""
+
+    topic: str
 
 
 class RatesChanged(_Event, frozen=True):
@@ -309,6 +315,7 @@ Event: TypeAlias = (
     | MemberReconnected
     | SubscriptionChanged
     | PartitionsAdded
+    | TopicDeleted
     | RatesChanged
     | LagMeasured
     | CoordinatorFailed

@@ -183,6 +183,18 @@ class Load:
         for worker in touched.values():
             self._put_on(worker)
 
+    def remove_topic(self, topic: str, *, now_ms: int) -> None:
+        """Remove the partitions of a topic. The records that wait in them are no lag any longer."""
+        for partition in [p for p in self._flows if p.topic == topic]:
+            worker = self._flows[partition].worker
+            if worker is not None:
+                self.release(worker, [partition], now_ms=now_ms)
+            self._advance(now_ms)
+            flow = self._flows.pop(partition)
+            self._duplicates += flow.advance(now_ms)
+            self._slope -= flow.rate
+            self._lag -= flow.produced - flow.high
+
     def add_worker(self, name: str, process_rate: float) -> Worker:
         """Return a new worker."""
         worker = Worker(name, process_rate)
@@ -203,7 +215,11 @@ class Load:
             self._put_on(worker)
 
     def start(self, worker: Worker, offsets: Mapping[TopicPartition, int], *, now_ms: int) -> None:
-        """Let a worker work on partitions from these offsets on, in place of their last worker."""
+        """Let a worker work on partitions from these offsets on, in place of their last worker.
+
+        Partitions that do not exist are left out.
+        """
+        offsets = {partition: offset for partition, offset in offsets.items() if partition in self._flows}
         others: dict[int, list[TopicPartition]] = {}
         owners: dict[int, Worker] = {}
         for partition in offsets:

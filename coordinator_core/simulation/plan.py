@@ -65,6 +65,7 @@ class _Consumer:
     member: Member
     instance: str | None
     topics: tuple[str, ...]
+    pattern: str | None
     assignor: Assignor
     config: ClientConfig
     end: "Callable[[_Consumer, str], None]"
@@ -162,6 +163,7 @@ class PlannedRun:
             member,
             self.stage.instance_of(member),
             self.stage.topics_of(member.topics, member.pattern),
+            member.pattern,
             self.registry.build(
                 self.strategy, SimulatedHost(self.clock, self._load, member.process_rate, lags=False)
             ),
@@ -274,6 +276,7 @@ class PlannedRun:
     def subscribe(self, consumer: _Consumer, topics: tuple[str, ...], pattern: str | None) -> None:
         """Change the subscription of a consumer, with a round if its topics differ."""
         before, consumer.topics = consumer.topics, self.stage.topics_of(topics, pattern)
+        consumer.pattern = pattern
         if consumer.topics != before:
             self._round_soon(f"{consumer.member.id} subscribed to something else")
 
@@ -289,19 +292,37 @@ class PlannedRun:
         consumer.joined = present
 
     def partitions_added(self) -> None:
-        """Let the leader see the partitions when it refreshes its metadata."""
-        leader = self._leader()
-        if leader is not None:
-            age_ms = leader.config.metadata_max_age_ms
-            rest_ms = (self.clock.now_ms - leader.started_ms) % age_ms
-            self.clock.after(age_ms - rest_ms, self._notice_partitions)
+        """Let the leader and patterns see the partitions when their consumers refresh their metadata."""
+        for consumer in self.stage.consumers.values():
+            if consumer.joined and (consumer is self._leader() or consumer.pattern is not None):
+                age_ms = consumer.config.metadata_max_age_ms
+                rest_ms = (self.clock.now_ms - consumer.started_ms) % age_ms
+                self.clock.after(age_ms - rest_ms, lambda c=consumer: self._notice_partitions(c))  # type: ignore[misc]
+
+    def topic_deleted(self, topic: str) -> None:
+        """Let its owners see the end of a topic at once, the others when they refresh their metadata."""
+        for consumer in self.stage.consumers.values():
+            if any(tp.topic == topic for tp in consumer.listed):
+                self.clock.after(0, lambda c=consumer: self._notice_partitions(c))  # type: ignore[misc]
+        self.partitions_added()
 
     def _leader(self) -> _Consumer | None:
         return next((c for c in self.stage.consumers.values() if c.joined), None)
 
-    def _notice_partitions(self) -> None:
-        if self._known_partitions != self.stage.partitions and self._leader() is not None:
+    def _notice_partitions(self, consumer: _Consumer) -> None:
+        if not (consumer.joined and consumer.is_running):
+            return
+        before = consumer.topics
+        if consumer.pattern is not None:
+            consumer.topics = self.stage.topics_of((), consumer.pattern)
+        if consumer.topics != before:
+            self._round_soon("the subscription changed")
+        elif consumer is self._leader() and self._subscribed_topics_changed():
             self._round_soon("partitions of a subscribed topic changed")
+
+    def _subscribed_topics_changed(self) -> bool:
+        topics = dict.fromkeys(t for c in self.stage.consumers.values() if c.joined for t in c.topics)
+        return any(self._known_partitions.get(t) != self.stage.partitions.get(t) for t in topics)
 
     # --- rounds
 

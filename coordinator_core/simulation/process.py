@@ -115,7 +115,7 @@ class Process:
         self._held: list[Callable[[], None]] = []
         self._unread: list[tuple[int, Response]] = []
         self._close_when_resumed = False
-        self._cut = self._subscribed = False
+        self._cut = self._subscribed = self._has_pattern = False
         self._connections: dict[int, Connection] = {}
         self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
         self._deadline = Alarm(world.clock, self._on_deadline)
@@ -153,12 +153,17 @@ class Process:
         self._next_poll.set(self._world.clock.now_ms)
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
-        """Subscribe, at the start or later, but not before a freeze has ended."""
+        """Subscribe, at the start or later, but not before a freeze has ended.
+
+        A consumer that changes from topics to a pattern, or back, unsubscribes first: it leaves the group.
+        """
         if self.frozen:
             self._held.append(lambda: self.subscribe(topics, pattern))
             return
-        self._subscribed = True
         now_ms = self._world.clock.now_ms
+        if self._subscribed and self._has_pattern is not (pattern is not None):
+            self._after(self.client.unsubscribe(now_ms=now_ms))
+        self._subscribed, self._has_pattern = True, pattern is not None
         if pattern is not None:
             self._after(self.client.subscribe_pattern(pattern, now_ms=now_ms))
         else:
@@ -226,6 +231,13 @@ class Process:
         connection = self._connections.get(node)
         if connection is not None:
             connection.to_client(lambda: self._disconnected(node, connection))
+
+    def partitions_deleted(self, topic: str) -> None:
+        """Receive the answer to a fetch of partitions that are deleted, if the process owns any."""
+        if self.frozen:
+            self._held.append(lambda: self.partitions_deleted(topic))
+        elif not self.ended and any(tp.topic == topic for tp in self.client.partitions):
+            self._after(self.client.on_unknown_partition(now_ms=self._world.clock.now_ms))
 
     def when_ended(self, action: Callable[[], None]) -> None:
         """Run an action when the process has ended, or now if it has."""

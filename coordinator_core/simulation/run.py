@@ -352,6 +352,13 @@ class Run:
         """Let the brokers describe their topics again."""
         self.brokers.topics_changed()
 
+    def topic_deleted(self, topic: str) -> None:
+        """Let the brokers describe their topics again, and answer the fetches of the partitions."""
+        self.brokers.topics_changed()
+        for process in self.stage.consumers.values():
+            if not process.ended:
+                self.clock.after(self.network.delay_ms(), lambda p=process: p.partitions_deleted(topic))  # type: ignore[misc]
+
     def _disconnect(self, node: int) -> None:
         for process in self.stage.consumers.values():
             process.disconnect(node)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from coordinator_core.documents.roster import NewNames
-from coordinator_core.documents.scenario import Member, Scenario, ScenarioEvent
+from coordinator_core.documents.scenario import Member, Scenario, ScenarioEvent, Topic
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
@@ -93,7 +93,11 @@ class Simulation(Protocol[C]):
         ...
 
     def partitions_added(self) -> None:
-        """React to new partitions of a topic."""
+        """React to new partitions of a topic, or to a new topic."""
+        ...
+
+    def topic_deleted(self, topic: str) -> None:
+        """React to the end of a topic."""
         ...
 
 
@@ -120,6 +124,8 @@ class Stage(Generic[C]):
         self.rates: dict[str, tuple[float, ...]] = {}
         self._simulation, self._load = simulation, load
         self._members: dict[str, Member] = {}
+        self._topics = dict(scenario.topics)
+        self._patterns: dict[str, str | None] = {}
         self._new_names = NewNames()
         self._stays_away: set[str] = set()
         self._events: list[ev.TraceEvent] = []
@@ -185,6 +191,7 @@ class Stage(Generic[C]):
     def launch(self, member: Member) -> C:
         """Return a new process of a member, which has yet to join."""
         self._members[member.id] = member
+        self._patterns[member.id] = member.pattern
         self._stays_away.discard(member.id)
         self.emit(
             ev.MemberStarted(
@@ -322,6 +329,7 @@ class Stage(Generic[C]):
         if self._is_running(name):
             subscribed = list(self.topics_of(topics, pattern))
             self.emit(ev.SubscriptionChanged(client=name, topics=subscribed))
+            self._patterns[name] = pattern
             self._simulation.subscribe(self.consumers[name], topics, pattern)
 
     def remove_member(self, name: str) -> None:
@@ -343,9 +351,30 @@ class Stage(Generic[C]):
         self.set_rates(topic, self.rates[topic])
         self._simulation.partitions_added()
 
+    def create_topic(self, name: str, topic: Topic) -> None:
+        """Create a topic that has never existed. Patterns match it from now on."""
+        self._topics[name] = topic
+        self.partitions[name] = topic.partitions
+        self.emit(ev.PartitionsAdded(topic=name, partitions=topic.partitions))
+        self.set_rates(name, topic.rates.steps[0][1])
+        for client, pattern in self._patterns.items():
+            if pattern is not None and re.fullmatch(pattern, name) and self._is_running(client):
+                self.emit(ev.SubscriptionChanged(client=client, topics=list(self.topics_of((), pattern))))
+        self._simulation.partitions_added()
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, with its partitions and records."""
+        self.emit(ev.RatesChanged(topic=name, rates=[0.0] * self.partitions.pop(name)))
+        if self._load is not None:
+            self._load.remove_topic(name, now_ms=self.clock.now_ms)
+        self.emit(ev.TopicDeleted(topic=name))
+        self._simulation.topic_deleted(name)
+
     def set_rates(self, topic: str, rates: tuple[float, ...]) -> None:
         """Set the records/s of each partition of a topic. Partitions added later get their share."""
-        rates = self.scenario.topics[topic].rates.resized(rates, self.partitions[topic])
+        if topic not in self.partitions:
+            return  # it is deleted
+        rates = self._topics[topic].rates.resized(rates, self.partitions[topic])
         self.rates[topic] = rates
         if self._load is not None:
             self._load.set_rates(topic, rates, now_ms=self.clock.now_ms)

@@ -46,7 +46,7 @@ class History:
 
     - ``started``, ``ended``: the first and the last event of the trace.
     - ``family``: the protocol family.
-    - ``topics``: each topic with its partitions at the end.
+    - ``topics``: each topic with its partitions at the end, or when it was deleted.
     - ``states``: each state of the group with the time since which it is in that state.
     - ``stable_ms``: the times at which the group came to rest.
     - ``change_ms``, ``marks``: the changes from outside.
@@ -91,6 +91,7 @@ class History:
             ev.WorkStopped: self._working_changed,
             ev.WorkStarted: self._working_changed,
             ev.RatesChanged: self._rates_changed,
+            ev.TopicDeleted: lambda _: self._unsettle(),
             ev.GroupStateChanged: self._state_changed,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.Assigned: self._assigned,
@@ -101,7 +102,7 @@ class History:
         now.before.append(self._pass_time)
         now.after.append(self._see)
         now.read(trace)
-        self.topics = now.topics
+        self.topics = {**now.topics, **now.deleted}
         self._unsettle()
         for partition, owners in now.owners.items():
             for client, since_ms in owners.items():

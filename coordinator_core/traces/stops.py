@@ -59,7 +59,9 @@ class Stops:
         if isinstance(event, _WORKING) and event.client in self._now.consumers:
             for partition in self._now.consumers[event.client].owned:
                 self._update(partition)
-        elif isinstance(event, (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed)):
+        elif isinstance(
+            event, (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed, ev.TopicDeleted)
+        ):
             for partition in [tp for tp in self.idle_since if tp.topic not in self._now.subscribed]:
                 del self.idle_since[partition]
 
@@ -78,4 +80,5 @@ class Stops:
                 self.ended.append(Stop(partition, from_ms, self._now.at_ms))
         elif not works and partition in self._worked:
             self._worked.remove(partition)
-            self.idle_since[partition] = self._now.at_ms
+            if partition.topic in self._now.topics:
+                self.idle_since[partition] = self._now.at_ms

@@ -55,10 +55,11 @@ After: TypeAlias = Callable[[Change], None]
 class Timeline:
     """The group at one time. Times are virtual milliseconds.
 
-    ``topics`` maps each topic to its partitions, ``consumers`` the name of each running consumer to its
-    state, and ``owners`` each partition to its owners with the time since which they own it, in that order.
-    A partition has several owners while one of them does not know yet that another has it; ``contested``
-    are the partitions that have. ``members`` are ids in the group, as the coordinator has them.
+    ``topics`` maps each topic to its partitions, ``deleted`` those that were deleted, ``consumers`` the
+    name of each running consumer to its state, and ``owners`` each partition to its owners with the time
+    since which they own it, in that order. A partition has several owners while one of them does not know
+    yet that another has it; ``contested`` are the partitions that have. ``members`` are ids in the group, as
+    the coordinator has them.
 
     Observers are functions: those in ``before`` receive the time and the event while the timeline still
     has the group as it was, those in ``after`` receive the `Change`.
@@ -68,6 +69,7 @@ class Timeline:
         self.at_ms = 0
         self.state, self.generation = "", -1
         self.topics: dict[str, int] = {}
+        self.deleted: dict[str, int] = {}
         self.members: dict[str, None] = {}
         self.consumers: dict[str, Consumer] = {}
         self.owners: dict[TopicPartition, dict[str, int]] = {}
@@ -80,6 +82,7 @@ class Timeline:
         self._folds: dict[type[Any], Callable[[Any], None]] = {
             ev.RunStarted: self._run_started,
             ev.PartitionsAdded: self._partitions_added,
+            ev.TopicDeleted: self._topic_deleted,
             ev.MemberStarted: self._member_started,
             ev.MemberStopped: self._member_ended,
             ev.ConsumerFailed: self._member_ended,
@@ -141,6 +144,10 @@ class Timeline:
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:
         self.topics[event.topic] = event.partitions
+        self._subscribed = None
+
+    def _topic_deleted(self, event: ev.TopicDeleted) -> None:
+        self.deleted[event.topic] = self.topics.pop(event.topic)
         self._subscribed = None
 
     def _member_started(self, event: ev.MemberStarted) -> None:

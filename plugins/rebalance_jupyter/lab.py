@@ -33,7 +33,16 @@ events:
   - {at: 2m, crash: c-1}
 """
 _TARGETED = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member")
-_KINDS = ("join", *_TARGETED, "add_partitions", "rolling_restart", "coordinator_failover", "calm")
+_KINDS = (
+    "join",
+    *_TARGETED,
+    "add_partitions",
+    "create_topic",
+    "delete_topic",
+    "rolling_restart",
+    "coordinator_failover",
+    "calm",
+)
 _LISTED_RATES = ("rates", "rates_csv", "rates_rows")
 """Rates of single partitions: the controls cannot change them, nor the number of partitions."""
 _OWN = ("count", "id", "instance_id", "owned")
@@ -286,6 +295,10 @@ class Lab(widgets.VBox):
             return {kind: target, "for": "30s"}
         if kind == "add_partitions":
             return {"add_partitions": {topic: 2 * described["partitions"]}}
+        if kind == "create_topic":
+            return {"create_topic": {target or f"new-{len(document.get('events') or [])}": {"partitions": 6}}}
+        if kind == "delete_topic":
+            return {"delete_topic": target or topic}
         if kind == "rolling_restart":
             return {"rolling_restart": {"every": "10s", "down": "3s"}}
         if kind == "coordinator_failover":

@@ -229,3 +229,21 @@ def test_records_that_wait_at_the_start_are_lag_until_somebody_handles_them():
     assert (measured.lag, measured.max_lag) == (50, 450)
     assert measured.lag_record_seconds == pytest.approx(400 * 2 / 2 + 50 * 10)
     assert load.end_offset(P0, now_ms=10_000) == 1_400
+
+
+def test_records_of_a_topic_that_is_removed_are_no_lag():
+    load = load_of(100.0, 200.0)
+    load.set_rates("other", (10.0,), now_ms=0)
+    worker = load.add_worker("c", 50.0)
+    load.start(worker, {P0: 0}, now_ms=0)
+    assert load.measure(now_ms=10_000).lag == pytest.approx(500 + 2_000 + 100)
+    load.remove_topic("t", now_ms=10_000)
+    measured = load.measure(now_ms=20_000)
+    assert (measured.lag, measured.max_lag) == (pytest.approx(200), pytest.approx(2_600))
+    assert measured.lag_record_seconds == pytest.approx(1_500)
+    assert measured.by_client == {"c": 0}
+    assert load.end_offset(P0, now_ms=20_000) is None
+    assert load.position(worker, P0, now_ms=20_000) is None
+    load.start(worker, {P0: 7}, now_ms=20_000)
+    load.release(worker, [P0], now_ms=20_000)
+    assert load.measure(now_ms=21_000).by_client == {"c": 0}

@@ -4,8 +4,9 @@ import pytest
 
 from coordinator_core.documents import events
 from coordinator_core.documents import member_events as kinds
+from coordinator_core.documents.rates import Rates
 from coordinator_core.documents.roster import Roster
-from coordinator_core.documents.scenario import Member
+from coordinator_core.documents.scenario import Member, Topic
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry, default_registry
 
@@ -59,6 +60,16 @@ def roster():
             {},
             events.AddPartitions((("payments", 6), ("orders", 24))),
         ),
+        (
+            "create_topic",
+            {"refunds": {"partitions": 2, "rate": 10}, "audits": {"partitions": 1}},
+            {},
+            events.CreateTopic(
+                (("refunds", Topic(2, Rates.evenly(10, 2))), ("audits", Topic(1, Rates.evenly(0, 1))))
+            ),
+        ),
+        ("delete_topic", "orders", {}, events.DeleteTopic(("orders",))),
+        ("delete_topic", ["orders", "payments"], {}, events.DeleteTopic(("orders", "payments"))),
         ("rolling_restart", {"every": "20s", "down": "5s"}, {}, kinds.RollingRestart(20_000, 5_000)),
         ("rolling_restart", {"every": 1, "down": 0}, {}, kinds.RollingRestart(1, 0)),
         (
@@ -89,6 +100,8 @@ def test_the_kinds_are_those_of_the_contract_and_cut_and_calm(specs):
         "subscribe",
         "remove_member",
         "add_partitions",
+        "create_topic",
+        "delete_topic",
         "rolling_restart",
         "coordinator_failover",
         "calm",
@@ -116,6 +129,8 @@ VALUES = {
     "subscribe": "c-0",
     "remove_member": "c-0",
     "add_partitions": {"orders": 24},
+    "create_topic": {"refunds": {"partitions": 2}},
+    "delete_topic": "orders",
     "rolling_restart": {"every": "20s", "down": "5s"},
     "coordinator_failover": {"down": "3s"},
     "calm": True,
@@ -297,6 +312,16 @@ class Recorder:
             "add_partitions",
             events.AddPartitions((("t", 9),)),
             [("changed", "add_partitions", "t"), ("add_partitions", "t", 9)],
+        ),
+        (
+            "create_topic",
+            events.CreateTopic((("n", Topic(1, Rates.evenly(0, 1))),)),
+            [("changed", "create_topic", "n"), ("create_topic", "n", Topic(1, Rates.evenly(0, 1)))],
+        ),
+        (
+            "delete_topic",
+            events.DeleteTopic(("t",)),
+            [("changed", "delete_topic", "t"), ("delete_topic", "t")],
         ),
         (
             "rolling_restart",

@@ -65,7 +65,10 @@ class Group(RuleBasedStateMachine):
             "duration": 3_600_000,
             "seed": seed,
             "topics": {t: {"partitions": n, "rate": 10} for t, n in TOPICS.items()},
-            "members": [{"id": f"m{i}", "topics": sorted(TOPICS)} for i in range(members)],
+            "members": [
+                {"id": f"m{i}", **({"topics_pattern": ".*"} if i == 1 else {"topics": sorted(TOPICS)})}
+                for i in range(members)
+            ],
             "events": [],
             "config": CONFIG,
             "network": {"latency": latency, "loss": loss, "duplicate": duplicate},
@@ -74,7 +77,7 @@ class Group(RuleBasedStateMachine):
         self.registry = default_registry()
         scenario = parse_scenario(self.document, where="machine", registry=self.registry)
         self.run = Run(scenario, self.strategy, self.registry, watch=self.watch)
-        self.joined = members
+        self.joined, self.created = members, []
         self.partitions = dict(TOPICS)
         self.at_ms = self.rolling_until_ms = 0
 
@@ -153,6 +156,18 @@ class Group(RuleBasedStateMachine):
         if self.partitions[topic] < MOST_PARTITIONS:
             self.partitions[topic] += 2
             self.happen(after, "add_partitions", {topic: self.partitions[topic]})
+
+    @precondition(lambda self: len(self.created) < 3)
+    @rule(after=some_time, partitions=st.integers(1, 4))
+    def create_topic(self, after, partitions):
+        self.created.append(f"new-{len(self.created)}")
+        self.happen(after, "create_topic", {self.created[-1]: {"partitions": partitions, "rate": 10}})
+
+    @rule(after=some_time, pick=st.integers(0, 9))
+    def delete_topic(self, after, pick):
+        listed = [name for name in self.created if name in self.run.stage.partitions]
+        if listed:
+            self.happen(after, "delete_topic", listed[pick % len(listed)])
 
     @rule(after=some_time, down=st.sampled_from([100, 3_000, 12_000]))
     def fail_over(self, after, down):

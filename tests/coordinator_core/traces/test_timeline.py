@@ -129,3 +129,17 @@ def test_an_observer_before_an_event_sees_the_group_as_it_was():
     timeline.apply(9, state("Dead"))
     assert seen == [(5, 0, ""), (9, 5, "Stable")]
     assert (timeline.at_ms, timeline.state) == (9, "Dead")
+
+
+def test_a_deleted_topic_is_subscribed_no_longer_while_its_partitions_are_owned():
+    timeline, _ = after(
+        (0, ev.RunStarted(scenario="x", strategy="s", seed=0, duration_ms=9, topics={"t": 2, "u": 1})),
+        (0, started("a", "t", "u")),
+        (1, assigned("a", 1, {"t": [0, 1]})),
+        (2, ev.PartitionsAdded(topic="v", partitions=3)),
+        (3, ev.TopicDeleted(topic="t")),
+    )
+    assert timeline.subscribed == {"u": 1}
+    assert timeline.topics == {"u": 1, "v": 3}
+    assert timeline.deleted == {"t": 2}
+    assert list(timeline.consumers["a"].owned) == [T0, T1]
