@@ -24,6 +24,12 @@ class Owner(Protocol):
         ...
 
 
+def drawn(span: Span, random: Random) -> int:
+    """Return a duration of a span in milliseconds."""
+    low, high = span
+    return low + (random.randrange(high - low) if high > low else 0)
+
+
 class Application:
     """Polls, callbacks, the restoring of state, and the work between them.
 
@@ -83,11 +89,11 @@ class Application:
         took_ms, added = 0, []
         for event in events:
             if isinstance(event, (ev.Revoked, ev.Lost)):
-                took_ms += self._drawn(self._times.on_revoked)
+                took_ms += drawn(self._times.on_revoked, self._random)
             elif isinstance(event, ev.Assigned):
-                took_ms += self._drawn(self._times.on_assigned)
+                took_ms += drawn(self._times.on_assigned, self._random)
                 if len(event.owned) and event.added != event.owned:
-                    took_ms += self._drawn(self.facts.refetch_ms)
+                    took_ms += drawn(self.facts.refetch_ms, self._random)
                 added = [p for p in self._client.partitions if p not in self._known]
                 self._known = dict.fromkeys(self._client.partitions)
                 self._set_in_round(False)
@@ -149,7 +155,7 @@ class Application:
     def shut_down(self, action: Callable[[], None]) -> None:
         """Stop after the batch under way, and run an action when the application has shut down."""
         wait_ms = self.next_poll_ms() - self._clock.now_ms
-        shut_down_ms = self._drawn(self._times.shut_down)
+        shut_down_ms = drawn(self._times.shut_down, self._random)
         if wait_ms:
             self._clock.after(wait_ms, lambda: self._shut_down(shut_down_ms, action))
         else:
@@ -186,7 +192,7 @@ class Application:
     def _restore(self, added: Iterable[TopicPartition], after_ms: int) -> None:
         by_time: dict[int, list[TopicPartition]] = {}
         for partition in added:
-            took_ms = self._drawn(self._times.restore)
+            took_ms = drawn(self._times.restore, self._random)
             if took_ms:
                 until_ms = self._clock.now_ms + after_ms + took_ms
                 self._restoring[partition] = until_ms
@@ -230,7 +236,3 @@ class Application:
         called = self._called_until_ms > self._clock.now_ms
         working = not (self._is_halted or self._has_stopped or self._in_round or called)
         self._load.set_working(self._worker, working, now_ms=self._clock.now_ms)
-
-    def _drawn(self, span: Span) -> int:
-        low, high = span
-        return low + (self._random.randrange(high - low) if high > low else 0)

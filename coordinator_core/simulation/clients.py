@@ -28,6 +28,8 @@ class ClientFacts:
     - ``commits_handed_out``: auto-commit commits what polls have returned, handled or not. Otherwise it
       commits, in a poll, what earlier polls returned.
     - ``refetch_ms``: the time without records after a round in which a member kept partitions.
+    - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent. A run draws it once
+      for a process, so that the heartbeats of members that began together drift apart.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
       max.poll.interval.ms.
     """
@@ -38,6 +40,7 @@ class ClientFacts:
     rejoins_at_once: bool = True
     commits_handed_out: bool = False
     refetch_ms: Span = NONE
+    heartbeat_late_ms: Span = (2, 20)
     waits_for_session: bool = False
 
 

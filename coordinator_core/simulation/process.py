@@ -19,9 +19,9 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import Request, Response
 from coordinator_core.reading.raised import raised
-from coordinator_core.simulation.application import Application
+from coordinator_core.simulation.application import Application, drawn
 from coordinator_core.simulation.batches import Batches
-from coordinator_core.simulation.clients import CLIENTS, Joins
+from coordinator_core.simulation.clients import CLIENTS, ClientFacts, Joins
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.load import Load
@@ -61,6 +61,13 @@ class World:
     exchanged: Callable[[Exchange], None] | None = None
 
 
+def _as_client(config: ClientConfig, facts: ClientFacts, late_ms: int) -> ClientConfig:
+    """Return the configuration with the timers of a client library."""
+    interval_ms = min(config.heartbeat_interval_ms + late_ms, config.session_timeout_ms - 1)
+    poll_ms = config.session_timeout_ms if facts.waits_for_session else config.max_poll_interval_ms
+    return msgspec.structs.replace(config, heartbeat_interval_ms=interval_ms, max_poll_interval_ms=poll_ms)
+
+
 class Process:
     """A consumer process from its start to its end. It polls unless it is paused, closing or ended.
 
@@ -82,8 +89,9 @@ class Process:
         """``habits`` has the random numbers of the application."""
         self.member = member
         times, facts = member.application, CLIENTS[member.application.client]
-        if facts.waits_for_session:
-            config = msgspec.structs.replace(config, max_poll_interval_ms=config.session_timeout_ms)
+        config = _as_client(
+            config, facts, 0 if member.process_rate is None else drawn(facts.heartbeat_late_ms, habits)
+        )
         self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
             config,

@@ -23,6 +23,7 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.administrator import Administrator
+from coordinator_core.simulation.application import drawn
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.host import SimulatedHost
@@ -235,9 +236,7 @@ class Run:
 
     def join(self, consumer: Process, before: Process | None) -> None:  # noqa: ARG002 - the interface's
         """Let a process subscribe after the time that it takes to start."""
-        low, high = consumer.member.application.start_up
-        drawn = self._starting.randrange(high - low) if high > low else 0
-        self.clock.after(low + drawn, consumer.started_up)
+        self.clock.after(drawn(consumer.member.application.start_up, self._starting), consumer.started_up)
 
     def _go_on(self, member: Member, group: RunningGroup) -> None:
         """Start a process in the middle of its membership and of its heartbeat interval."""
