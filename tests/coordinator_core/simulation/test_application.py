@@ -4,13 +4,14 @@ import pytest
 
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.messages import HeartbeatRequest
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
 
 JOINS_AT = 60_000
 
 
-def run(strategy="range", *, duration="2m", config=None, events=None, seed=0, **member):
+def run(strategy="range", *, duration="2m", config=None, events=None, seed=0, exchanged=None, **member):
     """Three members with a backlog of records of 100 ms, in batches of 50. A fourth joins after a minute."""
     fields = {"topics": ["t"], "process_rate": 10, "record_cv": 0, "batch_overhead": 0, **member}
     joins = [{"at": JOINS_AT, "join": {"id": "late", **fields, "start_up": "1s"}}]
@@ -23,7 +24,7 @@ def run(strategy="range", *, duration="2m", config=None, events=None, seed=0, **
         "events": joins if events is None else events,
         "config": {"max.poll.records": 50, "session.timeout.ms": "10s", **(config or {})},
     }
-    return simulate(parse_scenario(document, where="s"), strategy, default_registry())
+    return simulate(parse_scenario(document, where="s"), strategy, default_registry(), exchanged=exchanged)
 
 
 def seen(trace, kind, *, from_ms=JOINS_AT, **fields):
@@ -213,3 +214,22 @@ def test_after_a_crash_the_records_since_the_last_commit_are_handled_again():
 def test_equal_seeds_give_equal_batches():
     assert run(record_cv=1, seed=3).encode() == run(record_cv=1, seed=3).encode()
     assert run(record_cv=1, seed=3).encode() != run(record_cv=1, seed=4).encode()
+
+
+def test_heartbeats_of_members_that_began_together_drift_apart():
+    """By a few milliseconds each, so that they do not all learn of a change at once."""
+
+    def intervals(**member):
+        beats = {}
+
+        def exchanged(exchange):
+            if isinstance(exchange.request, HeartbeatRequest):
+                beats.setdefault(exchange.client, []).append(exchange.sent_ms)
+
+        run(events=[], exchanged=exchanged, **member)
+        return {client: times[-1] - times[-2] for client, times in beats.items()}
+
+    assert set(intervals(process_rate=None).values()) == {3_000}
+    drifting = intervals()
+    assert all(3_000 < interval < 3_020 for interval in drifting.values())
+    assert len(set(drifting.values())) > 1
