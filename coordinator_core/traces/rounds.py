@@ -58,7 +58,8 @@ class Round:
       ``idle_meanwhile_ms`` is the sum over the partitions that nobody worked on at the end of this time, of
       the part of this time in which nobody worked on them.
     - ``taken_over_ms`` is the time at which ``taken_over_by``, the last member, took over its assignment.
-    - ``moved`` is the number of partitions that got another owner than their last one.
+    - ``moved`` is the number of partitions that got another owner than their last one; ``moves`` has these
+      numbers by the last owner and the new one.
     - ``stopped`` is the number of partitions that nobody worked on until members took them over in this
       round, ``stopped_ms`` the sum of these times and ``longest_stop_ms`` the longest.
     """
@@ -82,6 +83,7 @@ class Round:
     taken_over_ms: int | None = None
     taken_over_by: str = ""
     moved: int = 0
+    moves: dict[str, dict[str, int]] = field(default_factory=dict)
     stopped: int = 0
     stopped_ms: int = 0
     longest_stop_ms: int = 0
@@ -415,6 +417,9 @@ class _Reader:
         entry.taken_over_ms, entry.taken_over_by = self._now.at_ms, event.client
         self._round_of[event.client] = entry
         entry.moved += len(self._stops.moved)
+        for before in self._stops.moved.values():
+            to = entry.moves.setdefault(before, {})
+            to[event.client] = to.get(event.client, 0) + 1
         self._count(entry)
 
     def _taken_back(self, event: ev.Assigned) -> None:

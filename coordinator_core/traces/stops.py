@@ -30,13 +30,13 @@ class Stops:
 
     ``idle_since`` maps those of subscribed topics that an owner has worked on before, and those that were
     added to their topics, to the times. After each event, ``ended`` has the stops that it has ended, and
-    ``moved`` the partitions that it has given to another consumer than their last owner.
+    ``moved`` the last owner of each partition that it has given to another consumer.
     """
 
     def __init__(self, timeline: Timeline) -> None:
         self.idle_since: dict[TopicPartition, int] = {}
         self.ended: list[Stop] = []
-        self.moved: list[TopicPartition] = []
+        self.moved: dict[TopicPartition, str] = {}
         self._now = timeline
         self._worked: set[TopicPartition] = set()
         self._last_owner: dict[TopicPartition, str] = {}
@@ -50,7 +50,7 @@ class Stops:
                 self.idle_since[TopicPartition(event.topic, number)] = at_ms
 
     def _see(self, change: Change) -> None:
-        self.ended, self.moved = [], []
+        self.ended, self.moved = [], {}
         event = change.event
         for partition in change.taken:
             self._take(partition, event.client)  # type: ignore[union-attr]
@@ -66,9 +66,10 @@ class Stops:
                 del self.idle_since[partition]
 
     def _take(self, partition: TopicPartition, client: str) -> None:
-        if self._last_owner.setdefault(partition, client) != client:
-            self._last_owner[partition] = client
-            self.moved.append(partition)
+        before = self._last_owner.get(partition, client)
+        if before != client:
+            self.moved[partition] = before
+        self._last_owner[partition] = client
         self._update(partition)
 
     def _update(self, partition: TopicPartition) -> None:

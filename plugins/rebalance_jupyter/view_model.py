@@ -1,10 +1,8 @@
 """The model of a page: spans of ownership as bytes, everything else as one small document."""
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, zip_longest
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import networkx as nx
@@ -70,7 +68,7 @@ def view_model(trace: Trace) -> ViewModel:
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
         "machine": _machine(history.family),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
-        "rounds": _rounds(rounds(trace), numbers, history),
+        "rounds": _rounds(rounds(trace), numbers),
         "circle": _circle(members),
     }
     return ViewModel(document, _spans(history, offsets, numbers))
@@ -194,18 +192,8 @@ def _thinned(series: list[list[float]]) -> list[list[float]]:
     return [max(series[i : i + stretch], key=lambda pair: pair[1]) for i in range(0, len(series), stretch)]
 
 
-def _rounds(listed: Sequence[Round], numbers: Mapping[str, int], history: History) -> list[dict[str, Any]]:
-    flows: list[Counter[tuple[int, int]]] = [Counter() for _ in listed]
-    began = [entry.began_ms for entry in listed]
-    for spans in history.spans.values():
-        for before, after in pairwise(_in_time(spans)):
-            if before.client != after.client and (number := bisect_right(began, after.from_ms)):
-                flows[number - 1][numbers[before.client], numbers[after.client]] += 1
-    documents = [_round(entry, after, numbers) for entry, after in zip_longest(listed, listed[1:])]
-    return [
-        {**document, "flows": [[a, b, n] for (a, b), n in sorted(flow.items())]}
-        for document, flow in zip(documents, flows, strict=True)
-    ]
+def _rounds(listed: Sequence[Round], numbers: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [_round(entry, after, numbers) for entry, after in zip_longest(listed, listed[1:])]
 
 
 def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> dict[str, Any]:
@@ -225,6 +213,11 @@ def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> d
         "causes": list(dict.fromkeys(entry.causes)),
         "counts": counts,
         "members": members,
+        "flows": sorted(
+            [numbers[before], numbers[after], count]
+            for before, to in entry.moves.items()
+            for after, count in to.items()
+        ),
         "sentence": sentence(entry, follows),
     }
 

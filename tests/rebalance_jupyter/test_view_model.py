@@ -7,7 +7,16 @@ import pytest
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES
 from coordinator_core.protocol import events as ev
 from rebalance_jupyter.view_model import MOST_FIGURES, view_model
-from tests.coordinator_core.traces.traces import assigned, joined, lost, revoked, round_at, started, trace_of
+from tests.coordinator_core.traces.traces import (
+    LATE_TAKE_OVER,
+    assigned,
+    joined,
+    lost,
+    revoked,
+    round_at,
+    started,
+    trace_of,
+)
 from tests.rebalance_jupyter.samples import ALONE, CUT_OFF, NOBODY, TOO_SHORT, owned_at, ran, spans_of
 
 
@@ -221,6 +230,16 @@ def test_counts_of_a_round_are_those_of_its_callbacks(strategy):
 def test_flows_are_the_changes_of_owner_in_the_round_they_come_from():
     rounds = view_model(ran()).document["rounds"]
     assert [each["flows"] for each in rounds] == [[], [], [[0, 2, 1], [1, 2, 1]], [[1, 0, 1], [1, 2, 1]]]
+
+
+def test_a_flow_belongs_to_the_round_that_assigned_even_if_the_member_takes_over_after_the_next_began():
+    assert [
+        each["flows"] for each in view_model(trace_of(LATE_TAKE_OVER, topics={"t": 2})).document["rounds"]
+    ] == [
+        [],
+        [[0, 1, 1]],
+        [],
+    ]
 
 
 def test_rounds_have_a_leader_a_protocol_causes_and_a_sentence():

@@ -9,6 +9,7 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries, listed
 from tests.coordinator_core.traces.traces import (
+    LATE_TAKE_OVER,
     assigned,
     changed,
     generation,
@@ -341,6 +342,16 @@ def run_of(strategy, events, *, members=None, **changes):
 
 def of_kind(kind, told):
     return [entry for entry in told if isinstance(entry, kind)]
+
+
+def test_what_a_member_takes_over_after_the_next_round_began_belongs_to_its_own_round():
+    """A member takes its assignment over in its next poll, which comes when it has handled its batch."""
+    _, second, third = of_kind(Round, story(LATE_TAKE_OVER))
+    assert second.members["b"] == MemberRound(assigned={"t": [1]})
+    assert (second.taken_over_ms, second.taken_over_by) == (6_900, "b")
+    assert (second.moved, second.moves) == (1, {"a": {"b": 1}})
+    assert (second.stopped, second.stopped_ms, second.longest_stop_ms) == (1, 1_700, 1_700)
+    assert (third.members, third.moved) == ({}, 0)
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])

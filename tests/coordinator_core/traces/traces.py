@@ -81,3 +81,19 @@ def round_at(at_ms, number, owned, *, stable_ms=None):
     begun += [(at_ms, joined(client, number)) for client in owned]
     stable = [(stable_ms, state("Stable", generation=number))]
     return begun + stable + [(stable_ms, assigned(c, number, p)) for c, p in owned.items()]
+
+
+LATE_TAKE_OVER = [
+    *[(0, started(name, "t")) for name in ("a", "b")],
+    *round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {}}),
+    (5_000, state("PreparingRebalance", cause="b rejoined")),
+    (5_100, generation(2, "a", "b")),
+    *[(5_100, joined(name, 2)) for name in ("a", "b")],
+    (5_200, state("Stable", generation=2)),
+    (5_200, revoked("a", {"t": [1]}, 2)),
+    (5_200, assigned("a", 2, {"t": [0]}, added={})),
+    (6_000, state("PreparingRebalance", cause="a rejoined")),
+    (6_900, assigned("b", 2, {"t": [1]})),
+    (7_000, generation(3, "a", "b")),
+]
+"""A member takes over the assignment of generation 2 in its next poll, when the next round has begun."""
