@@ -10,7 +10,7 @@ from assignors.range import RangeAssignor
 from assignors.rendezvous import RendezvousAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.sticky import StickyAssignor
-from assignors.weighted.options import read_amount
+from assignors.weighted.options import read_share
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 
@@ -37,7 +37,7 @@ def assignors() -> Iterable[AssignorSpec]:
             "lag-aware",
             LagAwareAssignor,
             "The heaviest first, sticky within a tolerance; fast at any size.",
-            options={"tolerance": read_amount},
+            options={"tolerance": read_share},
             provider="reported-work",
         ),
         AssignorSpec(

@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 
 from assignors.weighted.instance import Instance, less
-from assignors.weighted.options import MoveLimit, read_amount, read_moves, read_switch
+from assignors.weighted.options import (
+    MoveLimit,
+    read_amount,
+    read_moves,
+    read_seconds,
+    read_share,
+    read_switch,
+)
 from assignors.weighted.parts import Light, Part, parts_of, units_of
 from assignors.weighted.reports import flow_report, greedy_report, moved_away, solved_report
 from assignors.weighted.solve import Method, Solution, Wishes, relax, solve
@@ -45,8 +52,8 @@ MOST_PAIRS = 20_000_000
 OPTIONS = {
     "max_moves": read_moves,
     "move_cost": read_amount,
-    "tolerance": read_amount,
-    "time_limit": read_amount,
+    "tolerance": read_share,
+    "time_limit": read_seconds,
     "colocate": read_switch,
     "racks": read_switch,
 }

@@ -46,6 +46,8 @@ def _limit(text: str) -> float | Pairs:
         milliseconds = parse_duration(text, "")
     except InputError:
         raise ValueError(expected) from None
+    if text.isdecimal():
+        raise ValueError(f"a budget with its unit: {text}s, {text}ms or {text}pairs")
     if not milliseconds:
         raise ValueError(expected)
     return milliseconds / 1_000

@@ -216,10 +216,13 @@ def test_moves_that_colocation_needs_and_the_limit_forbids_are_an_error():
         ("max_moves=%", "a share of the weight"),
         ("max_moves=nan%", "a share of the weight"),
         ("move_cost=-1", "a number of 0 or more, or a percentage"),
-        ("tolerance=lots", "a number of 0 or more, or a percentage"),
-        ("tolerance=nan", "a number of 0 or more, or a percentage"),
-        ("time_limit=inf", "a number of 0 or more, or a percentage"),
-        ("time_limit=-1%", "a number of 0 or more, or a percentage"),
+        ("tolerance=lots", "a share below 1 such as 0.05, or a percentage such as 5%"),
+        ("tolerance=nan", "a share below 1 such as 0.05, or a percentage such as 5%"),
+        ("tolerance=5", "such as 5% (did you mean 0.05, which is 5%?)"),
+        ("tolerance=1", "such as 5% (did you mean 0.01, which is 1%?)"),
+        ("time_limit=inf", "seconds such as 10, or a duration such as 500ms"),
+        ("time_limit=-1s", "seconds such as 10, or a duration such as 500ms"),
+        ("time_limit=5%", "seconds such as 10, or a duration such as 500ms"),
         ("colocate=yes", "true or false"),
         ("racks=no", "true or false"),
         ("depth=3", "one of "),
@@ -231,6 +234,19 @@ def test_options_that_mean_nothing_are_refused_and_say_what_was_expected(before,
         default_registry().strategy(f"{before}+{option}")
     assert expects in str(caught.value)
     assert option.partition("=")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("tolerance=100%", 1.0), ("tolerance=0.05", 0.05), ("time_limit=500ms", 0.5), ("time_limit=2m", 120.0)],
+)
+def test_shares_and_times_may_have_units(option, value):
+    assert list(default_registry().strategy(f"optimal+{option}").arguments.values()) == [value]
+
+
+def test_a_tolerance_of_lag_aware_is_a_share_too():
+    with pytest.raises(InputError, match=r"found 'tolerance=20', expected .*did you mean 0\.2, which is 20%"):
+        default_registry().strategy("lag-aware+tolerance=20")
 
 
 def test_options_are_read_as_they_are_written():

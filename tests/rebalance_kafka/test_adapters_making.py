@@ -11,8 +11,9 @@ from assignors.sticky import StickyAssignor
 from coordinator_core.assigning.user_data import decode_ownership
 from coordinator_core.errors import AssignmentError, InputError, PluginError
 from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
-from coordinator_core.registry.hookspecs import AssignorSpec
+from coordinator_core.registry.hookspecs import AssignorSpec, Strategy
 from coordinator_core.registry.host import Load
+from coordinator_core.registry.registry import Registry
 from rebalance_kafka.adapters import as_aiokafka, as_kafka_python
 from rebalance_kafka.adapters.claims import Claim, Grant, attach, detach
 from tests.rebalance_kafka.test_adapters_driver import AiokafkaPeer, Group, KafkaPythonPeer
@@ -74,6 +75,28 @@ def test_objects_of_aiokafka_go_by_the_assignors_name():
 def test_what_is_no_assignor_is_refused_at_once(adapt, assignor, error, said):
     with pytest.raises(error, match=said):
         adapt(assignor)
+
+
+@pytest.mark.parametrize("adapt", [as_kafka_python, as_aiokafka])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("range+static", r"'range\+static' in a client: found the modifier static, .*set group_instance_id"),
+        ("sticky+cooperative+static", "expected an assignor without it"),
+        ("sticky+weights=reported-lags", "found the provider 'reported-lags' without a host"),
+    ],
+)
+def test_a_part_of_a_strategy_that_an_assignor_alone_cannot_have_is_refused(adapt, text, said):
+    with pytest.raises(InputError, match=said):
+        adapt(text)
+
+
+@pytest.mark.parametrize("changes", [{"protocol": "other"}, {"settings": {"other.interval.ms": 5}}])
+def test_a_strategy_of_another_protocol_is_refused(changes, monkeypatch):
+    strategy = Strategy("range+other", "range", **changes)
+    monkeypatch.setattr(Registry, "strategy", lambda *_, **__: strategy)
+    with pytest.raises(InputError, match=r"'range\+other' in a client: found .*other"):
+        as_kafka_python("range+other")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@
 
 An assignor is given as a strategy of the registry (``optimal+max_moves=5%``), a reference (``file.py:Name``),
 a class, a plain function ``assign(cluster, group)``, a function without arguments that makes an assignor, or
-an object. Every consumer has an assignor of its own, so an object serves one consumer only. Results are
-validated as in `rebalance_kafka.Consumer`: every member has an entry, and unknown topics count as empty. An
-exception in an assignor becomes an AssignmentError with the assignor's name and the cause; aiokafka wraps it
-in its KafkaError.
+an object. A part of a strategy that settings of the consumer decide (``range+static``) is refused. Every
+consumer has an assignor of its own, so an object serves one consumer only. Results are validated as in
+`rebalance_kafka.Consumer`: every member has an entry, and unknown topics count as empty. An exception in an
+assignor becomes an AssignmentError with the assignor's name and the cause; aiokafka wraps it in its
+KafkaError.
 
 Members of both libraries may share a group, and either may lead it. A member appends its owned partitions,
 their generation, its rack and its instance id to the user data of its assignor (`claims`). Apache Kafka's

@@ -8,7 +8,7 @@ from coordinator_core.assigning.loading import Factory, factory_of
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.reading.raised import raised
-from coordinator_core.registry.hookspecs import AssignorSpec
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, AssignorSpec, Strategy
 from coordinator_core.registry.host import Host
 from coordinator_core.registry.registry import default_registry
 
@@ -20,7 +20,8 @@ class Assignors:
         """Make the first assignor.
 
         Raises:
-            InputError: if the name or the host is invalid.
+            InputError: if the name or the host is invalid, or if an assignor alone cannot do what a
+                strategy's text says (``range+static``).
             PluginError: if `assignor` is not an assignor.
         """
         self._make = _maker(assignor, host)
@@ -61,7 +62,29 @@ def _maker(assignor: Any, host: Callable[[], Host] | None) -> Callable[[], Assig
 def _by_name(text: str, host: Callable[[], Host] | None) -> Callable[[], Assignor]:
     registry = default_registry()
     strategy = registry.strategy(text, what="assignor")
+    _check_parts(strategy, host is not None)
     return lambda: registry.build(strategy, None if host is None else host())
+
+
+def _check_parts(strategy: Strategy, hosted: bool) -> None:
+    """Check that an assignor alone can do what a strategy's text says.
+
+    Raises:
+        InputError: if the text has a part that a setting of the consumer, its client or a host decides.
+    """
+    where = f"assignor {strategy.name!r} in a client"
+    if strategy.static:
+        expected = "an assignor without it: set group_instance_id (aiokafka, kafka-python) of each consumer"
+        raise InputError(where, "the modifier static, a setting of the consumer", expected)
+    if strategy.protocol != DEFAULT_PROTOCOL:
+        expected = f"{DEFAULT_PROTOCOL}, which the client speaks"
+        raise InputError(where, f"the protocol {strategy.protocol!r}", expected)
+    if strategy.settings:
+        found = f"settings of the protocol ({', '.join(sorted(strategy.settings))})"
+        raise InputError(where, found, "an assignor alone: these are settings of broker and consumer")
+    if "+weights=" in strategy.name and strategy.provider and not hosted:
+        found = f"the provider {strategy.provider!r} without a host"
+        raise InputError(where, found, "the argument host, which knows the loads of the consumer")
 
 
 def _calling(factory: Factory) -> Callable[[], Assignor]:

@@ -43,6 +43,8 @@ def snapshot(
     check_path(output)
     places = places_of(bootstrap_server, "--bootstrap-server")
     seconds = parse_duration(rates, "--rates") / 1_000
+    if 0 < seconds < 1:
+        raise InputError("--rates", repr(rates), "0s, or at least 1s, such as 30s")
     settings = security_settings(command_config)
     with stderr().status("looking at the groups ..."):
         taken, failed = asyncio.run(_taken(places, settings, None if group is None else [group], seconds))

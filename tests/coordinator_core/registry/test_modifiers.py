@@ -80,7 +80,7 @@ def budgets(monkeypatch):
         ("2s:range", 2.0, "range"),
         ("1.5s", 1.5, "sticky"),
         ("1m", 60.0, "sticky"),
-        ("250", 0.25, "sticky"),
+        ("250ms", 0.25, "sticky"),
         ("10000pairs", Pairs(10_000), "sticky"),
         ("1pairs:roundrobin", Pairs(1), "roundrobin"),
         ("2s:", 2.0, "sticky"),
@@ -99,6 +99,11 @@ def test_a_budget_is_a_time_or_a_number_of_pairs_and_sticky_is_the_fallback(
 def test_what_is_no_budget_is_answered_with_what_one_looks_like(registry, value):
     with pytest.raises(InputError, match=BUDGET):
         registry.strategy(f"range+budget={value}")
+
+
+def test_a_budget_needs_its_unit(registry):
+    with pytest.raises(InputError, match="found 'budget=2:range', expected a budget with its unit: 2s, 2ms"):
+        registry.strategy("range+budget=2:range")
 
 
 def test_a_budget_without_a_value_is_none(registry):
