@@ -7,13 +7,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.coordinator_core.cli.commands import COMMAND, PATHS, environment, in_a_process, the_error
-from tests.places import SCENARIOS
+from tests.places import ROOT, SCENARIOS
 
 LEAVE = str(SCENARIOS / "leave.yaml")
 
@@ -131,6 +132,52 @@ def test_an_encoding_without_the_characters_of_the_output(encoding, tmp_path):
     document = in_a_process("simulate", path, "--format", "json", env=env)
     assert (document.returncode, document.stderr) == (0, b"")
     assert "Ω" in json.loads(document.stdout)[0]["members"]
+
+
+WITHOUT_EXTRAS = """
+import sys
+import tomllib
+
+for module in ("hypothesis", "kio", "pandas", "pyarrow", "pyspark"):
+    sys.modules[module] = None  # as if it was not installed
+
+from coordinator_core.cli import extras
+from coordinator_core.cli.app import call
+
+with open("pyproject.toml", "rb") as file:
+    listed = tomllib.load(file)["project"]["optional-dependencies"]
+lines = [f"{line.split(';')[0]}; extra == '{extra}'" for extra, named in listed.items() for line in named]
+extras.requires = lambda _: lines
+for command in sys.argv[1:]:
+    print(call(command.split()))
+"""
+
+
+@pytest.mark.slow
+def test_each_command_without_its_extra_is_one_line(tmp_path):
+    """It runs a process in which the modules are missing: here they have been imported."""
+    (tmp_path / "in.jsonl").write_text('{"scenario_id": "a"}')
+    commands = {
+        "serve": "kafka",
+        "consume --bootstrap-server localhost:1 --group g --topic t": "kafka",
+        "snapshot --bootstrap-server localhost:1 --group g": "kafka",
+        f"generate --profile skewed --rows 2 --out {tmp_path}/out": "spark",
+        f"score {tmp_path}/in.jsonl -s range --out {tmp_path}/scores": "spark",
+        f"report {tmp_path}": "spark",
+        "check range": "conformance",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRAS, *commands],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=True,
+    )
+    assert done.stdout.split() == ["2"] * len(commands)
+    for line, (command, extra) in zip(done.stderr.splitlines(), commands.items(), strict=True):
+        assert line.startswith(f"error: {command.split()[0]}: found no module ")
+        assert line.endswith(f'expected it installed: pip install "rebalance-lab[{extra}]"')
 
 
 @pytest.mark.slow
