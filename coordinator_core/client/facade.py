@@ -62,7 +62,9 @@ class Client:
             config, random, effects, requests, subscriptions, metadata, callbacks, positions, rejoins_at_once
         )
         coordinator = self._coordinator = CoordinatorFinder(core, self._on_coordinator)
-        offsets = self._offsets = Offsets(core, coordinator, self._on_commit_error)
+        offsets = self._offsets = Offsets(
+            core, coordinator, lambda: self._member.may_commit, self._on_commit_error
+        )
         self._member = member(core, coordinator, offsets, [assignor_from(a) for a in assignors])
         self._positions = Positions(core, coordinator)
         self._fetcher = Fetcher(core, self._positions) if fetching else None

@@ -50,6 +50,11 @@ class MemberPart(Protocol):
         """Whether partitions given up now are revoked. Otherwise they are lost."""
         ...
 
+    @property
+    def may_commit(self) -> bool:
+        """Whether commits are sent now. Otherwise they fail without a request."""
+        ...
+
     def poll(self, *, now_ms: int) -> None:
         """Do the member's part of a poll of the application."""
         ...

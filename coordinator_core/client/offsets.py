@@ -43,8 +43,15 @@ class _Retry(NamedTuple):
 class Offsets:
     """Commits the positions of the application, or those of the position source."""
 
-    def __init__(self, core: Core, coordinator: CoordinatorFinder, member_error: MemberError) -> None:
-        self._core, self._coordinator, self._member_error = core, coordinator, member_error
+    def __init__(
+        self,
+        core: Core,
+        coordinator: CoordinatorFinder,
+        may_commit: Callable[[], bool],
+        member_error: MemberError,
+    ) -> None:
+        self._core, self._coordinator = core, coordinator
+        self._may_commit, self._member_error = may_commit, member_error
         self._auto_due_ms: int | None = None
         self._auto_in_flight = False
         self._finished: list[tuple[CommitCallback, str]] = []
@@ -83,6 +90,8 @@ class Offsets:
             done(CommitResult("the coordinator is unknown", retriable=True), now_ms)
         elif sent.is_lost and self._core.subscriptions.is_group_managed:
             done(CommitResult("the consumer is no member of its group"), now_ms)
+        elif self._core.subscriptions.is_group_managed and not self._may_commit():
+            done(CommitResult(ErrorCode.REBALANCE_IN_PROGRESS.name), now_ms)
         else:
             self._core.send(
                 node,

@@ -71,6 +71,11 @@ class ClassicMember:
         """Whether the member has a generation and no round is in progress (PITFALLS C-57)."""
         return not self._core.generation.is_lost and self.state not in _REBALANCING
 
+    @property
+    def may_commit(self) -> bool:
+        """Whether no round is in progress: only Stable members commit (PITFALLS C-35)."""
+        return self.state is MemberState.STABLE
+
     def poll(self, *, now_ms: int) -> None:
         """Take over an assignment, prepare and join, as far as possible without a response."""
         self._heartbeat.polled(now_ms=now_ms)

@@ -5,6 +5,7 @@ import pytest
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import OffsetsCommitted
 from tests.coordinator_core.client.bench import T0, T1, Bench, cooperative
 
 
@@ -92,7 +93,7 @@ def test_without_auto_commit_close_commits_nothing(bench):
 @pytest.mark.parametrize("stage", ["preparing", "completing", "lost"])
 def test_in_a_round_or_without_a_generation_partitions_are_lost_on_close(stage):
     """Given a cooperative member in a round, or without a generation, when it closes, then its partitions are
-    lost, and without a generation nothing is committed. PROTOCOL 9.5, C-57."""
+    lost and nothing is committed. PROTOCOL 9.5, C-57, C-35."""
     bench = cooperative(auto_commit_interval_ms=1_000_000).stable(T0)
     if stage == "lost":
         bench.heartbeat(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -105,7 +106,9 @@ def test_in_a_round_or_without_a_generation_partitions_are_lost_on_close(stage):
     commits = len(bench.requests(m.OffsetCommitRequest))
     bench.close()
     assert (bench.calls[-1], bench.owned) == (("lost", [T0]), [])
-    assert len(bench.requests(m.OffsetCommitRequest)) - commits == (0 if stage == "lost" else 1)
+    assert len(bench.requests(m.OffsetCommitRequest)) == commits
+    reported = [event.error for event in bench.events_of(OffsetsCommitted)[commits:]]
+    assert reported == ([] if stage == "lost" else ["REBALANCE_IN_PROGRESS"])
     assert bool(bench.pending(m.LeaveGroupRequest)) is (stage != "lost")
 
 

@@ -22,7 +22,8 @@ class Member:
 
     def __init__(self, core, coordinator, offsets, assignors):
         self.core, self.assignors, self.calls = core, assignors, []
-        self.is_at_rest = self.may_revoke = self.sends_leave = self.reads_in_poll = True
+        self.is_at_rest = self.may_revoke = self.may_commit = True
+        self.sends_leave = self.reads_in_poll = True
         self.wants, self.poll_ms, self.deadline_ms = False, None, None
         self.left = None
 

@@ -114,6 +114,27 @@ def test_a_member_without_a_generation_commits_nothing(bench):
 # --- auto-commit
 
 
+@pytest.mark.parametrize("stage", ["preparing", "completing"])
+def test_a_member_in_a_round_commits_nothing(calm, stage):
+    """Given a cooperative member that waits for the response to a join or sync, when the application commits,
+    then the commit fails at once and without a request. It succeeds after the round. C-35."""
+    results = []
+    calm.stable(T0)
+    calm.heartbeat(ErrorCode.REBALANCE_IN_PROGRESS)
+    calm.polls()
+    if stage == "completing":
+        calm.respond_to_join(generation=2)
+    calm.call("commit", {T0: 5}, callback=results.append, retry_until_ms=60_000)
+    calm.poll()
+    assert results == ["REBALANCE_IN_PROGRESS"]
+    assert calm.requests(m.OffsetCommitRequest) == []
+    if stage == "preparing":
+        calm.respond_to_join(generation=2)
+    calm.respond_to_sync(T0)
+    calm.call("commit", {T0: 5}, callback=results.append)
+    assert calm.sent(m.OffsetCommitRequest).request.generation_id == 2
+
+
 def test_a_poll_auto_commits_once_per_interval():
     """PROTOCOL 9.3, 9.11."""
     bench = Bench().stable(T0)
