@@ -110,16 +110,17 @@ def in_brief(entry: Round) -> dict[str, Any]:
 def print_lines(lines: Iterable[Line], console: Console) -> None:
     """Print lines, wrapped to the width of a terminal."""
     for prefix, body, fold in lines:
-        room = max(console.width - prefix.cell_len, _LEAST_WIDTH)
-        if not (fold or console.soft_wrap):
-            body.truncate(room, overflow="ellipsis")
-        if console.soft_wrap or body.cell_len <= room:
-            console.print(prefix + body)
-            continue
-        first, *rest = body.wrap(console, room)
-        console.print(prefix + first)
-        for part in rest:
-            console.print(Text(" " * prefix.cell_len) + part)
+        line, room = prefix + body, max(console.width - prefix.cell_len, _LEAST_WIDTH)
+        if console.soft_wrap or line.cell_len <= console.width:
+            console.print(line)
+        elif not fold:
+            line.truncate(console.width, overflow="ellipsis")
+            console.print(line)
+        else:
+            first, *rest = body.wrap(console, room)
+            console.print(prefix + first)
+            for part in rest:
+                console.print(Text(" " * prefix.cell_len) + part)
 
 
 def clock(at_ms: int) -> str:
@@ -191,11 +192,11 @@ def _others(entry: Round) -> Iterator[str]:
     """The members that came and went beside those that the causes name."""
     named = {word for cause in entry.causes for word in re.split(r"[ ,()]+", cause)}
     joined = [name for name in entry.joined if name not in named]
-    left = [f"{name} ({why})" for name, why in entry.left.items() if name not in named]
+    left = {name: why for name, why in entry.left.items() if name not in named or name in entry.returned}
     if joined:
         yield f"also joined: {_names(joined)}"
     if left:
-        yield f"also left: {_names(left)}"
+        yield f"also left: {_with_reasons(left, entry)}"
 
 
 def _waited(entry: Round) -> Iterator[str]:
@@ -216,11 +217,19 @@ def _joining(entry: Round, waited_ms: int) -> str:
     if entry.was_empty:
         return f"{waited} for more members, as the group was empty"
     if entry.waited_for:
-        reasons = ", ".join(dict.fromkeys(entry.waited_for.values()))
-        waited += f" for {_names(list(entry.waited_for))} ({reasons})"
+        waited += f" for {_with_reasons(entry.waited_for, entry)}"
     if not entry.idle_meanwhile_ms:
         return f"{waited}, while work went on"
     return f"{waited}, while partitions stood still for {_about(entry.idle_meanwhile_ms)} in sum"
+
+
+def _with_reasons(members: Mapping[str, str], entry: Round) -> str:
+    """List members by reason. A member that has left and is back under another id is an old one."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in members.items():
+        is_old = name in entry.returned and entry.left[name] == why
+        by_reason.setdefault(why, []).append(f"the old {name}" if is_old else name)
+    return ", ".join(f"{_names(names)} ({why})" for why, names in by_reason.items())
 
 
 def _taken_over(entry: Round) -> Iterator[str]:

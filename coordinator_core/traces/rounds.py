@@ -52,7 +52,8 @@ class Round:
     - ``members`` maps the names of consumers to their changes.
     - ``report`` is the report of the assignor.
     - ``joined`` lists the new members of the generation, ``left`` maps the members that the group has lost
-      since the last one to the reasons.
+      since the last one to the reasons. ``returned`` lists those that are in the generation again, under
+      another id.
     - ``waited_ms`` is the time until the generation started. ``waited_for`` maps the members whose join or
       removal ended this time to a description, and is empty for the first round of an empty group.
       ``idle_meanwhile_ms`` is the sum over the partitions that nobody worked on at the end of this time, of
@@ -77,6 +78,7 @@ class Round:
     was_empty: bool = False
     joined: list[str] = field(default_factory=list)
     left: dict[str, str] = field(default_factory=dict)
+    returned: list[str] = field(default_factory=list)
     waited_ms: int | None = None
     waited_for: dict[str, str] = field(default_factory=dict)
     idle_meanwhile_ms: int = 0
@@ -193,6 +195,7 @@ class _Reader:
         self._of_generation: dict[int, Round] = {}
         self._taken_over: dict[tuple[str, int], None] = {}
         self._round_of: dict[str, Round] = {}
+        self._stopped: dict[int, set[TopicPartition]] = {}
         self._phase = _Phase()
         self._for_next_round: list[ev.Revoked] = []
         self._initial: InitialGroup | None = None
@@ -325,6 +328,7 @@ class _Reader:
         entry.leader = self._name(event.leader)
         entry.joined = [name for name in phase.joined if name in members]
         entry.left = phase.left
+        entry.returned = [name for name in phase.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
         idle_since = self._stops.idle_since.values()
         entry.idle_meanwhile_ms = sum(self._now.at_ms - max(ms, entry.began_ms) for ms in idle_since)
@@ -437,11 +441,12 @@ class _Reader:
         if entry is None:
             return
         for stop in self._stops.ended:
-            stopped_ms = stop.until_ms - stop.from_ms
-            if stopped_ms:
-                entry.stopped += 1
-                entry.stopped_ms += stopped_ms
-                entry.longest_stop_ms = max(entry.longest_stop_ms, stopped_ms)
+            if stop.until_ms > stop.from_ms:
+                stopped = self._stopped.setdefault(entry.began_ms, set())
+                stopped.add(stop.partition)
+                entry.stopped = len(stopped)
+                entry.stopped_ms += stop.until_ms - stop.from_ms
+                entry.longest_stop_ms = max(entry.longest_stop_ms, stop.until_ms - stop.since_ms)
 
     # --- changes from outside
 

@@ -18,11 +18,16 @@ _WORKING = (
 
 
 class Stop(NamedTuple):
-    """A partition that nobody worked on from ``from_ms`` until ``until_ms``."""
+    """A partition that nobody worked on from ``from_ms`` until ``until_ms``.
+
+    ``since_ms`` is earlier if the stop continued one that had just ended: a new owner that restores the
+    state of a partition owns it, and works on it later.
+    """
 
     partition: TopicPartition
     from_ms: int
     until_ms: int
+    since_ms: int
 
 
 class Stops:
@@ -39,6 +44,7 @@ class Stops:
         self.moved: dict[TopicPartition, str] = {}
         self._now = timeline
         self._worked: set[TopicPartition] = set()
+        self._last_stop: dict[TopicPartition, Stop] = {}
         self._last_owner: dict[TopicPartition, str] = {}
         timeline.before.append(self._before)
         timeline.after.append(self._see)
@@ -78,8 +84,15 @@ class Stops:
             self._worked.add(partition)
             from_ms = self.idle_since.pop(partition, None)
             if from_ms is not None:
-                self.ended.append(Stop(partition, from_ms, self._now.at_ms))
+                self._end(partition, from_ms)
         elif not works and partition in self._worked:
             self._worked.remove(partition)
             if partition.topic in self._now.topics:
                 self.idle_since[partition] = self._now.at_ms
+
+    def _end(self, partition: TopicPartition, from_ms: int) -> None:
+        before = self._last_stop.get(partition)
+        goes_on = before is not None and before.until_ms == from_ms
+        since_ms = before.since_ms if before is not None and goes_on else from_ms
+        stop = self._last_stop[partition] = Stop(partition, from_ms, self._now.at_ms, since_ms)
+        self.ended.append(stop)

@@ -16,6 +16,7 @@ from tests.coordinator_core.traces.traces import (
     joined,
     lost,
     revoked,
+    round_at,
     started,
     state,
     trace_of,
@@ -466,3 +467,27 @@ def test_a_round_ends_with_its_coordinator():
     assert (aborted.generation, aborted.left) == (0, {"c-1": "session expired"})
     assert aborted.aborted.startswith("broker ")
     assert (aborted.aborted.split()[-1], aborted.aborted_ms) == ("failed", 51_000)
+
+
+def test_a_member_that_is_back_before_its_session_expires_has_joined_left_and_returned():
+    events = [{"at": "40s", "crash": "c-1"}, {"at": "45s", "restart": "c-1"}]
+    second = of_kind(Round, run_of("range", events, config={"session.timeout.ms": "20s"}))[1]
+    assert (second.joined, second.left, second.returned) == (["c-1"], {"c-1": "session expired"}, ["c-1"])
+    assert second.waited_for == {"c-1": "session expired"}
+
+
+def test_a_partition_that_stands_still_after_it_is_taken_over_is_counted_once():
+    """A new owner restores the state of the partition before it works on it."""
+    entry = story(
+        *[(0, started(name, "t")) for name in ("a", "b")],
+        *round_at(1_000, 1, {"a": {"t": [0]}, "b": {}}),
+        (5_000, preparing("b rejoined")),
+        (5_000, revoked("a", {"t": [0]})),
+        (7_000, generation(2, "a", "b")),
+        *[(7_000, joined(name, 2)) for name in ("a", "b")],
+        (7_000, state("Stable", generation=2)),
+        (7_000, assigned("b", 2, {"t": [0]})),
+        (7_000, ev.WorkStopped(client="b", partitions={"t": [0]}, why="restore")),
+        (12_000, ev.WorkStarted(client="b", partitions={"t": [0]})),
+    )[-1]
+    assert (entry.stopped, entry.stopped_ms, entry.longest_stop_ms) == (1, 7_000, 7_000)
