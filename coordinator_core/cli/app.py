@@ -17,6 +17,7 @@ from coordinator_core.cli.compare import compare
 from coordinator_core.cli.extras import extra_of
 from coordinator_core.cli.output import ExitStatus, complain, stdout, warn
 from coordinator_core.cli.plugins import plugins
+from coordinator_core.cli.schema import schema
 from coordinator_core.cli.simulate import simulate
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.suggestions import unknown_name
@@ -27,6 +28,7 @@ _BUILT_IN: Mapping[str, Callable[..., None]] = {
     "simulate": simulate,
     "assign": assign,
     "plugins": plugins,
+    "schema": schema,
 }
 _SWITCHES = ("--traceback", "--verbose", "-v")
 _SWITCH_OFF = "--no-plugin"

@@ -8,6 +8,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import format_duration, parse_duration
+from coordinator_core.reading.schemas import SPAN, described, number
 from coordinator_core.reading.suggestions import one_of
 
 Span: TypeAlias = tuple[int, int]
@@ -19,16 +20,24 @@ MOST_VARIED = 100.0
 CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
 """The client libraries whose polls, heartbeats and rounds `simulation.clients` describes."""
 
-APPLICATION_FIELDS = (
-    "record_cv",
-    "batch_overhead",
-    "on_revoked",
-    "on_assigned",
-    "restore",
-    "start_up",
-    "shut_down",
-    "client",
-)
+APPLICATION_FIELDS = {
+    "record_cv": described(
+        "The coefficient of variation of the time that a record takes: 0 if all take the same time.",
+        number(below=MOST_VARIED),
+        default=1,
+    ),
+    "batch_overhead": described("The time of a poll besides its records.", SPAN, default="5ms"),
+    "on_revoked": described("The time of a call of on_partitions_revoked.", SPAN, default=0),
+    "on_assigned": described("The time of a call of on_partitions_assigned.", SPAN, default=0),
+    "restore": described(
+        "The time to restore the state of a partition that is new to the member.", SPAN, default=0
+    ),
+    "start_up": described(
+        "The time from the start of the process to its subscription.", SPAN, default=["0s", "3s"]
+    ),
+    "shut_down": described("The time from the last record to the close.", SPAN, default=0),
+    "client": described("The client library.", {"enum": list(CLIENTS)}, default=CLIENTS[0]),
+}
 _SPANS = ("batch_overhead", "on_revoked", "on_assigned", "restore", "start_up", "shut_down")
 
 

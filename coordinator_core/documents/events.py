@@ -5,20 +5,39 @@ with the members and topics at that time. `apply` carries it out on a stage. The
 in `member_events`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from coordinator_core.documents import member_events as of
+from coordinator_core.documents.fields import (
+    MOST_PARTITIONS,
+    NEW_TOPIC_FIELDS,
+    ONE_KIND_OF_RATES,
+    SUBSCRIPTION_FIELDS,
+)
 from coordinator_core.documents.member_events import no_more
 from coordinator_core.documents.roster import Roster
-from coordinator_core.documents.scenario import MOST_PARTITIONS, Topic, parse_new_topic
+from coordinator_core.documents.scenario import Topic, parse_new_topic
 from coordinator_core.documents.stage import Stage
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import parse_duration
+from coordinator_core.reading.schemas import (
+    DURATION,
+    TEXT,
+    described,
+    fields_of,
+    named,
+    one_or_more,
+    optional,
+    whole,
+)
 from coordinator_core.registry.hookspecs import ScenarioEventSpec, hookimpl
+
+NEW_TOPIC = fields_of(NEW_TOPIC_FIELDS, ("partitions",), allOf=ONE_KIND_OF_RATES)
+FAILOVER_FIELDS = {"down": described("The time without a coordinator.", DURATION, default="3s")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +151,7 @@ def _delete_topic(value: Any, extra: Mapping[str, Any], where: str) -> DeleteTop
 def _coordinator_failover(value: Any, extra: Mapping[str, Any], where: str) -> CoordinatorFailover:
     no_more(extra, where)
     at = inside(where, "coordinator_failover")
-    fields = doc.mapping({} if value is None else value, at, ("down",))
+    fields = doc.mapping({} if value is None else value, at, FAILOVER_FIELDS)
     return CoordinatorFailover(parse_duration(fields.get("down", "3s"), inside(at, "down"), at_least_ms=1))
 
 
@@ -140,70 +159,86 @@ def _apply(stage: Stage, arguments: Any) -> None:
     arguments.apply(stage)
 
 
+def _of_members(kind: str, make: Callable[[tuple[str, ...]], Any], text: str) -> ScenarioEventSpec:
+    return ScenarioEventSpec(kind, of.of_members(make, kind), _apply, text, fields={kind: one_or_more(TEXT)})
+
+
+def _for_a_while(kind: str, make: Callable[[tuple[str, ...], int], Any], text: str) -> ScenarioEventSpec:
+    fields = {kind: one_or_more(TEXT), "for": DURATION}
+    return ScenarioEventSpec(kind, of.for_a_while(make, kind), _apply, text, fields=fields, required=("for",))
+
+
 @hookimpl
 def scenario_events() -> Iterable[ScenarioEventSpec]:
     """Return the kinds of scenario events of this package."""
     return [
         ScenarioEventSpec(
-            "join", of.parse_join, _apply, "A new member: join: {id: extra, topics: [orders]}."
-        ),
-        ScenarioEventSpec(
-            "leave", of.of_members(of.Leave, "leave"), _apply, "A member closes properly: leave: c-1."
-        ),
-        ScenarioEventSpec(
-            "crash", of.of_members(of.Crash, "crash"), _apply, "A member vanishes: crash: c-2."
-        ),
-        ScenarioEventSpec(
-            "restart", of.of_members(of.Restart, "restart"), _apply, "A member starts again: restart: c-2."
-        ),
-        ScenarioEventSpec(
-            "pause", of.for_a_while(of.Pause, "pause"), _apply, "A member stands still: pause: c-0, for: 70s."
-        ),
-        ScenarioEventSpec(
-            "freeze",
-            of.for_a_while(of.Freeze, "freeze"),
+            "join",
+            of.parse_join,
             _apply,
-            "A process stands still, heartbeats too: freeze: c-0, for: 70s.",
+            "A new member: join: {id: extra, topics: [orders]}.",
+            fields={"join": one_or_more({"$ref": "#/$defs/new_member"})},
         ),
-        ScenarioEventSpec(
-            "cut",
-            of.for_a_while(of.Cut, "cut"),
-            _apply,
-            "A member is cut from the brokers: cut: c-0, for: 10s.",
-        ),
+        _of_members("leave", of.Leave, "A member closes properly: leave: c-1."),
+        _of_members("crash", of.Crash, "A member vanishes: crash: c-2."),
+        _of_members("restart", of.Restart, "A member starts again: restart: c-2."),
+        _for_a_while("pause", of.Pause, "A member stands still: pause: c-0, for: 70s."),
+        _for_a_while("freeze", of.Freeze, "A process stands still, heartbeats too: freeze: c-0, for: 70s."),
+        _for_a_while("cut", of.Cut, "A member is cut from the brokers: cut: c-0, for: 10s."),
         ScenarioEventSpec(
             "subscribe",
             of.parse_subscribe,
             _apply,
             "A new subscription: subscribe: s1, topics: [orders, payments].",
+            fields={"subscribe": one_or_more(TEXT), **SUBSCRIPTION_FIELDS},
+        ),
+        _of_members(
+            "remove_member", of.RemoveMember, "An administrator removes a member: remove_member: c-1."
         ),
         ScenarioEventSpec(
-            "remove_member",
-            of.of_members(of.RemoveMember, "remove_member"),
+            "add_partitions",
+            _add_partitions,
             _apply,
-            "An administrator removes a member: remove_member: c-1.",
-        ),
-        ScenarioEventSpec(
-            "add_partitions", _add_partitions, _apply, "Topics grow: add_partitions: {orders: 24}."
+            "Topics grow: add_partitions: {orders: 24}.",
+            fields={"add_partitions": named(whole(1, MOST_PARTITIONS), least=1)},
         ),
         ScenarioEventSpec(
             "create_topic",
             _create_topic,
             _apply,
             "A new topic: create_topic: {payments: {partitions: 6, rate: 100}}.",
+            fields={
+                "create_topic": named(
+                    fields_of(NEW_TOPIC_FIELDS, ("partitions",), allOf=ONE_KIND_OF_RATES), least=1
+                )
+            },
         ),
-        ScenarioEventSpec("delete_topic", _delete_topic, _apply, "A topic ends: delete_topic: payments."),
+        ScenarioEventSpec(
+            "delete_topic",
+            _delete_topic,
+            _apply,
+            "A topic ends: delete_topic: payments.",
+            fields={"delete_topic": one_or_more(TEXT)},
+        ),
         ScenarioEventSpec(
             "rolling_restart",
             of.parse_rolling_restart,
             _apply,
             "Every member in turn: rolling_restart: {every: 20s, down: 5s}.",
+            fields={"rolling_restart": fields_of(of.ROLLING_RESTART_FIELDS, ("every", "down"))},
         ),
         ScenarioEventSpec(
             "coordinator_failover",
             _coordinator_failover,
             _apply,
             "The coordinator fails, another takes over: coordinator_failover: {down: 3s}.",
+            fields={"coordinator_failover": optional(fields_of(FAILOVER_FIELDS))},
         ),
-        ScenarioEventSpec("calm", _calm, _apply, "The network is well from now on: calm: true."),
+        ScenarioEventSpec(
+            "calm",
+            _calm,
+            _apply,
+            "The network is well from now on: calm: true.",
+            fields={"calm": {"const": True}},
+        ),
     ]

@@ -7,15 +7,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_core.documents.overrides import Overrides, parse_assignors
+from coordinator_core.documents.fields import MOST_MEMBERS
+from coordinator_core.documents.overrides import ASSIGNORS, Overrides, parse_assignors
 from coordinator_core.documents.roster import Roster
-from coordinator_core.documents.scenario import MOST_MEMBERS, Member, parse_members, parse_subscription
+from coordinator_core.documents.scenario import Member, parse_members, parse_subscription
 from coordinator_core.documents.stage import Stage
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration, parse_duration
+from coordinator_core.reading.schemas import BOOLEAN, DURATION, described, whole
 from coordinator_core.reading.suggestions import close_to
+
+ROLLING_RESTART_FIELDS = {
+    "every": described("The time from one batch to the next.", DURATION),
+    "down": described("How long each member is away.", DURATION),
+    "kill": described("Processes are killed and send no LeaveGroup.", BOOLEAN, default=False),
+    "batch": described("How many members are stopped at once.", whole(1, MOST_MEMBERS), default=1),
+    "surge": described(
+        "How many new members of each batch start before the old ones are stopped.",
+        whole(0, MOST_MEMBERS),
+        default=0,
+    ),
+    "assignors": described("The members come back with these assignors.", ASSIGNORS),
+}
 
 Parse = Callable[[Any, Mapping[str, Any], str], Any]
 
@@ -270,7 +285,7 @@ def parse_rolling_restart(value: Any, extra: Mapping[str, Any], where: str) -> R
     """Return a rolling restart."""
     no_more(extra, where)
     at = inside(where, "rolling_restart")
-    fields = doc.mapping(value, at, ("every", "down", "kill", "batch", "surge", "assignors"))
+    fields = doc.mapping(value, at, ROLLING_RESTART_FIELDS)
     every = doc.required(fields, "every", at, "the time from one restart to the next, such as 20s")
     down = doc.required(fields, "down", at, "how long each member is away, such as 5s")
     kill = fields.get("kill", False)

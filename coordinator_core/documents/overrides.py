@@ -10,10 +10,17 @@ from coordinator_core.documents.settings import configured, parse_settings, sett
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside
+from coordinator_core.reading.schemas import TEXT, described, listed
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL
 from coordinator_core.registry.registry import Registry
 
-OVERRIDE_FIELDS = ("config", "assignors")
+ASSIGNORS = listed(TEXT)
+OVERRIDE_FIELDS = {
+    "config": described(
+        "Settings of this consumer in place of the scenario's.", {"$ref": "#/$defs/consumer_settings"}
+    ),
+    "assignors": described("The assignors of this consumer, the preferred one first.", ASSIGNORS),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,19 @@ from coordinator_core.errors import InputError
 from coordinator_core.model import TopicPartition
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
+from coordinator_core.reading.schemas import described, listed, named, whole
 
-OWNERSHIP_FIELDS = ("owned", "generation")
 FIRST_GENERATION = 1
 LAST_GENERATION = 2**31 - 1_000_000
 """Generations are int32. This leaves room for later generations."""
+
+OWNERSHIP_FIELDS = {
+    "owned": described(
+        "The partitions that the member owns at time 0, such as {orders: [0, 3]}.",
+        named(listed({"type": "integer", "minimum": 0})),
+    ),
+    "generation": described("Its generation.", whole(FIRST_GENERATION, LAST_GENERATION), default=1),
+}
 
 _EXPECTED = "a mapping of topics, each with a list of partition numbers"
 

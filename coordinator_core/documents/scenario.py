@@ -6,10 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coordinator_core.documents.application import APPLICATION_FIELDS, IDEAL, Application, parse_application
+from coordinator_core.documents.application import IDEAL, Application, parse_application
+from coordinator_core.documents.fields import (
+    IN_INTERVALS,
+    MEMBER_FIELDS,
+    MOST_MEMBERS,
+    MOST_PARTITIONS,
+    MOST_WAITING,
+    NETWORK_FIELDS,
+    NEW_TOPIC_FIELDS,
+    SCENARIO_FIELDS,
+    TOPIC_FIELDS,
+)
 from coordinator_core.documents.overrides import (
     NO_OVERRIDES,
-    OVERRIDE_FIELDS,
     Overrides,
     Surroundings,
     parse_overrides,
@@ -32,38 +42,6 @@ from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import format_duration, parse_duration
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry, default_registry
-
-MOST_PARTITIONS = 200_000
-MOST_MEMBERS = 100_000
-MOST_WAITING = 10**12
-"""The most records of one partition. Positions are floats; of this many records they still have fractions."""
-
-_FIELDS = (
-    "name",
-    "description",
-    "duration",
-    "seed",
-    "brokers",
-    "topics",
-    "members",
-    "events",
-    "config",
-    "network",
-)
-_TOPIC_FIELDS = ("partitions", "rate", "rates", "rates_csv", "rates_rows", "interval", "backlog", "racks")
-_NEW_TOPIC_FIELDS = ("partitions", "rate", "rates")
-_IN_INTERVALS = ("rates_csv", "rates_rows")
-_MEMBER_FIELDS = (
-    "id",
-    "count",
-    "topics",
-    "topics_pattern",
-    "process_rate",
-    "instance_id",
-    "rack",
-    *APPLICATION_FIELDS,
-    *OVERRIDE_FIELDS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +150,7 @@ def parse_scenario(
     """
     root = f"{where}: "
     registry = registry or default_registry()
-    fields = doc.mapping(document, root, _FIELDS)
+    fields = doc.mapping(document, root, SCENARIO_FIELDS)
     name = doc.text(doc.required(fields, "name", root, "the scenario's name"), inside(root, "name"))
     expected = 'a duration such as "10m"'
     duration = doc.required(fields, "duration", root, expected)
@@ -224,7 +202,7 @@ def _topics(
 
 
 def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> Topic:
-    fields = doc.mapping(value, where, _TOPIC_FIELDS)
+    fields = doc.mapping(value, where, TOPIC_FIELDS)
     partitions = _partitions(fields, where)
     rates = _rates(fields, where, partitions, duration_ms, base_dir)
     backlog = _backlog(fields, inside(where, "backlog"), partitions)
@@ -235,7 +213,7 @@ def _topic(value: Any, where: str, duration_ms: int, base_dir: Path | None) -> T
 
 def parse_new_topic(value: Any, where: str) -> Topic:
     """Return a topic that is created later: constant rates and no backlog."""
-    fields = doc.mapping(value, where, _NEW_TOPIC_FIELDS)
+    fields = doc.mapping(value, where, NEW_TOPIC_FIELDS)
     partitions = _partitions(fields, where)
     return Topic(partitions, _rates(fields, where, partitions, 0, None))
 
@@ -248,10 +226,10 @@ def _partitions(fields: Mapping[str, Any], where: str) -> int:
 def _rates(
     fields: Mapping[str, Any], where: str, partitions: int, duration_ms: int, base_dir: Path | None
 ) -> Rates:
-    given = [key for key in ("rate", "rates", *_IN_INTERVALS) if key in fields]
+    given = [key for key in ("rate", "rates", *IN_INTERVALS) if key in fields]
     if len(given) > 1:
         raise InputError(where, " and ".join(given), "one of rate, rates, rates_csv, rates_rows")
-    if "interval" in fields and not set(given) & set(_IN_INTERVALS):
+    if "interval" in fields and not set(given) & set(IN_INTERVALS):
         expected = "one only together with rates_csv or rates_rows"
         raise InputError(inside(where, "interval"), "an interval", expected)
     if given == ["rates"]:
@@ -341,7 +319,7 @@ def parse_members(value: Any, where: str, roster: Roster | None) -> Iterator[Mem
 
     With a roster they are members of the document: their topics must exist, and they may own partitions.
     """
-    known = _MEMBER_FIELDS if roster is None else (*_MEMBER_FIELDS, *OWNERSHIP_FIELDS)
+    known = MEMBER_FIELDS if roster is None else MEMBER_FIELDS | OWNERSHIP_FIELDS
     fields = doc.mapping(value, where, known)
     name = doc.text(doc.required(fields, "id", where, "the member's id"), inside(where, "id"))
     instance = fields.get("instance_id")
@@ -438,7 +416,7 @@ def _event(value: Any, where: str, roster: Roster, registry: Registry) -> Scenar
 def _network(value: Any, where: str) -> Network:
     if value is None:
         return Network()
-    fields = doc.mapping(value, where, ("latency", "loss", "duplicate"))
+    fields = doc.mapping(value, where, NETWORK_FIELDS)
     low, high = _latency(fields.get("latency", [1, 5]), inside(where, "latency"))
     loss = doc.number(fields.get("loss", 0.0), inside(where, "loss"), below=1.0)
     duplicate = doc.number(fields.get("duplicate", 0.0), inside(where, "duplicate"), below=1.0)

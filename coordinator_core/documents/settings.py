@@ -6,12 +6,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from coordinator_core.client.config import ClientConfig
+from coordinator_core.client.config import OFFSET_RESETS, ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import parse_duration
+from coordinator_core.reading.schemas import BOOLEAN, DURATION, TEXT, Schema, fields_of, whole
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
 
@@ -19,6 +20,9 @@ _Config = TypeVar("_Config", bound=msgspec.Struct)
 
 _NOT_FOR_SCENARIOS = frozenset({"group.id", "client.id", "group.instance.id", "client.rack"})
 """The identity of a consumer comes from its entry in ``members``."""
+
+_MOST = 2**31 - 1
+_SCHEMAS: Mapping[Any, Schema] = {bool: BOOLEAN, int: whole(0, _MOST)}
 
 _OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
@@ -49,6 +53,24 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     except InputError as error:
         raise InputError(inside(where, error.where), error.found, error.expected) from None
     return parsed
+
+
+def settings_schema(kinds: Iterable[type[Any]]) -> Schema:
+    """Return the schema of a mapping with the settings of these configurations, and their defaults."""
+    known: dict[str, msgspec.structs.FieldInfo] = {}
+    for kind in kinds:
+        known |= settings_of(kind)
+    return fields_of({name: _schema_of(setting) for name, setting in sorted(known.items())})
+
+
+def _schema_of(setting: msgspec.structs.FieldInfo) -> Schema:
+    default = _OTHER_DEFAULTS.get(setting.encode_name, setting.default)
+    more = {} if default in (None, msgspec.NODEFAULT) else {"default": default}
+    if setting.encode_name == "auto.offset.reset":
+        return {"enum": list(OFFSET_RESETS), **more}
+    if setting.type is int and setting.encode_name.endswith(".ms"):
+        return {**DURATION, **more}
+    return {**_SCHEMAS.get(setting.type, TEXT), **more}
 
 
 def parse_settings(value: Any, where: str, known: Mapping[str, msgspec.structs.FieldInfo]) -> dict[str, Any]:
@@ -108,7 +130,7 @@ def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
     if setting.type is int:
         if setting.encode_name.endswith(".ms"):
             return parse_duration(value, where)
-        return doc.whole(value, where, low=0, high=2**31 - 1)
+        return doc.whole(value, where, low=0, high=_MOST)
     return doc.text(value, where)
 
 

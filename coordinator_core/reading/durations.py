@@ -11,6 +11,9 @@ UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 LONGEST_MS = 10_000 * UNITS_MS["d"]
 
 _WRITTEN = re.compile(r"(\d{1,15}(?:\.\d{1,9})?) ?(ms|s|m|h|d)")
+PATTERN = rf"\s*(?:{_WRITTEN.pattern}|\d{{1,15}})\s*"
+"""The regular expression of a duration in text, for other programs."""
+
 _EXPECTED = 'a duration such as "250ms", "10s", "5m", "24h", or whole milliseconds'
 
 

@@ -198,13 +198,17 @@ class ScenarioEventSpec:
 
     ``parse(value, extra, where)`` checks the document and returns the arguments, or raises InputError.
     ``apply(stage, arguments)`` carries the event out on a `documents.stage.Stage`. ``protocols`` names the
-    protocols under which the event has a meaning; empty means all.
+    protocols under which the event has a meaning; empty means all. ``fields`` maps the key of the event and
+    the keys beside it to JSON schemas, for editors; ``required`` are those keys that an event must have
+    besides its own. Without ``fields`` editors accept any value and any key.
     """
 
     name: str
     parse: Callable[[Any, Mapping[str, Any], str], Any]
     apply: Callable[[Any, Any], None]
     protocols: tuple[str, ...] = field(default=(), kw_only=True)
+    fields: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    required: tuple[str, ...] = field(default=(), kw_only=True)
     doc: str = ""
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import ipywidgets as widgets
 import yaml
 
+from coordinator_core.documents.fields import MOST_MEMBERS, MOST_PARTITIONS
 from coordinator_core.documents.files import load_scenario_text, read_document, read_text
-from coordinator_core.documents.scenario import MOST_MEMBERS, MOST_PARTITIONS, Scenario
+from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.registry.hookspecs import Strategy
