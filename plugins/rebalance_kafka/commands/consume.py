@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coordinator_core.cli.main import INTERRUPTED
 from coordinator_core.cli.output import stderr
 from coordinator_core.model import TopicPartition
 from rebalance_kafka.addresses import places_of
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rebalance_kafka.consumer.consumer import Consumer
 
 POLL_SECONDS = 0.5
-INTERRUPTED = 130
 
 
 def consume(

@@ -16,6 +16,7 @@ from rebalance_spark.commands.options import (
     is_complete,
     is_local,
     pairs,
+    session_of_a_command,
 )
 
 
@@ -43,14 +44,13 @@ def generate(
     Row n of a profile and a seed is the same on every machine and for every number of parts.
     """
     from rebalance_spark.generator import FORMAT, WorkloadReader
-    from rebalance_spark.sessions import spark_session
 
     _check_free(out)
     options = {**pairs(option, "--with"), "profile": profile, "rows": str(rows), "seed": str(seed)}
     if plugin:
         options["plugins"] = ",".join(plugin)
     WorkloadReader(options)  # reports wrong options before Spark starts
-    spark = spark_session(master, pairs(conf, "--conf"))
+    spark = session_of_a_command(master, pairs(conf, "--conf"))
     with stderr().status(f"{rows:,} scenarios ..."):
         workload = spark.read.format(FORMAT).options(**options).load()
         writer = workload.write.mode("overwrite")

@@ -1,14 +1,42 @@
 """The options that several subcommands have."""
 
-from collections.abc import Sequence
+import os
+import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from coordinator_core.cli.main import INTERRUPTED
+from coordinator_core.cli.output import stderr
 from coordinator_core.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MASTER_HELP = "The master of Spark; the default is local[*], all cores of this machine."
 CONF_HELP = "A setting of Spark; repeatable."
 PLUGIN_HELP = "A module to register that is not installed as a plugin; repeatable."
 WITH_HELP = "An option of the profile; repeatable."
+
+
+def session_of_a_command(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
+    """Return a session. Ctrl-C ends the process at once, and Java and its workers with it.
+
+    Files that are complete are kept. An exception would interrupt a call to Java, which has no end then: the
+    handler of PySpark calls Java again, and its client prints tracebacks.
+    """
+    from rebalance_spark.sessions import spark_session
+
+    signal.signal(signal.SIGINT, _end_at_once)
+    try:
+        return spark_session(master, conf)
+    finally:
+        signal.signal(signal.SIGINT, _end_at_once)  # in place of PySpark's
+
+
+def _end_at_once(*_: object) -> None:
+    stderr().show_cursor()
+    os._exit(INTERRUPTED)
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:

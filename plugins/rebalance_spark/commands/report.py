@@ -11,7 +11,7 @@ from coordinator_core.cli.output import check_path, print_document, stdout, writ
 from coordinator_core.errors import InputError
 from coordinator_core.reports.tables import Cell, as_text, csv_text, text_table, text_tables
 from rebalance_spark.choices import Statistic
-from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs
+from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs, session_of_a_command
 
 if TYPE_CHECKING:
     from rebalance_spark.findings import Findings
@@ -44,13 +44,12 @@ def report(
     """
     from rebalance_spark.chunks import existing_scores
     from rebalance_spark.findings import found_in
-    from rebalance_spark.sessions import spark_session
 
     check_path(html)
     nothing = InputError(folder, "no scores", "a folder that `rebalance-lab score` wrote")
     if is_local(folder) and not Path(folder).is_dir():
         raise nothing
-    spark = spark_session(master, pairs(conf, "--conf"))
+    spark = session_of_a_command(master, pairs(conf, "--conf"))
     scores = existing_scores(spark, folder)
     if scores is None:
         raise nothing

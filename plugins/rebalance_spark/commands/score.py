@@ -14,7 +14,14 @@ from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.tables import Cell, text_table
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
-from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, PLUGIN_HELP, is_local, pairs
+from rebalance_spark.commands.options import (
+    CONF_HELP,
+    MASTER_HELP,
+    PLUGIN_HELP,
+    is_local,
+    pairs,
+    session_of_a_command,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,7 +77,6 @@ def score(
     from rebalance_spark.archives import importable_here, send_to_workers
     from rebalance_spark.chunks import existing_scores, todo, write_scores
     from rebalance_spark.scoring import checked_job
-    from rebalance_spark.sessions import spark_session
     from rebalance_spark.sources import check_workload, read_workloads
 
     if is_local(out) and Path(out).exists() and not Path(out).is_dir():
@@ -80,7 +86,7 @@ def score(
     importable_here(py_files or ())
     _warn_of_plugins(plugin or ())
     job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or ())
-    spark = spark_session(master, settings)
+    spark = session_of_a_command(master, settings)
     send_to_workers(spark, py_files or ())
     missing = todo(read_workloads(spark, workload), job, out)
     stopped = ""

@@ -238,6 +238,22 @@ def test_an_interrupt_during_a_comparison_ends_its_processes(extra):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("extra", [0.5, 8.0])
+def test_an_interrupt_during_a_command_on_spark_ends_java(extra, tmp_path):
+    """Java starts in the first seconds, and its workers generate scenarios after that."""
+    began = []
+
+    def ready(pid):
+        if children(pid):
+            began.append(time.monotonic())
+        return began and time.monotonic() - began[0] >= extra
+
+    arguments = ["generate", "--profile", "churny", "--rows", "200000", "--out", str(tmp_path / "out")]
+    status, err = interrupted(arguments, ready)
+    assert (status, err) == (130, b"")
+
+
+@pytest.mark.slow
 def test_an_interrupt_during_checks_ends_them():
     status, err = interrupted(["check", "sticky"], lambda pid: len(children(pid)) >= 2)
     assert (status, err) == (130, b"")
