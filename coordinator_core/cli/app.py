@@ -63,7 +63,7 @@ def command_line(registry: Registry) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Write, prove, compare and score partition assignors, against the real group protocol.",
-        epilog="Exit status: 0 done, 1 some inputs failed, 2 wrong use. Results go to stdout.",
+        epilog="Exit status: 0 done, 1 some inputs failed, 2 wrong use, 130 Ctrl-C. Results go to stdout.",
     )
     for name, function in _BUILT_IN.items():
         app.command(name)(_with_extra(name, function))

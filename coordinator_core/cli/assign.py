@@ -16,6 +16,7 @@ from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.cli.output import ExitStatus, complain, give_up
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
+from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.documents.groups import assignment_document, parse_group
 from coordinator_core.errors import AssignmentError, InputError, RebalanceLabError
 from coordinator_core.reading.checks import describe
@@ -35,7 +36,13 @@ def assign(
     ] = "-",
     assignor: Annotated[
         str | None,
-        typer.Option("--assignor", "-a", help="Use this assignor, even for lines that name another."),
+        typer.Option(
+            "--assignor",
+            "-a",
+            metavar="NAME",
+            autocompletion=strategies_beginning,
+            help="Use this assignor, even for lines that name another.",
+        ),
     ] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
 ) -> None:

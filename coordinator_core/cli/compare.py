@@ -14,7 +14,7 @@ from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, stdout
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, Failure, StrategyRun, Task, run_all
-from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
+from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategies_beginning
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
@@ -71,6 +71,8 @@ def compare(
         typer.Option(
             "--strategy",
             "-s",
+            metavar="STRATEGY",
+            autocompletion=strategies_beginning,
             help="A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
             " assignor that is not installed. Give it several times; "
             f"{', '.join(DEFAULT_STRATEGIES)} when not given.",

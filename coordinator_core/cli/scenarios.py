@@ -1,10 +1,11 @@
-"""The scenario argument that several subcommands share."""
+"""The arguments that several subcommands share: the scenario, and strategies."""
 
 import sys
 from dataclasses import replace
 
 from coordinator_core.documents.files import load_scenario, load_scenario_stream
 from coordinator_core.documents.scenario import Scenario
+from coordinator_core.registry.registry import default_registry
 
 SCENARIO_HELP = "A scenario in YAML or JSON; - reads standard input."
 SEED_HELP = "Use this seed in place of the scenario's."
@@ -14,3 +15,16 @@ def opened_scenario(name: str, seed: int | None) -> Scenario:
     """Return the scenario of a file or of standard input, with another seed if one is given."""
     scenario = load_scenario_stream(sys.stdin) if name == "-" else load_scenario(name)
     return scenario if seed is None else replace(scenario, seed=seed)
+
+
+def strategies_beginning(incomplete: str) -> list[str]:
+    """Return the texts of strategies with which a shell may go on: an assignor, or one part more."""
+    registry = default_registry()
+    begun, plus, _ = incomplete.rpartition("+")
+    if not plus:
+        names = [*registry.assignors(), *registry.aliases()]
+    else:
+        spec = registry.assignors().get(begun.partition("+")[0])
+        parts = [*(spec.options if spec else ()), *registry.modifiers(), *registry.protocols()]
+        names = [f"{begun}+{part}" for part in parts]
+    return [name for name in names if name.startswith(incomplete)]

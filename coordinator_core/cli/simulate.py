@@ -16,7 +16,7 @@ from coordinator_core.cli.output import (
     write_whole,
 )
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_one
-from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario
+from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategies_beginning
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.messages import message
@@ -34,7 +34,14 @@ MOST_LANES = 200
 def simulate(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
     strategy: Annotated[
-        str, typer.Option("--strategy", "-s", help="A strategy: an assignor, with +options and +modifiers.")
+        str,
+        typer.Option(
+            "--strategy",
+            "-s",
+            metavar="STRATEGY",
+            autocompletion=strategies_beginning,
+            help="A strategy: an assignor, with +options and +modifiers.",
+        ),
     ] = "cooperative-sticky",
     output: Annotated[
         Literal["text", "json", "jsonl"],

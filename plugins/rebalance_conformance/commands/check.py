@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, print_document, print_traceback, stdout
+from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.errors import InputError
 from coordinator_core.reports.tables import json_text
 from rebalance_conformance.requirements import require_hypothesis
@@ -42,6 +43,7 @@ def check(
         str,
         typer.Argument(
             metavar="NAME",
+            autocompletion=strategies_beginning,
             help="An installed assignor, file.py:Name, module:Name, or a strategy such as range+cooperative.",
         ),
     ],

@@ -11,6 +11,7 @@ import typer
 
 from coordinator_core.cli.main import INTERRUPTED
 from coordinator_core.cli.output import stderr
+from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.model import TopicPartition
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.options import BOOTSTRAP_HELP, CONFIG_HELP, security_settings, settings_of
@@ -24,14 +25,22 @@ POLL_SECONDS = 0.5
 
 def consume(
     bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT", help=BOOTSTRAP_HELP)],
-    group: Annotated[str, typer.Option(help="The group to join.")],
-    topic: Annotated[list[str], typer.Option(help="A topic to read. Can be repeated.")],
+    group: Annotated[str, typer.Option(metavar="GROUP", help="The group to join.")],
+    topic: Annotated[list[str], typer.Option(metavar="TOPIC", help="A topic to read. Can be repeated.")],
     strategy: Annotated[
         list[str] | None,
-        typer.Option("--strategy", "-s", help="The assignor. Can be repeated: the first is preferred."),
+        typer.Option(
+            "--strategy",
+            "-s",
+            metavar="STRATEGY",
+            autocompletion=strategies_beginning,
+            help="The assignor. Can be repeated: the first is preferred.",
+        ),
     ] = None,
-    instance_id: Annotated[str | None, typer.Option(help="The name of a static member.")] = None,
-    client_id: Annotated[str, typer.Option(help="The client id.")] = "rebalance-lab",
+    instance_id: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The name of a static member.")
+    ] = None,
+    client_id: Annotated[str, typer.Option(metavar="NAME", help="The client id.")] = "rebalance-lab",
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Start at the first record if nothing is committed.")
     ] = False,

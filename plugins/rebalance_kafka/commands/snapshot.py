@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def snapshot(
     bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT", help=BOOTSTRAP_HELP)],
-    group: Annotated[str | None, typer.Option(help="The group.")] = None,
+    group: Annotated[str | None, typer.Option(metavar="GROUP", help="The group.")] = None,
     all_groups: Annotated[
         bool, typer.Option("--all-groups", help="Every group with members, one row each.")
     ] = False,

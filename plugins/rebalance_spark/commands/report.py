@@ -26,7 +26,12 @@ def report(
         Literal["table", "csv", "html"], typer.Option("--format", help="How to print it.")
     ] = "table",
     statistic: Annotated[
-        list[Statistic] | None, typer.Option("--stat", help="For the table; default: mean and p95.")
+        list[Statistic] | None,
+        typer.Option(
+            "--stat",
+            metavar="STATISTIC",
+            help=f"For the table: {', '.join(Statistic)}; repeatable. The default is mean and p95.",
+        ),
     ] = None,
     balance: Annotated[
         str, typer.Option(metavar="METRIC", help="The metric of the front beside the moves.")
@@ -37,7 +42,7 @@ def report(
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
 ) -> None:
-    """Summarise scores by strategy: a table, CSV with every figure, or a static page with plots.
+    """Summarize scores by strategy: a table, CSV with every figure, or a static page with plots.
 
     Percentiles are exact, over the scenarios that are ok. The front has the strategies that no other strategy
     beats in both moves and balance, over the scenarios that every strategy has figures for.

@@ -10,6 +10,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout, warn
+from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.tables import Cell, text_table
@@ -50,11 +51,16 @@ def score(
         typer.Option(
             "--strategy",
             "-s",
+            metavar="STRATEGY",
+            autocompletion=strategies_beginning,
             help=f"A strategy; repeatable. The default is {', '.join(DEFAULT_STRATEGIES)}.",
         ),
     ] = None,
     fidelity: Annotated[
-        str, typer.Option(help="protocol simulates every message, plan computes the assignments only.")
+        str,
+        typer.Option(
+            metavar="FIDELITY", help="protocol simulates every message, plan computes the assignments only."
+        ),
     ] = Fidelity.PROTOCOL,
     timeout: Annotated[
         float,

@@ -91,11 +91,22 @@ def test_verbose_reports_plugins_on_stderr():
     assert any("plugin assignors of rebalance-lab" in line for line in lines)
 
 
-@pytest.mark.slow
-def test_a_shell_completes_commands():
-    env = {"_REBALANCE_LAB_COMPLETE": "complete_bash", "COMP_WORDS": "rebalance-lab sim", "COMP_CWORD": "1"}
-    done = in_a_process(env=env)
-    assert (done.returncode, done.stdout.split()) == (0, [b"simulate"])
+@pytest.mark.parametrize(
+    ("words", "number", "completed"),
+    [
+        ("rebalance-lab sim", 1, ["simulate"]),
+        ("rebalance-lab --no", 1, ["--no-plugin"]),
+        ("rebalance-lab simulate x.yaml --strategy coop", 4, ["cooperative-sticky"]),
+        ("rebalance-lab compare x.yaml -s range -s optimal+ti", 6, ["optimal+time_limit"]),
+        ("rebalance-lab compare x.yaml -s lag-aware+static+to", 4, ["lag-aware+static+tolerance"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_strategies(lab, monkeypatch, words, number, completed):
+    monkeypatch.setenv("_REBALANCE_LAB_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(number))
+    answer = lab()
+    assert (answer.status, answer.out.split()) == (0, completed)
 
 
 @pytest.mark.slow
