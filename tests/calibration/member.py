@@ -1,8 +1,9 @@
 """A process with one real consumer, whose application handles batches by sleeping.
 
-``python -m tests.calibration.member OPTIONS`` takes the options as JSON. It makes the consumer when it reads
-a line on stdin, and closes it on SIGTERM. An event is a line of JSON in ``log``: ``[time, event, ...]`` with
-the seconds of the machine's monotonic clock, which all processes share.
+``python -m tests.calibration.member OPTIONS`` takes the options as JSON. It writes "ready" to stdout,
+joins the group when it reads a line on stdin, and leaves it on SIGTERM, after the batch in hand. A line of
+``log`` is an event in JSON: ``[time, event, ...]``, with the seconds of the machine's monotonic clock, which
+all processes share.
 
 ==========  ================================================================================================
 ``polled``  a batch begins: runs ``[partition, first offset, records]``, and the seconds that it takes
@@ -14,7 +15,6 @@ the seconds of the machine's monotonic clock, which all processes share.
 
 import asyncio
 import contextlib
-import importlib
 import json
 import logging
 import os
@@ -33,6 +33,9 @@ FROZEN_SECONDS = 0.3
 """A slice of work that takes longer was frozen: nothing was done meanwhile."""
 
 POLL_SECONDS = 1.0
+FETCHED_BYTES = 1_000
+QUEUED_RECORDS = 100
+"""librdkafka prefetches this many records of a partition. The backlog is longer, as it is in production."""
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,9 +78,10 @@ class Log:
 
 
 class Consumer(Protocol):
-    """A real consumer."""
+    """A real consumer. It has its connections before it joins the group."""
 
-    async def start(self) -> None: ...
+    async def prepare(self) -> None: ...
+    async def join(self) -> None: ...
     async def poll(self) -> Sequence[Record]: ...
     async def close(self) -> None: ...
 
@@ -86,7 +90,7 @@ class KafkaPython:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
 
-    async def start(self) -> None:
+    async def prepare(self) -> None:
         from kafka import KafkaConsumer
         from kafka.consumer.subscription_state import ConsumerRebalanceListener
         from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -112,9 +116,13 @@ class KafkaPython:
             client_id=options.name,
             partition_assignment_strategy=[assignors[options.strategy]],
             auto_offset_reset="earliest",
+            max_partition_fetch_bytes=FETCHED_BYTES,
             **{name.replace(".", "_"): value for name, value in options.settings.items()},
         )
-        self._consumer.subscribe(options.topics, listener=Listener())
+        self._listener = Listener()
+
+    async def join(self) -> None:
+        self._consumer.subscribe(self._options.topics, listener=self._listener)
 
     async def poll(self) -> Sequence[Record]:
         found = self._consumer.poll(timeout_ms=round(POLL_SECONDS * 1_000))
@@ -128,7 +136,7 @@ class Aiokafka:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
 
-    async def start(self) -> None:
+    async def prepare(self) -> None:
         from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
         from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -149,10 +157,14 @@ class Aiokafka:
             client_id=options.name,
             partition_assignment_strategy=[RangePartitionAssignor],
             auto_offset_reset="earliest",
+            max_partition_fetch_bytes=FETCHED_BYTES,
             **{name.replace(".", "_"): value for name, value in options.settings.items()},
         )
+        self._listener = Listener()
         await self._consumer.start()
-        self._consumer.subscribe(options.topics, listener=Listener())
+
+    async def join(self) -> None:
+        self._consumer.subscribe(self._options.topics, listener=self._listener)
 
     async def poll(self) -> Sequence[Record]:
         found = await self._consumer.getmany(timeout_ms=round(POLL_SECONDS * 1_000))
@@ -166,24 +178,29 @@ class Librdkafka:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
 
-    async def start(self) -> None:
+    async def prepare(self) -> None:
         from confluent_kafka import Consumer
 
-        options, log = self._options, self._log
+        options = self._options
         settings: dict[str, Any] = {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "client.id": options.name,
             "partition.assignment.strategy": options.strategy,
             "auto.offset.reset": "earliest",
+            "max.partition.fetch.bytes": FETCHED_BYTES,
+            "queued.min.messages": QUEUED_RECORDS,
             **options.settings,
         }
         if options.verbose:
             settings["debug"] = "cgrp,consumer"
         self._most = settings.pop("max.poll.records")
         self._consumer = Consumer(settings)
+
+    async def join(self) -> None:
+        log = self._log
         self._consumer.subscribe(
-            options.topics,
+            self._options.topics,
             on_assign=lambda _, partitions: log.call("assigned", partitions),
             on_revoke=lambda _, partitions: log.call("revoked", partitions),
             on_lost=lambda _, partitions: log.call("lost", partitions),
@@ -199,7 +216,12 @@ class Librdkafka:
 
 class RebalanceLab:
     def __init__(self, options: Options, log: Log) -> None:
+        self._options, self._log = options, log
+
+    async def prepare(self) -> None:
         from rebalance_kafka import Consumer
+
+        options, log = self._options, self._log
 
         class Listener:
             def on_partitions_revoked(self, partitions):
@@ -212,16 +234,16 @@ class RebalanceLab:
                 log.call("lost", partitions)
 
         self._consumer = Consumer(
-            *options.topics,
             bootstrap_servers=options.bootstrap,
             group_id=options.group,
             strategy=options.strategy,
             settings={"client.id": options.name, "auto.offset.reset": "earliest", **options.settings},
             listener=Listener(),
         )
-
-    async def start(self) -> None:
         await self._consumer.start()
+
+    async def join(self) -> None:
+        self._consumer.subscribe(*self._options.topics)
 
     async def poll(self) -> Sequence[Record]:
         return [Record(r.partition, r.offset) for r in await self._consumer.poll(POLL_SECONDS)]
@@ -230,18 +252,11 @@ class RebalanceLab:
         await self._consumer.close()
 
 
-class Kind(NamedTuple):
-    """A client, and the module that it takes longest to import."""
-
-    make: Callable[[Options, Log], Consumer]
-    module: str
-
-
-KINDS = {
-    "kafka-python": Kind(KafkaPython, "kafka"),
-    "aiokafka": Kind(Aiokafka, "aiokafka"),
-    "librdkafka": Kind(Librdkafka, "confluent_kafka"),
-    "rebalance-lab": Kind(RebalanceLab, "rebalance_kafka"),
+KINDS: dict[str, Callable[[Options, Log], Consumer]] = {
+    "kafka-python": KafkaPython,
+    "aiokafka": Aiokafka,
+    "librdkafka": Librdkafka,
+    "rebalance-lab": RebalanceLab,
 }
 
 
@@ -251,23 +266,27 @@ class Application:
     def __init__(self, options: Options) -> None:
         self._options, self._random = options, Random(options.seed)
         self._log = Log(options.log)
-        kind = KINDS[options.kind]
-        importlib.import_module(kind.module)
-        self._consumer = kind.make(options, self._log)
+        self._consumer = KINDS[options.kind](options, self._log)
         self._closing = asyncio.Event()
 
     async def run(self) -> None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._closing.set)
-        await self._consumer.start()
+        """Run from the first line on stdin to SIGTERM. The batch in hand is finished then."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._closing.set)
+        await self._consumer.prepare()
+        print("ready", flush=True)  # noqa: T201
+        if not await loop.run_in_executor(None, sys.stdin.readline):
+            return
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        await self._consumer.join()
         self._log.write("started")
         while not self._closing.is_set():
             records = await self._consumer.poll()
             if records:
                 seconds = self._drawn(len(records))
                 self._log.write("polled", runs_of(records), round(seconds, 4))
-                await self._work(seconds)
-                if not self._closing.is_set():
-                    self._log.write("handled")
+                await _work(seconds)
+                self._log.write("handled")
         self._log.write("closing")
         await self._consumer.close()
         self._log.write("closed")
@@ -279,13 +298,14 @@ class Application:
             return records * mean
         return self._random.gammavariate(records / cv**2, mean * cv**2)
 
-    async def _work(self, seconds: float) -> None:
-        """Work for this time, in which the process is not frozen, unless the consumer is to be closed."""
-        while seconds > 0 and not self._closing.is_set():
-            began = monotonic()
-            await asyncio.sleep(min(seconds, SLICE_SECONDS))
-            took = monotonic() - began
-            seconds -= took if took < FROZEN_SECONDS else SLICE_SECONDS
+
+async def _work(seconds: float) -> None:
+    """Work for this time, in which the process is not frozen."""
+    while seconds > 0:
+        began = monotonic()
+        await asyncio.sleep(min(seconds, SLICE_SECONDS))
+        took = monotonic() - began
+        seconds -= took if took < FROZEN_SECONDS else SLICE_SECONDS
 
 
 def runs_of(records: Sequence[Record]) -> list[Run]:
@@ -305,14 +325,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-async def _main(options: Options) -> None:
-    application = Application(options)
-    print("ready", flush=True)  # noqa: T201
-    if sys.stdin.readline():
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-        await application.run()
-
-
 if __name__ == "__main__":
     _given = msgspec.json.decode(sys.argv[1], type=Options)
     logging.basicConfig(
@@ -320,4 +332,4 @@ if __name__ == "__main__":
         format="%(relativeCreated)d %(message)s",
     )
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_main(_given))
+        asyncio.run(Application(_given).run())

@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
+from math import inf
 from typing import TypeAlias
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.trace import Trace
 from tests.calibration.real import Action, Line, Observed
 
-GAP_SECONDS = 0.05
+GAP_SECONDS = 0.15
 """The longest time between two batches that an application needs without a rebalance."""
 
 GROUP_EVENTS = (
@@ -94,7 +95,8 @@ def _lives(lines: Sequence[Line], actions: Sequence[Action], member: str, durati
         until = starts[n + 1][0] if n + 1 < len(starts) else len(mine)
         rest = mine[i + 1 : until]
         bound = mine[until].at if until < len(mine) else duration
-        own = [line for line in lines if start.at <= line[0] <= bound]
+        begin = -inf if start.kind == "start" else start.at
+        own = [line for line in lines if begin <= line[0] <= bound]
         killed = [action.at for action in rest if action.do == "kill"]
         closing = [at for at, event, _ in own if event == "closing"]
         end, how = min(

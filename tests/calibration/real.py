@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,11 +20,14 @@ from tests.calibration.member import Options
 from tests.rebalance_kafka.served import Served
 
 GROUP = "calibrated"
+INITIAL_DELAY = "group.initial.rebalance.delay.ms"
 ROOT = Path(__file__).parents[2]
 NICE = -10
 """Other work on the machine waits for the measured processes, if the user may do that."""
 
 SECONDS = 120.0
+BATCH = 20
+"""Records in a batch of the backlog. A client fetches few of them at once, and changes partitions often."""
 
 Line: TypeAlias = tuple[float, str, list[Any]]
 """A line of a member: the time, the event, its values."""
@@ -199,9 +202,12 @@ def run(
         processes = {action: made(action.member, number) for number, action in enumerate(starts)}
         for process in processes.values():
             process.ready()
-        current: dict[str, Process] = {}
-        began = monotonic()
-        for action in actions:
+        current = {action.member: processes[action] for action in actions if action.kind == "start"}
+        for process in current.values():
+            process.do("go")
+        began = _rests(folder, [action for action in starts if action.kind == "start"])
+        began -= rest_seconds(broker)
+        for action in actions[len(current) :]:
             _until(began + action.at)
             if action.do == "go":
                 current[action.member] = processes[action]
@@ -224,6 +230,29 @@ def run(
     return observed
 
 
+def rest_seconds(broker: Mapping[str, Any]) -> float:
+    """Return when the group rests: members that join during the initial delay extend it once."""
+    return 2 * _setting(broker[INITIAL_DELAY]) / 1_000
+
+
+def _rests(folder: Path, starts: Sequence[Action]) -> float:
+    """Wait until every initial member has partitions, and return when the last one got them.
+
+    The clock of the scenario is set by it, so that events find heartbeats and batches where they are in a
+    simulated run.
+    """
+    waiting = {folder / f"{action.member}.{number}.log": 0.0 for number, action in enumerate(starts)}
+    until = monotonic() + SECONDS
+    while not all(waiting.values()):
+        assert monotonic() < until, "the group did not come to rest"
+        sleep(0.01)
+        for path, at in waiting.items():
+            if not at and path.exists():
+                first = (json.loads(line) for line in path.read_text().splitlines())
+                waiting[path] = next((line[0] for line in first if line[1] == "assigned"), 0.0)
+    return max(waiting.values())
+
+
 def _until(at: float) -> None:
     sleep(max(0.0, at - monotonic()))
 
@@ -236,7 +265,7 @@ def _produce(address: str, topic: str, partitions: int, records: int) -> None:
     """Write the backlog, the same number of records to each partition."""
     from confluent_kafka import Producer
 
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 50})
+    producer = Producer({"bootstrap.servers": address, "batch.num.messages": BATCH})
     for number in range(records):
         producer.produce(topic, b"a record", partition=number % partitions)
         if number % 1_000 == 0:
