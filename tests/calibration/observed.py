@@ -15,9 +15,10 @@ from typing import TypeAlias
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.trace import Trace
-from tests.calibration.real import Action, Line, Observed
+from tests.calibration.actions import Action
+from tests.calibration.lines import Line, Observed
 
-GAP_SECONDS = 0.15
+GAP_SECONDS = 0.05
 """The longest time between two batches that an application needs without a rebalance."""
 
 GROUP_EVENTS = (

@@ -4,10 +4,11 @@ import pytest
 
 from coordinator_core import default_registry
 from coordinator_core.protocol import events as ev
+from tests.calibration.actions import Action, actions_of
 from tests.calibration.figures import Figures, figures
+from tests.calibration.lines import Observed
 from tests.calibration.member import Record, runs_of
 from tests.calibration.observed import trace_of
-from tests.calibration.real import Action, Observed, actions_of
 
 JOINED = [
     Action(0.0, "start", "a", "go"),
