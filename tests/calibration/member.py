@@ -15,6 +15,7 @@ all processes share.
 
 import asyncio
 import contextlib
+import importlib
 import json
 import logging
 import os
@@ -28,14 +29,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
+from coordinator_core import default_registry
+
 SLICE_SECONDS = 0.02
 FROZEN_SECONDS = 0.3
 """A slice of work that takes longer was frozen: nothing was done meanwhile."""
 
 POLL_SECONDS = 1.0
 FETCHED_BYTES = 1_000
-QUEUED_RECORDS = 100
-"""librdkafka prefetches this many records of a partition. The backlog is longer, as it is in production."""
+"""A fetch returns few records, so that the clients that wait with the next one change partitions often."""
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,9 +80,8 @@ class Log:
 
 
 class Consumer(Protocol):
-    """A real consumer. It has its connections before it joins the group."""
+    """A real consumer."""
 
-    async def prepare(self) -> None: ...
     async def join(self) -> None: ...
     async def poll(self) -> Sequence[Record]: ...
     async def close(self) -> None: ...
@@ -90,7 +91,7 @@ class KafkaPython:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
 
-    async def prepare(self) -> None:
+    async def join(self) -> None:
         from kafka import KafkaConsumer
         from kafka.consumer.subscription_state import ConsumerRebalanceListener
         from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -119,10 +120,7 @@ class KafkaPython:
             max_partition_fetch_bytes=FETCHED_BYTES,
             **{name.replace(".", "_"): value for name, value in options.settings.items()},
         )
-        self._listener = Listener()
-
-    async def join(self) -> None:
-        self._consumer.subscribe(self._options.topics, listener=self._listener)
+        self._consumer.subscribe(options.topics, listener=Listener())
 
     async def poll(self) -> Sequence[Record]:
         found = self._consumer.poll(timeout_ms=round(POLL_SECONDS * 1_000))
@@ -136,7 +134,7 @@ class Aiokafka:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
 
-    async def prepare(self) -> None:
+    async def join(self) -> None:
         from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
         from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
@@ -160,11 +158,8 @@ class Aiokafka:
             max_partition_fetch_bytes=FETCHED_BYTES,
             **{name.replace(".", "_"): value for name, value in options.settings.items()},
         )
-        self._listener = Listener()
         await self._consumer.start()
-
-    async def join(self) -> None:
-        self._consumer.subscribe(self._options.topics, listener=self._listener)
+        self._consumer.subscribe(options.topics, listener=Listener())
 
     async def poll(self) -> Sequence[Record]:
         found = await self._consumer.getmany(timeout_ms=round(POLL_SECONDS * 1_000))
@@ -178,29 +173,24 @@ class Librdkafka:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
 
-    async def prepare(self) -> None:
+    async def join(self) -> None:
         from confluent_kafka import Consumer
 
-        options = self._options
+        options, log = self._options, self._log
         settings: dict[str, Any] = {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "client.id": options.name,
             "partition.assignment.strategy": options.strategy,
             "auto.offset.reset": "earliest",
-            "max.partition.fetch.bytes": FETCHED_BYTES,
-            "queued.min.messages": QUEUED_RECORDS,
             **options.settings,
         }
         if options.verbose:
             settings["debug"] = "cgrp,consumer"
         self._most = settings.pop("max.poll.records")
         self._consumer = Consumer(settings)
-
-    async def join(self) -> None:
-        log = self._log
         self._consumer.subscribe(
-            self._options.topics,
+            options.topics,
             on_assign=lambda _, partitions: log.call("assigned", partitions),
             on_revoke=lambda _, partitions: log.call("revoked", partitions),
             on_lost=lambda _, partitions: log.call("lost", partitions),
@@ -218,7 +208,7 @@ class RebalanceLab:
     def __init__(self, options: Options, log: Log) -> None:
         self._options, self._log = options, log
 
-    async def prepare(self) -> None:
+    async def join(self) -> None:
         from rebalance_kafka import Consumer
 
         options, log = self._options, self._log
@@ -241,9 +231,7 @@ class RebalanceLab:
             listener=Listener(),
         )
         await self._consumer.start()
-
-    async def join(self) -> None:
-        self._consumer.subscribe(*self._options.topics)
+        self._consumer.subscribe(*options.topics)
 
     async def poll(self) -> Sequence[Record]:
         return [Record(r.partition, r.offset) for r in await self._consumer.poll(POLL_SECONDS)]
@@ -252,11 +240,18 @@ class RebalanceLab:
         await self._consumer.close()
 
 
-KINDS: dict[str, Callable[[Options, Log], Consumer]] = {
-    "kafka-python": KafkaPython,
-    "aiokafka": Aiokafka,
-    "librdkafka": Librdkafka,
-    "rebalance-lab": RebalanceLab,
+class Kind(NamedTuple):
+    """A client, and the modules that take long to import."""
+
+    make: Callable[[Options, Log], Consumer]
+    modules: tuple[str, ...]
+
+
+KINDS = {
+    "kafka-python": Kind(KafkaPython, ("kafka", "kafka.coordinator.assignors.cooperative_sticky")),
+    "aiokafka": Kind(Aiokafka, ("aiokafka",)),
+    "librdkafka": Kind(Librdkafka, ("confluent_kafka",)),
+    "rebalance-lab": Kind(RebalanceLab, ("rebalance_kafka",)),
 }
 
 
@@ -266,14 +261,18 @@ class Application:
     def __init__(self, options: Options) -> None:
         self._options, self._random = options, Random(options.seed)
         self._log = Log(options.log)
-        self._consumer = KINDS[options.kind](options, self._log)
+        kind = KINDS[options.kind]
+        for module in kind.modules:
+            importlib.import_module(module)
+        default_registry()
+        self._consumer = kind.make(options, self._log)
         self._closing = asyncio.Event()
 
     async def run(self) -> None:
         """Run from the first line on stdin to SIGTERM. The batch in hand is finished then."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._closing.set)
-        await self._consumer.prepare()
+        prefer()
         print("ready", flush=True)  # noqa: T201
         if not await loop.run_in_executor(None, sys.stdin.readline):
             return
@@ -308,10 +307,11 @@ async def _work(seconds: float) -> None:
         seconds -= took if took < FROZEN_SECONDS else SLICE_SECONDS
 
 
-def prefer() -> None:
-    """Run this process, which sleeps most of the time, before all others, if the user may do that."""
+def prefer(pid: int = 0, *, only_itself: bool = False) -> None:
+    """Run a process, which sleeps most of the time, before all others, if the user may do that."""
     with contextlib.suppress(AttributeError, PermissionError):
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        policy = os.SCHED_RR | (os.SCHED_RESET_ON_FORK if only_itself else 0)
+        os.sched_setscheduler(pid, policy, os.sched_param(1))
 
 
 def runs_of(records: Sequence[Record]) -> list[Run]:
@@ -332,7 +332,6 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    prefer()
     _given = msgspec.json.decode(sys.argv[1], type=Options)
     logging.basicConfig(
         level=logging.DEBUG if _given.verbose else logging.WARNING,

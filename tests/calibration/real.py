@@ -24,8 +24,6 @@ SECONDS = 120.0
 BATCH = 20
 """Records in a batch of the backlog. A client fetches few of them at once, and changes partitions often."""
 
-PREFER = "from tests.calibration.member import prefer; prefer()"
-
 
 class Process:
     """A member's process. It is made before it is needed, and joins at `go`."""
@@ -85,7 +83,6 @@ def run(
     verbose: bool = False,
 ) -> Observed:
     """Run a scenario on real clients of one kind. All lines are written to the folder."""
-    prefer()
     config = dict(document["config"])
     broker = {name: config.pop(name) for name in list(config) if name.startswith("group.")}
     ((topic, described),) = document["topics"].items()
@@ -94,7 +91,7 @@ def run(
     work = document["members"][0]
     actions = actions_of(document)
     with ExitStack() as stack:
-        served = stack.enter_context(Served(*options, before=PREFER))
+        served = stack.enter_context(Served(*options))
         address = served.address()
         _produce(address, topic, described["partitions"], described["backlog"])
 
@@ -120,6 +117,8 @@ def run(
         processes = {start: made(start, number) for number, start in enumerate(starts_of(actions))}
         for process in processes.values():
             process.ready()
+        prefer(served.pid)
+        prefer(only_itself=True)
         _carry_out(document, actions, processes, folder)
         served.terminate()
         stopping = served.next_error()

@@ -33,6 +33,10 @@ class Served:
             encoding="utf-8",
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def address(self) -> str:
         """Wait until it listens, and return where."""
         assert self._process.stdout is not None
