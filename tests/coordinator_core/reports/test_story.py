@@ -82,7 +82,10 @@ def added(client):
             ],
             "waited 4 s for the old b (session expired), while work went on",
         ),
-        ([(65_000, generation(2, "a", "b"))], "waited 60 s, while work went on"),
+        (
+            [(7_000, arrives("a")), (8_000, arrives("b")), (65_000, generation(2, "a", "b"))],
+            "waited 60 s, while work went on",
+        ),
         ([(5_050, generation(2, "a", "b"))], None),
         (
             [(5_050, generation(2, "a", "b")), (8_050, state("Stable"))],
