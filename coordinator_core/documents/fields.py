@@ -76,6 +76,8 @@ NETWORK_FIELDS = {
     "duplicate": described("The share of messages that arrive twice.", number(below=1), default=0),
 }
 
+MEASURE_FIELDS = {"from": described("The time from which costs are counted.", DURATION)}
+
 SCENARIO_FIELDS = {
     "name": described("The name of the scenario, and of its group.", TEXT),
     "description": described("What the scenario is about.", optional(ANY_TEXT)),
@@ -87,5 +89,9 @@ SCENARIO_FIELDS = {
     "events": described("What happens.", optional(listed({"$ref": "#/$defs/event"}))),
     "config": described("Settings under Kafka's names.", {"$ref": "#/$defs/settings"}),
     "network": described("Latency and faults.", optional(fields_of(NETWORK_FIELDS))),
+    "measure": described(
+        "The part of the run that is measured; from the first rest of the group, if it is not given.",
+        optional(fields_of(MEASURE_FIELDS, ("from",))),
+    ),
 }
 REQUIRED = ("name", "duration", "topics", "members")

@@ -9,6 +9,7 @@ from typing import Any
 from coordinator_core.documents.application import IDEAL, Application, parse_application
 from coordinator_core.documents.fields import (
     IN_INTERVALS,
+    MEASURE_FIELDS,
     MEMBER_FIELDS,
     MOST_MEMBERS,
     MOST_PARTITIONS,
@@ -100,7 +101,8 @@ class ScenarioEvent:
 class Scenario:
     """A scenario that has been checked. Times are integer milliseconds.
 
-    Events are in order of time. Events at equal times are in the order of the document.
+    Events are in order of time. Events at equal times are in the order of the document. Costs are counted
+    from ``measure_from_ms`` on, or from the first rest of the group if it is None.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Scenario:
     seed: int = 0
     brokers: int = 3
     description: str = ""
+    measure_from_ms: int | None = None
 
     @property
     def running(self) -> tuple[Member, ...]:
@@ -174,7 +177,19 @@ def parse_scenario(
         seed=doc.whole(fields.get("seed", 0), inside(root, "seed"), low=0, high=2**63 - 1),
         brokers=doc.whole(fields.get("brokers", 3), inside(root, "brokers"), low=1, high=100),
         description=_description(fields.get("description"), inside(root, "description")),
+        measure_from_ms=_measure_from(fields.get("measure"), inside(root, "measure"), duration_ms),
     )
+
+
+def _measure_from(value: Any, where: str, duration_ms: int) -> int | None:
+    if value is None:
+        return None
+    fields = doc.mapping(value, where, MEASURE_FIELDS)
+    at = inside(where, "from")
+    from_ms = parse_duration(doc.required(fields, "from", where, "a duration such as 0s"), at)
+    if from_ms >= duration_ms:
+        raise unexpected(at, fields["from"], f"less than the duration, {format_duration(duration_ms)}")
+    return from_ms
 
 
 def _description(value: Any, where: str) -> str:

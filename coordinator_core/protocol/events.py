@@ -22,7 +22,8 @@ class RunStarted(_Event, frozen=True, omit_defaults=True):
     """The first event of every trace.
 
     ``racks``: the racks of each partition's replicas, if they are known. ``protocol``: the protocol family,
-    empty for the default one (see `Trace.protocol`).
+    empty for the default one (see `Trace.protocol`). ``measure_from_ms``: the time from which costs are
+    counted, if it is given; else it is the first rest of the group.
     """
 
     scenario: str
@@ -32,6 +33,7 @@ class RunStarted(_Event, frozen=True, omit_defaults=True):
     topics: dict[str, int]
     racks: dict[str, tuple[tuple[str, ...], ...]] = {}
     protocol: str = ""
+    measure_from_ms: int | None = None
 
 
 class RunEnded(_Event, frozen=True):

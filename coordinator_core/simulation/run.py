@@ -119,6 +119,8 @@ class Run:
         )
         for name, topic in scenario.topics.items():
             self.clock.at(topic.rates.steps[0][0], lambda n=name: self._next_rates(n, 0))  # type: ignore[misc]
+        if scenario.measure_from_ms is not None:
+            self.clock.at(scenario.measure_from_ms, self._measure_soon)
         self._measure_regularly()
 
     def _running_group(self) -> RunningGroup | None:
@@ -191,14 +193,15 @@ class Run:
             self._unmeasured = True
 
     def _measure_regularly(self) -> None:
-        self._unmeasured = True
+        self._measure_soon()
         self.clock.after(-(-self.scenario.duration_ms // MEASURES), self._measure_regularly)
 
     def _measure(self) -> None:
         self._unmeasured = False
         self.stage.emit(self.load.measure(now_ms=self.clock.now_ms))
 
-    def _ownership_changed(self) -> None:
+    def _measure_soon(self) -> None:
+        """Measure the load before the clock goes on."""
         self._unmeasured = True
 
     def _next_rates(self, topic: str, step: int) -> None:
@@ -219,7 +222,7 @@ class Run:
                 self.brokers,
                 self.load,
                 self.stage.emit,
-                self._ownership_changed,
+                self._measure_soon,
                 self._messages,
                 self._exchanged,
             ),

@@ -144,6 +144,7 @@ class Stage(Generic[C]):
                 topics=dict(self.partitions),
                 racks=self.scenario.racks,
                 protocol="" if protocol == DEFAULT_PROTOCOL else protocol,
+                measure_from_ms=self.scenario.measure_from_ms,
             )
         )
 
@@ -348,7 +349,8 @@ class Stage(Generic[C]):
         """Raise the number of partitions of a topic. Consumers see it when they refresh their metadata."""
         self.partitions[topic] = count
         self.emit(ev.PartitionsAdded(topic=topic, partitions=count))
-        self.set_rates(topic, self.rates[topic])
+        if topic in self.rates:  # not yet at time 0
+            self.set_rates(topic, self.rates[topic])
         self._simulation.partitions_added()
 
     def create_topic(self, name: str, topic: Topic) -> None:

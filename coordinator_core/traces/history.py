@@ -1,13 +1,19 @@
-"""The history of a run: owners, stopped time, settled assignments and load. Metrics are computed from it."""
+"""The history of a run: owners, stopped time, settled assignments and load. Metrics are computed from it.
 
-from collections import Counter
+Costs are counted in a window of the run, so that those of the group's own start are not among them. It begins
+at the given time, or when the group first rests with all consumers that run. Without either it is the whole
+run.
+"""
+
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.family import family_of
+from coordinator_core.traces.stopped import StoppedTime
 from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 
@@ -25,6 +31,13 @@ class Mark(NamedTuple):
 
     at_ms: int
     label: str
+
+
+class Lag(NamedTuple):
+    """A measure of the load, with its time."""
+
+    at_ms: int
+    measured: ev.LagMeasured
 
 
 class Settled(NamedTuple):
@@ -50,14 +63,21 @@ class History:
     - ``states``: each state of the group with the time since which it is in that state.
     - ``stable_ms``: the times at which the group came to rest.
     - ``change_ms``, ``marks``: the changes from outside.
-    - ``moved``: the number of partitions assigned to another consumer than their last owner.
-    - ``stopped_partition_ms``: the time in which a partition of a subscribed topic had no working owner,
-      summed over partitions.
     - ``settled``: the assignments in which the group rested.
     - ``spans``: the owners of each partition, in the order in which their ownership ended.
-    - ``lags``, ``rates``: the measured load, and the records/s of each topic with the time since which they
-      hold.
+    - ``rates``: the records/s of each topic with the time since which they hold.
     - ``racks``: the rack of each consumer that has one.
+    - ``start_up_ms``: the time until the group first rested with all consumers, None if it never did.
+
+    The following are those of the window:
+
+    - ``from_ms``: the time at which it begins; ``owners_before``: the last owner of each partition then.
+    - ``rounds``: the number of times at which the group came to rest.
+    - ``moved``: the number of partitions assigned to another consumer than their last owner.
+    - ``stops``: the stopped time by cause, and what belongs to it.
+    - ``lag_before``, ``lags``: the last lag before the window, and the measures of the load in it. If the
+      window begins at the first rest, they begin when the lag does not fall any longer or is not above that
+      of time 0, or at the first change: records that piled up while the group started do not count.
     """
 
     def __init__(
@@ -69,34 +89,33 @@ class History:
         self.stable_ms: list[int] = []
         self.change_ms: list[int] = []
         self.states: list[tuple[int, str]] = []
-        self.moved = 0
-        self.stopped_partition_ms = 0
+        self.from_ms = self.rounds = self.moved = 0
+        self.start_up_ms: int | None = None
         self.settled: list[Settled] = []
-        self.lags: list[ev.LagMeasured] = []
+        self.owners_before: dict[TopicPartition, str] = {}
+        self.lag_before = 0.0
+        self.lags: list[Lag] = []
+        self._first_lag: float | None = None
         self.racks: dict[str, str] = {}
         self.marks: list[Mark] = []
         self.spans: dict[TopicPartition, list[Span]] = {}
         self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
+        self._trace = trace
+        self._begun = False
         self._last_owner: dict[TopicPartition, str] = {}
-        self._worked: set[TopicPartition] = set()
-        self._worked_of: Counter[str] = Counter()
         self._orphans: set[TopicPartition] = set()
         self._resting: Settled | None = None
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
-            ev.MemberPaused: self._working_changed,
-            ev.MemberResumed: self._working_changed,
-            ev.MemberCutOff: self._working_changed,
-            ev.MemberReconnected: self._working_changed,
-            ev.WorkStopped: self._working_changed,
-            ev.WorkStarted: self._working_changed,
             ev.RatesChanged: self._rates_changed,
             ev.TopicDeleted: lambda _: self._unsettle(),
             ev.GroupStateChanged: self._state_changed,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.Assigned: self._assigned,
             ev.Changed: self._changed,
-            ev.LagMeasured: self.lags.append,
+            ev.LagMeasured: self._lag_measured,
+            ev.MemberStopped: lambda _: self._rest(),
+            ev.ConsumerFailed: lambda _: self._rest(),
         }
         self._now = now = timeline or Timeline()
         now.before.append(self._pass_time)
@@ -104,6 +123,8 @@ class History:
         now.read(trace)
         self.topics = {**now.topics, **now.deleted}
         self._unsettle()
+        if self.started.measure_from_ms is None and self.from_ms:
+            self._leave_out_backlog()
         for partition, owners in now.owners.items():
             for client, since_ms in owners.items():
                 self._ended(partition, client, since_ms)
@@ -114,15 +135,51 @@ class History:
         last = self.settled[-1] if self.settled else None
         return last if last is not None and last.until_ms == self._now.at_ms else None
 
+    @cached_property
+    def stops(self) -> StoppedTime:
+        """The stopped time of the window."""
+        return StoppedTime(self._trace, self.family, from_ms=self.from_ms)
+
+    # --- the window
+
     def _pass_time(self, at_ms: int, _event: ev.Event) -> None:
-        passed_ms = at_ms - self._now.at_ms
-        if passed_ms > 0:
-            idle = sum(n - self._worked_of[topic] for topic, n in self._now.subscribed.items())
-            self.stopped_partition_ms += idle * passed_ms
+        from_ms = self.started.measure_from_ms
+        if from_ms is not None and not self._begun and at_ms >= from_ms:
+            self._begin(from_ms)
+
+    def _rest(self) -> None:
+        """Note that the group rests with all consumers, if it does. The window begins when it first does."""
+        now = self._now
+        if self._resting is None or any(c.taken_over != now.generation for c in now.consumers.values()):
+            return
+        if self.start_up_ms is None:
+            self.start_up_ms = now.at_ms
+        if self.started.measure_from_ms is None and not self._begun:
+            self._begin(now.at_ms)
+
+    def _begin(self, from_ms: int) -> None:
+        self._begun, self.from_ms = True, from_ms
+        self.rounds = self.moved = 0
+        self.owners_before = dict(self._last_owner)
+        self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
+        self.lags.clear()
+
+    def _leave_out_backlog(self) -> None:
+        """Leave out the measures in which the group works off the backlog of its start."""
+        change_ms = next((at_ms for at_ms in self.change_ms if at_ms >= self.from_ms), None)
+        before = self.lag_before
+        for number, (at_ms, measured) in enumerate(self.lags):
+            changed = change_ms is not None and change_ms < at_ms
+            if changed or before <= (self._first_lag or 0.0) or measured.lag >= before:
+                self.lag_before, self.lags = before, self.lags[number:]
+                return
+            before = measured.lag
 
     def _see(self, change: Change) -> None:
         if change.given_up:
             self._given_up(change)
+        if change.taken:
+            self._unsettle()
         for partition in change.taken:
             self._taken(partition, change.event.client)  # type: ignore[union-attr]
         handler = self._handlers.get(type(change.event))
@@ -132,12 +189,16 @@ class History:
     # --- ownership
 
     def _given_up(self, change: Change) -> None:
-        self._unsettle()
+        """Note partitions that were given up. The group rests on if another consumer owns them by now."""
+        client: str = change.event.client  # type: ignore[union-attr]
+        if self._resting is not None and any(
+            self._resting.owners.get(partition) == client for partition in change.given_up
+        ):
+            self._unsettle()
         for partition, since_ms in change.given_up.items():
-            self._ended(partition, change.event.client, since_ms)  # type: ignore[union-attr]
+            self._ended(partition, client, since_ms)
             if not self._now.owners[partition]:
                 self._orphans.add(partition)
-            self._update_worked(partition)
 
     def _ended(self, partition: TopicPartition, client: str, since_ms: int) -> None:
         self.spans.setdefault(partition, []).append(Span(client, since_ms, self._now.at_ms))
@@ -147,21 +208,6 @@ class History:
             self.moved += 1
         self._last_owner[partition] = client
         self._orphans.discard(partition)
-        self._update_worked(partition)
-
-    def _working_changed(self, event: ev.MemberPaused | ev.WorkStopped | ev.WorkStarted) -> None:
-        consumer = self._now.consumers.get(event.client)
-        for partition in consumer.owned if consumer is not None else ():
-            self._update_worked(partition)
-
-    def _update_worked(self, partition: TopicPartition) -> None:
-        works = any(self._now.consumers[client].works_on(partition) for client in self._now.owners[partition])
-        if works and partition not in self._worked:
-            self._worked.add(partition)
-            self._worked_of[partition.topic] += 1
-        elif not works and partition in self._worked:
-            self._worked.remove(partition)
-            self._worked_of[partition.topic] -= 1
 
     # --- assignments in which the group rests
 
@@ -171,13 +217,14 @@ class History:
 
     def _settle(self) -> None:
         now, wanted = self._now, self._now.subscribed
-        taken_over = sum(c.taken_over == now.generation for c in now.consumers.values())
+        taken_over = sum(c.taken_over == now.generation and now.is_valid(n) for n, c in now.consumers.items())
         if taken_over < len(now.members) or any(tp.topic in wanted for tp in self._orphans):
             return
         owners = {tp: next(reversed(held)) for tp, held in now.owners.items() if held and tp.topic in wanted}
-        members = {c: m.topics for c, m in now.consumers.items() if m.generation == now.generation}
+        members = {c: m.topics for c, m in now.consumers.items() if now.is_valid(c)}
         if owners:
             self._resting = Settled(now.at_ms, now.at_ms, owners, members)
+            self._rest()
 
     def _unsettle(self) -> None:
         if self._resting is not None:
@@ -192,6 +239,7 @@ class History:
         self.states.append((self._now.at_ms, event.after))
         if event.after in self.family.at_rest:
             self.stable_ms.append(self._now.at_ms)
+            self.rounds += 1
 
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
         if event.group_state:
@@ -203,6 +251,15 @@ class History:
 
     def _rates_changed(self, event: ev.RatesChanged) -> None:
         self.rates.setdefault(event.topic, []).append((self._now.at_ms, tuple(event.rates)))
+
+    def _lag_measured(self, event: ev.LagMeasured) -> None:
+        """Note a measure. Of one at the beginning of the window only the lag counts."""
+        if self._first_lag is None:
+            self._first_lag = event.lag
+        if self._begun and self._now.at_ms <= self.from_ms:
+            self.lag_before = event.lag
+        else:
+            self.lags.append(Lag(self._now.at_ms, event))
 
     def _changed(self, event: ev.Changed) -> None:
         self.change_ms.append(self._now.at_ms)

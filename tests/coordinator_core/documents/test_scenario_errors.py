@@ -15,7 +15,7 @@ RIGHT = {
     "members": [{"id": "c", "count": 3, "topics": ["orders"]}, {"id": "s", "topics_pattern": ".*"}],
     "events": [{"at": "30s", "leave": "c-1"}],
 }
-FIELDS = "name, description, duration, seed, brokers, topics, members, events, config, network"
+FIELDS = "name, description, duration, seed, brokers, topics, members, events, config, network, measure"
 MEMBER_FIELDS = (
     "id, count, topics, topics_pattern, process_rate, instance_id, rack, record_cv, batch_overhead, "
     "on_revoked, on_assigned, restore, start_up, shut_down, client, config, assignors, owned, generation"
@@ -62,6 +62,13 @@ WRONG = {
         "evnts",
         "the unknown field 'evnts'",
         f"one of {FIELDS} (did you mean 'events'?)",
+    ),
+    "a window without a beginning": (changed(measure={}), "measure.from", "nothing", "a duration such as 0s"),
+    "a window that begins at the end": (
+        changed(measure={"from": "10m"}),
+        "measure.from",
+        "'10m'",
+        "less than the duration, 10m",
     ),
     "a key that is not text": (changed() | {1: 2}, "", "1", "text as the key"),
     "a name that is a number": (changed(name=5), "name", "5", "text"),

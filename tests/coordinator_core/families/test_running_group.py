@@ -115,7 +115,7 @@ def test_the_trace_says_who_owns_what_from_the_first_millisecond():
 def test_a_partition_that_nobody_owns_stands_still_until_somebody_comes():
     scenario = scenario_of({"at": "60s", "join": {"id": "d", "topics": ["t"]}}, owned={"a": [0, 1, 2, 3, 4]})
     trace = run(scenario)
-    assert 60 <= History(trace).stopped_partition_ms / 1_000 <= 70
+    assert 60 <= History(trace).stops.stopped_ms / 1_000 <= 70
     assert set(owners(trace)) == set(range(6))
 
 

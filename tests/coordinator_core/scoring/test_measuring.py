@@ -30,7 +30,7 @@ def registry_with(*specs):
 def test_metrics_of_plugins_are_measured_with_the_built_in_ones():
     topics = MetricSpec("topics", "", lambda history: len(history.topics))
     figures = measure(trace_of(topics={"t": 1, "u": 2}), registry_with(topics))
-    assert next(iter(figures)) == "rounds"
+    assert next(iter(figures)) == "stopped_partition_seconds"
     assert figures["topics"] == 2.0
     assert isinstance(figures["topics"], float)
 

@@ -1,6 +1,6 @@
 """Each metric on a trace written by hand, with the figure worked out beside it."""
 
-from math import isnan
+from math import isnan, nan
 
 import pytest
 
@@ -8,10 +8,15 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import METRIC_GROUPS
 from coordinator_core.scoring import metrics
 from tests.coordinator_core.traces.traces import (
+    assigned,
     changed,
+    generation,
     history_of,
+    joined,
+    lost,
     measured,
     rates,
+    removed,
     revoked,
     round_at,
     started,
@@ -20,21 +25,36 @@ from tests.coordinator_core.traces.traces import (
 )
 
 CONTRACT = [
-    "rounds",
-    "moved_partitions",
-    "avoidable_moves",
     "stopped_partition_seconds",
+    "stopped_detection_partition_seconds",
+    "stopped_unassigned_partition_seconds",
+    "stopped_waiting_partition_seconds",
+    "stopped_messages_partition_seconds",
+    "stopped_application_partition_seconds",
+    "stopped_take_over_partition_seconds",
+    "stopped_callbacks_partition_seconds",
+    "stopped_restore_partition_seconds",
+    "stopped_away_partition_seconds",
+    "longest_stop_seconds",
+    "capacity_lost",
+    "unowned_partition_seconds",
+    "double_owned_partition_seconds",
     "time_to_stable_seconds",
     "time_to_stable_seconds_max",
-    "imbalance",
-    "weighted_imbalance",
+    "start_up_seconds",
+    "moved_partitions",
+    "avoidable_moves",
     "max_lag",
     "lag_record_seconds",
+    "catch_up_seconds",
     "duplicate_records",
-    "messages",
+    "imbalance",
+    "weighted_imbalance",
     "optimality_gap",
     "weighted_optimality_gap",
     "cross_rack_partitions",
+    "rounds",
+    "messages",
 ]
 
 
@@ -71,6 +91,7 @@ def test_a_round_counts_when_it_is_completed():
         round_at(1_000, 1, {"a": {"t": [0, 1, 2, 3]}}),
         round_at(5_000, 2, {"a": {"t": [0, 1, 2, 3]}}),
         (9_000, state("PreparingRebalance")),
+        from_ms=0,
     )
     assert metrics.rounds(history) == 2
 
@@ -79,7 +100,7 @@ def rebalanced(before, after):
     """Everyone gives up all of it, and a round later owns what they own then."""
     given_up = [(4_000, revoked(client, {"t": numbers})) for client, numbers in before.items()]
     return two_members(
-        round_at(1_000, 1, {client: {"t": numbers} for client, numbers in before.items()}),
+        round_at(1_000, 1, {client: {"t": before.get(client, [])} for client in ("a", "b")}),
         (4_000, state("PreparingRebalance")),
         given_up,
         round_at(5_000, 2, {client: {"t": numbers} for client, numbers in after.items()}),
@@ -110,9 +131,95 @@ def test_avoidable_moves_are_those_beyond_the_fewest_for_the_balance_reached(bef
 # --- times
 
 
+def figure(name, history):
+    (metric,) = (metric for metric in metrics.metrics() if metric.name == name)
+    return metric.compute(history)
+
+
+SHARED = round_at(2_500, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}})
+
+
 def test_stopped_time_is_in_seconds():
-    history = two_members(round_at(2_500, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}))
+    history = two_members(SHARED, from_ms=0)
     assert metrics.stopped_partition_seconds(history) == pytest.approx(4 * 2.5)
+    assert metrics.longest_stop_seconds(history) == pytest.approx(2.5)
+
+
+def test_start_up_is_a_figure_of_its_own_and_in_no_other():
+    history = two_members(SHARED)
+    assert metrics.start_up_seconds(history) == pytest.approx(2.5)
+    assert metrics.stopped_partition_seconds(history) == 0
+    assert metrics.rounds(history) == 0
+
+
+def test_a_group_that_never_rests_has_no_start_up_and_is_measured_from_the_beginning():
+    history = two_members((1_000, state("PreparingRebalance")))
+    assert isnan(metrics.start_up_seconds(history))
+    assert metrics.stopped_partition_seconds(history) == pytest.approx(4 * 100)
+
+
+def test_the_parts_of_the_stopped_time_have_a_metric_each():
+    """From 10 s to 50 s the dead member has two partitions; then the round lasts 2 s, of which it waits 1 s
+    for b; b takes over 3 s later, runs its callback for 4 s, and restores one partition for 10 s."""
+    history = two_members(
+        SHARED,
+        (10_000, stopped("a", "crashed")),
+        (50_000, removed("a")),
+        (50_000, state("PreparingRebalance", generation=1)),
+        (51_000, generation(2, "b")),
+        (51_000, joined("b", 2)),
+        (51_000, state("CompletingRebalance", generation=2)),
+        (52_000, state("Stable", generation=2)),
+        (55_000, assigned("b", 2, {"t": [0, 1, 2, 3]}, added={"t": [0, 1]})),
+        (55_000, ev.WorkStopped(client="b", partitions={"t": [0, 1]}, why="callback")),
+        (59_000, ev.WorkStarted(client="b", partitions={"t": [0, 1]})),
+        (59_000, ev.WorkStopped(client="b", partitions={"t": [0]}, why="restore")),
+        (69_000, ev.WorkStarted(client="b", partitions={"t": [0]})),
+    )
+    parts = {"detection": 80, "waiting": 2, "messages": 2, "application": 24, "away": 0}
+    of_application = {"take_over": 6, "callbacks": 8, "restore": 10}
+    for part, seconds in {**parts, **of_application, "unassigned": 0}.items():
+        assert figure(f"stopped_{part}_partition_seconds", history) == pytest.approx(seconds)
+    assert metrics.stopped_partition_seconds(history) == pytest.approx(sum(parts.values()))
+    assert metrics.longest_stop_seconds(history) == pytest.approx(59)
+    assert metrics.unowned_partition_seconds(history) == pytest.approx(2 + 2 + 6)
+
+
+def test_two_consumers_that_work_on_a_partition_own_it_twice():
+    """a is fenced at 10 s, and learns of it at 14 s; b has had one of its partitions for 3 s then."""
+    history = two_members(
+        SHARED,
+        (10_000, removed("a")),
+        (11_000, assigned("b", 2, {"t": [0, 2, 3]}, added={"t": [0]})),
+        (14_000, lost("a", {"t": [0, 1]})),
+    )
+    assert metrics.double_owned_partition_seconds(history) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("timed", "lost_share"),
+    [
+        # 30 of 100 records/s for 10 of 100 seconds
+        ([(0, rates("t", 10.0, 20.0, 30.0, 40.0))], 0.03),
+        # the rates of the time in which the partitions stand still: 30 for 5 s, 60 for 5 s, of 15,200 records
+        (
+            [(0, rates("t", 10.0, 20.0, 30.0, 40.0)), (45_000, rates("t", 20.0, 40.0, 60.0, 76.0))],
+            450 / 15_280,
+        ),
+        # without records, two of four partitions for 10 of 100 seconds
+        ([], 0.05),
+        ([(0, rates("t", 0.0, 0.0, 0.0, 0.0))], 0.05),
+    ],
+)
+def test_the_capacity_lost_is_the_share_of_records_of_stopped_partitions(timed, lost_share):
+    history = two_members(
+        [pair for pair in timed if not pair[0]],
+        round_at(0, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
+        (40_000, revoked("a", {"t": [0, 1]})),
+        [pair for pair in timed if pair[0]],
+        (50_000, assigned("a", 1, {"t": [0, 1]})),
+    )
+    assert metrics.capacity_lost(history) == pytest.approx(lost_share)
 
 
 def states(*pairs):
@@ -316,6 +423,65 @@ def test_lag_and_duplicates_are_put_together_from_the_measures():
     assert metrics.duplicate_records(history) == pytest.approx(2.5)
 
 
+def test_records_that_pile_up_while_the_group_starts_do_not_count():
+    """The group rests at 2.5 s, and works its backlog off until 30 s. The change comes at 40 s."""
+    history = two_members(
+        (0, measured(0.0)),
+        SHARED,
+        (2_500, measured(600.0, lag_record_seconds=750.0, duplicates=1.0)),
+        (20_000, measured(200.0, max_lag=600.0, lag_record_seconds=7_000.0)),
+        (30_000, measured(0.0, max_lag=200.0, lag_record_seconds=1_000.0)),
+        (40_000, measured(0.0)),
+        (40_000, changed()),
+        (50_000, measured(80.0, lag_record_seconds=400.0, duplicates=2.0)),
+    )
+    assert metrics.max_lag(history) == 80
+    assert metrics.lag_record_seconds(history) == 400
+    assert metrics.duplicate_records(history) == 2
+
+
+def test_records_that_are_still_there_at_the_first_change_count():
+    history = two_members(
+        (0, measured(0.0)),
+        SHARED,
+        (2_500, measured(600.0)),
+        (10_000, measured(500.0, max_lag=600.0)),
+        (10_000, changed()),
+        (20_000, measured(300.0, max_lag=550.0)),
+    )
+    assert metrics.max_lag(history) == 550
+
+
+def test_records_that_wait_at_time_0_count():
+    history = two_members(
+        (0, measured(900.0)), SHARED, (2_500, measured(890.0)), (20_000, measured(200.0, max_lag=890.0))
+    )
+    assert metrics.max_lag(history) == 890
+
+
+CAUGHT_UP = [
+    # 10 records before and one of slack: from 51 at 40 s to 0 at 50 s the lag is 11 after 40 / 51 of it
+    ([(20, 10.0), (30, 51.0), (40, 51.0), (50, 0.0)], [20], 20 + 10 * 40 / 51),
+    # no lag, no time
+    ([(20, 10.0), (30, 10.0)], [20], 0.0),
+    # never again what it was
+    ([(20, 10.0), (30, 51.0), (40, 12.0)], [20], nan),
+    # the second change belongs to the first: 21 to 41
+    ([(20, 0.0), (30, 41.0), (40, 41.0), (50, 0.0)], [20, 35], 40 + 10 * 40 / 41 - 20),
+    # the longer one of two
+    ([(20, 0.0), (30, 11.0), (40, 1.0), (50, 0.0), (60, 1.0), (70, 101.0), (90, 1.0)], [20, 50], 40.0),
+    # nothing has changed
+    ([(20, 0.0), (30, 11.0), (40, 1.0)], [], nan),
+]
+
+
+@pytest.mark.parametrize(("lags", "changes", "seconds"), CAUGHT_UP)
+def test_catching_up_lasts_until_the_lag_is_what_it_was_before_the_change(lags, changes, seconds):
+    timed = [(at * 1_000, measured(lag)) for at, lag in lags] + [(at * 1_000, changed()) for at in changes]
+    history = two_members(sorted(timed, key=lambda pair: pair[0]), from_ms=0)
+    assert metrics.catch_up_seconds(history) == pytest.approx(seconds, nan_ok=True)
+
+
 def test_messages_are_the_requests_of_all_kinds():
     history = two_members(messages={"Heartbeat": 40, "JoinGroup": 2})
     assert metrics.messages(history) == 42
@@ -332,6 +498,9 @@ def test_messages_are_the_requests_of_all_kinds():
         metrics.imbalance,
         metrics.weighted_imbalance,
         metrics.max_lag,
+        metrics.catch_up_seconds,
+        metrics.start_up_seconds,
+        metrics.capacity_lost,
         metrics.optimality_gap,
         metrics.weighted_optimality_gap,
     ],
@@ -374,4 +543,6 @@ def test_a_run_in_which_nothing_happened_counts_nothing():
     history = history_of(topics={"t": 4})
     counted = [metrics.rounds, metrics.moved_partitions, metrics.avoidable_moves, metrics.messages]
     counted += [metrics.stopped_partition_seconds, metrics.lag_record_seconds, metrics.duplicate_records]
-    assert [metric(history) for metric in counted] == [0] * 7
+    counted += [metrics.longest_stop_seconds, metrics.unowned_partition_seconds]
+    counted += [metrics.double_owned_partition_seconds]
+    assert [metric(history) for metric in counted] == [0] * 10

@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
-from coordinator_core.traces.history import Mark, Span
+from coordinator_core.traces.history import Lag, Mark, Span
 from tests.coordinator_core.traces.traces import (
     assigned,
     changed,
@@ -90,7 +90,7 @@ def test_a_partition_that_goes_away_and_comes_back_has_moved_twice():
 
 
 def stopped_ms(*timed, topics, duration_ms=100_000):
-    return history_of(*timed, topics=topics, duration_ms=duration_ms).stopped_partition_ms
+    return history_of(*timed, topics=topics, duration_ms=duration_ms).stops.stopped_ms
 
 
 def test_partitions_of_a_subscribed_topic_stand_still_until_they_are_assigned():
@@ -126,7 +126,7 @@ def test_partitions_that_were_added_stand_still_until_they_are_assigned():
         (25_000, assigned("a", 2, {"t": [0, 1, 2]}, added={"t": [1, 2]})),
     ]
     history = history_of(timed, topics={"t": 1})
-    assert history.stopped_partition_ms == 10_000
+    assert history.stops.stopped_ms == 10_000
     assert history.topics == {"t": 3}
 
 
@@ -227,7 +227,7 @@ def test_a_partition_that_its_owner_does_not_work_on_is_stopped():
         (6_000, ev.WorkStarted(client="a", partitions={"t": [1]})),
         topics={"t": 2},
     )
-    assert history.stopped_partition_ms == 2 * 1_000 + 2 * 2_000 + 1_000
+    assert history.stops.stopped_ms == 2 * 1_000 + 2 * 2_000 + 1_000
 
 
 # --- where the group came to rest
@@ -299,6 +299,102 @@ def test_a_group_in_which_nobody_owns_anything_does_not_rest():
     assert history.settled == []
 
 
+def fenced_zombie():
+    """a is cut off, and a2 comes in its place under the same instance id, without a round."""
+    return [
+        (0, started("a", "t")),
+        (0, started("b", "t")),
+        *round_at(1_000, 1, {"a": {"t": [0]}, "b": {"t": [1]}}),
+        (2_000, ev.MemberCutOff(client="a")),
+        (3_000, started("a2", "t")),
+        (4_000, ev.MemberReplaced(group="g", instance_id="i", old_member_id="a", new_member_id="a2")),
+        (4_000, joined("a2", 1)),
+        (5_000, assigned("a2", 1, {"t": [0]})),
+    ]
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        lost("a", {"t": [0]}),
+        stopped("a", "crashed"),
+        ev.ConsumerFailed(client="a", error="FENCED_INSTANCE_ID"),
+    ],
+)
+def test_a_group_rests_on_when_a_fenced_member_gives_up_what_another_owns(gone):
+    history = history_of(fenced_zombie(), (60_000, gone), topics={"t": 2})
+    assert history.last_settled is not None
+    assert history.last_settled.from_ms == 5_000
+    assert history.last_settled.owners == {T0: "a2", T1: "b"}
+    assert set(history.last_settled.members) == {"a2", "b"}
+
+
+def test_a_fenced_member_is_no_member_of_the_settled_group():
+    history = history_of(
+        fenced_zombie(),
+        (9_000, state("PreparingRebalance")),
+        (9_000, generation(2, "a2", "b")),
+        (9_000, joined("a", 2)),
+        (9_000, joined("a2", 2)),
+        (9_000, joined("b", 2)),
+        (9_000, state("Stable")),
+        (9_000, assigned("a2", 2, {"t": [0]}, added={})),
+        (9_000, assigned("b", 2, {"t": [1]}, added={})),
+        topics={"t": 2},
+    )
+    assert history.last_settled.owners == {T0: "a2", T1: "b"}
+    assert set(history.last_settled.members) == {"a2", "b"}
+
+
+# --- the window
+
+
+def test_the_window_begins_when_all_consumers_have_taken_their_parts_over():
+    """The round at 1 s is without b, and its moves do not count."""
+    history = history_of(
+        (0, started("a", "t")),
+        (0, started("b", "t")),
+        round_at(1_000, 1, {"a": {"t": [0, 1]}}),
+        (5_000, revoked("a", {"t": [1]})),
+        round_at(6_000, 2, {"a": {"t": [0]}, "b": {"t": [1]}}),
+        (50_000, revoked("b", {"t": [1]})),
+        round_at(60_000, 3, {"a": {"t": [0, 1]}, "b": {}}),
+        topics={"t": 2},
+    )
+    assert (history.start_up_ms, history.from_ms, history.rounds, history.moved) == (6_000, 6_000, 1, 1)
+    assert history.owners_before == {T0: "a", T1: "b"}
+    assert history.stops.stopped_ms == 10_000
+
+
+def test_the_window_begins_when_the_last_consumer_that_was_not_in_the_group_has_ended():
+    history = history_of(
+        (0, started("a", "t")),
+        (0, started("b", "t")),
+        round_at(1_000, 1, {"a": {"t": [0, 1]}}),
+        (8_000, stopped("b", "crashed")),
+        topics={"t": 2},
+    )
+    assert history.from_ms == history.start_up_ms == 8_000
+
+
+def test_the_window_begins_at_the_given_time():
+    """The start-up is what it is. Events at that time are in the window."""
+    history = history_of(
+        (0, started("a", "t")),
+        round_at(1_000, 1, {"a": {"t": [0, 1]}}),
+        round_at(30_000, 2, {"a": {"t": [0, 1]}}),
+        topics={"t": 2},
+        from_ms=30_000,
+    )
+    assert (history.start_up_ms, history.from_ms, history.rounds) == (1_000, 30_000, 1)
+
+
+def test_the_window_of_a_group_that_never_rests_is_the_whole_run():
+    history = history_of((0, started("a", "t")), (40_000, state("Stable")), topics={"t": 2})
+    assert (history.start_up_ms, history.from_ms, history.rounds) == (None, 0, 1)
+    assert history.stops.stopped_ms == 200_000
+
+
 # --- the rest of it
 
 
@@ -335,7 +431,7 @@ def test_rates_and_measures_of_the_load_are_kept_with_their_times():
     lag = measured(5.0)
     history = history_of((0, rates("t", 1.0)), (10_000, rates("t", 2.0)), (20_000, lag), topics={"t": 1})
     assert history.rates == {"t": [(0, (1.0,)), (10_000, (2.0,))]}
-    assert history.lags == [lag]
+    assert history.lags == [Lag(20_000, lag)]
 
 
 def test_a_consumer_that_starts_anew_has_given_up_what_it_had():
@@ -345,7 +441,7 @@ def test_a_consumer_that_starts_anew_has_given_up_what_it_had():
         (60_000, started("a", "t")),
         topics={"t": 1},
     )
-    assert history.stopped_partition_ms == 40_000
+    assert history.stops.stopped_ms == 40_000
     assert history.spans == {T0: [Span("a", 0, 60_000)]}
 
 

@@ -7,11 +7,16 @@ from coordinator_core.traces.trace import Trace
 GROUP = "g"
 
 
-def trace_of(*timed, topics, duration_ms=100_000, messages=None, strategy="range"):
+def trace_of(*timed, topics, duration_ms=100_000, messages=None, strategy="range", from_ms=None):
     """A whole trace around pairs of a time and an event; lists of pairs are unpacked."""
     pairs = [pair for each in timed for pair in (each if isinstance(each, list) else [each])]
     first = ev.RunStarted(
-        scenario="by-hand", strategy=strategy, seed=1, duration_ms=duration_ms, topics=topics
+        scenario="by-hand",
+        strategy=strategy,
+        seed=1,
+        duration_ms=duration_ms,
+        topics=topics,
+        measure_from_ms=from_ms,
     )
     last = ev.RunEnded(group_state="Stable", generation=1, messages=messages or {})
     everything = [(0, first), *pairs, (duration_ms, last)]
@@ -22,8 +27,8 @@ def history_of(*timed, **options):
     return History(trace_of(*timed, **options))
 
 
-def started(client, *topics):
-    return ev.MemberStarted(client=client, instance_id=None, topics=list(topics), process_rate=None)
+def started(client, *topics, instance_id=None):
+    return ev.MemberStarted(client=client, instance_id=instance_id, topics=list(topics), process_rate=None)
 
 
 def stopped(client, how="closed"):
@@ -44,8 +49,14 @@ def generation(number, *members, leader="", protocol="range"):
     )
 
 
-def joined(client, number):
-    return ev.Joined(client=client, member_id=client, generation=number, protocol="range", leader=False)
+def joined(client, number, member_id=""):
+    return ev.Joined(
+        client=client, member_id=member_id or client, generation=number, protocol="range", leader=False
+    )
+
+
+def removed(member_id, reason="session expired"):
+    return ev.MemberRemoved(group=GROUP, member_id=member_id, reason=reason)
 
 
 def assigned(client, number, owned, added=None):
