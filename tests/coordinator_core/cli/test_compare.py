@@ -41,7 +41,7 @@ def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
     rows = lines[: lines.index("")]
     assert [row.split()[0] for row in rows] == HEADLINES
     (row,) = [row for row in rows if row.startswith("rounds")]
-    assert row.split() == ["rounds", "rounds", "2", "2"]
+    assert row.split() == ["rounds", "rounds", "1", "1"]
 
 
 def test_all_metrics_are_shown_by_groups(lab, small):

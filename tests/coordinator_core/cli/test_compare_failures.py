@@ -353,7 +353,7 @@ def test_a_metric_that_fails_is_one_error_and_a_missing_figure_while_the_others_
     assert f"/test_compare_failures.py:{line_of('lambda history: 1 / 0')})" in line
     for figures in figures_of(answer).values():
         assert figures["broken"] is None
-        assert figures["rounds"] == 2
+        assert figures["rounds"] == 1
     assert json.loads(answer.out)["errors"] == [line.removeprefix("error: ")]
     table = lab("compare", small, *options, "--all").out
     (row,) = [line for line in table.splitlines() if line.startswith("  broken ")]
