@@ -181,7 +181,7 @@ class StoppedTime:
         """Return why a member of the group is absent, or `TAKE_OVER` if it is present."""
         client = self._client_of.get(member_id)
         if client is None:
-            return TAKE_OVER  # it has not read the response to its JoinGroup
+            return TAKE_OVER  # it has not learnt yet that it joined
         consumer = self._now.consumers.get(client)
         if consumer is not None and consumer.member_id == member_id:
             return TAKE_OVER if consumer.works else DETECTION
