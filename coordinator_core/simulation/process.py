@@ -382,7 +382,9 @@ class Process:
             self._next_poll.set(self._last_poll_ms + self._poll_every_ms)
 
     def _send_all(self, sends: Iterable[Send]) -> None:
-        if not self.ended:
+        if self.frozen:
+            self._held.append(lambda: self._send_all(sends))
+        elif not self.ended:
             for send in sends:
                 self._send(send.node, send.request_id, send.request)
 

@@ -157,6 +157,31 @@ def test_it_agrees_on_what_happens_to_a_group_that_runs_already(strategy, event)
     assert differing(parse_scenario(document, where="live"), strategy) == {}
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"leave": ["c-0", "c-2"]},
+        {"crash": ["c-1", "c-2"]},
+        {"remove_member": "c-1"},
+        {"freeze": ["c-0", "c-1"], "for": "70s"},
+        {"rolling_restart": {"every": "60s", "down": "20s", "kill": True}},
+        {"rolling_restart": {"every": "60s", "down": "20s", "batch": 2, "surge": 1}},
+        {"rolling_restart": {"every": "60s", "down": "20s", "surge": 1, "kill": True}},
+        {"delete_topic": "u"},
+    ],
+)
+def test_it_agrees_on_events_that_change_several_members(event):
+    document = {
+        "name": "several",
+        "duration": "8m",
+        "topics": {"t": {"partitions": 12, "rate": 1}, "u": {"partitions": 3}},
+        "members": [{"id": "c", "count": 4, "topics": ["t", "u"]}],
+        "events": [{"at": "60s", **event}],
+        "config": {"session.timeout.ms": "10s"},
+    }
+    assert differing(parse_scenario(document, where="several"), "sticky") == {}
+
+
 def test_changes_within_a_heartbeat_share_a_round():
     document = {
         "name": "together",

@@ -206,6 +206,20 @@ def test_a_process_that_starts_while_it_is_frozen_joins_when_it_continues():
     assert History(trace).settled[-1].members.keys() == {"c0", "c1", "x"}
 
 
+def test_a_process_that_is_frozen_in_a_callback_sends_its_requests_when_it_continues():
+    member = {"id": "c0", "topics": ["t"], "on_revoked": "2s"}
+    join = {"at": "60s", "join": {"id": "x", "topics": ["t"]}}
+    members = parse_scenario(
+        {"name": "m", "duration": 1, "topics": {"t": {"partitions": 1}}, "members": [member]}, where="m"
+    ).members
+    trace, _ = run(replace(scenario_of(join), members=members), "range")
+    (revoked,) = seen(trace, ev.Revoked)
+    freeze = {"at": revoked.at_ms + 500, "freeze": "c0", "for": "20s"}
+    trace, _ = run(replace(scenario_of(join, freeze), members=members), "range")
+    (started,) = [e for e in seen(trace, ev.GenerationStarted) if e.at_ms > 60_000]
+    assert revoked.at_ms + 20_500 <= started.at_ms < revoked.at_ms + 23_000
+
+
 def test_calm_ends_a_freeze():
     events = [{"at": "60s", "freeze": "c0", "for": "70s"}, {"at": "65s", "calm": True}]
     trace, _ = run(scenario_of(*events))
