@@ -20,6 +20,7 @@ from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.answers import answers
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
 from coordinator_core.reports.comparison_formats import as_csv, as_html, as_json
 from coordinator_core.reports.comparison_tables import (
@@ -38,7 +39,8 @@ from coordinator_core.reports.tables import text_tables
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 _WRITERS: Mapping[str, Callable[[Comparison], str]] = {"json": as_json, "csv": as_csv, "html": as_html}
-_WIDEST_TEXT = 100
+_WIDEST_TEXT = 160
+_WIDTH_OF_PIPED_TEXT = 100
 _NARROWEST_WITH_UNITS = 100
 """Columns of a terminal on which the units of metrics have a column of their own."""
 
@@ -218,8 +220,11 @@ def _failed_metrics(runs: Sequence[StrategyRun]) -> Iterator[Failure]:
 def print_comparison(comparison: Comparison, *, everything: bool = False) -> None:
     """Print tables and their legend. What is too wide for the terminal follows in further tables below."""
     console = stdout()
-    width = min(console.width, _WIDEST_TEXT)
+    width = _text_width(console)
     console.print(Text.assemble((comparison.scenario, "bold"), f", {title_of(comparison)}"))
+    for answer in answers(comparison):
+        console.print(Text(hanging(answer, width)))
+    console.print()
     with_units = console.width >= _NARROWEST_WITH_UNITS
     for table in tables_of(comparison, everything=everything, units=with_units):
         if table.title:
@@ -231,10 +236,14 @@ def print_comparison(comparison: Comparison, *, everything: bool = False) -> Non
     _print_lines(console, [front_line(comparison)], "", width)
     _print_lines(console, faults(comparison), "bold red", width)
     shown = metrics_of(comparison, everything=everything)
-    legend = [hanging(*definition, width) for definition in definitions(shown)]
+    legend = [hanging(": ".join(definition), width) for definition in definitions(shown)]
     rest = len(comparison.shown) - len(shown)
     more = f"--all shows {rest} more metrics, --explain-metrics defines all" if rest else ""
     _print_lines(console, [*signs(comparison), *legend, more], "dim", width)
+
+
+def _text_width(console: Console) -> int:
+    return min(console.width, _WIDEST_TEXT) if console.is_terminal else _WIDTH_OF_PIPED_TEXT
 
 
 def _print_lines(console: Console, lines: Sequence[str], style: str, width: int) -> None:
@@ -248,12 +257,12 @@ def _print_lines(console: Console, lines: Sequence[str], style: str, width: int)
 
 def explain_metrics(metrics: Sequence[MetricSpec], console: Console) -> None:
     """Print the definitions of metrics, by groups."""
-    width = min(console.width, _WIDEST_TEXT)
+    width = _text_width(console)
     console.print("Lower is better, unless a definition says otherwise.")
     for group, own in by_group(metrics).items():
         console.print(Text(f"\n{group}", style="bold"))
         for definition in definitions(own):
-            console.print(Text(hanging(*definition, width)))
+            console.print(Text(hanging(": ".join(definition), width)))
 
 
 def _make_folder(folder: Path) -> None:

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from coordinator_core.registry.hookspecs import METRIC_GROUPS, MetricSpec
-from coordinator_core.reports.comparison import CUT, Comparison, Figure
+from coordinator_core.reports.answers import STOPS, largest_part
+from coordinator_core.reports.comparison import CUT, Candidate, Comparison, Figure
 from coordinator_core.reports.tables import BEST, Cell, as_text
 
 MARK = "*"
 """Stands before the best figures, also where there are no colours."""
+
+_MOSTLY = "The largest part of the stopped time, and its share."
 
 _WIDEST_WORD = 10
 """Headings of columns are broken at underscores into lines of about this width."""
@@ -60,18 +63,26 @@ def _by_metric(
         _column((candidate.figures[m.name], i in best[m.name]) for m in ordered)
         for i, candidate in enumerate(comparison.candidates)
     ]
-    headings = 2 if units else 1
+    headings, indent = 2 if units else 1, "  " if grouped else ""
     rows: list[list[Cell]] = []
     cells = zip(*columns, strict=True)
     for group, own in groups.items():
         if grouped:
             rows.append([Cell(group, "bold"), *[Cell("")] * (headings - 1 + len(columns))])
         for metric in own:
-            name = Cell(f"{'  ' if grouped else ''}{metric.name}", hint=metric.doc)
+            name = Cell(f"{indent}{metric.name}", hint=metric.doc)
             unit = [Cell(metric.unit, "dim", left=True)] if units else []
             rows.append([name, *unit, *next(cells)])
+            if metric.name == STOPS:
+                parts = map(_largest_part, comparison.candidates)
+                rows.append([Cell(f"{indent}  mostly", "dim", _MOSTLY), *[Cell("")] * (headings - 1), *parts])
     head = [*[""] * headings, *(candidate.strategy for candidate in comparison.candidates)]
     return Table(head, rows, headings)
+
+
+def _largest_part(candidate: Candidate) -> Cell:
+    part = largest_part(candidate)
+    return Cell(f"{part[0]} {100 * part[1]:.0f} %" if part else "", "dim")
 
 
 def _by_candidate(comparison: Comparison, metrics: Sequence[MetricSpec], title: str) -> Table:
@@ -81,6 +92,13 @@ def _by_candidate(comparison: Comparison, metrics: Sequence[MetricSpec], title: 
         _column((figure, i in best[m.name]) for i, figure in enumerate(comparison.figures(m)))
         for m in metrics
     ]
+    heads = [_broken(m.name, "_") + (f"\n{_broken(f'({m.unit})', ' ')}" if m.unit else "") for m in metrics]
+    hints = [m.doc for m in metrics]
+    for i, metric in enumerate(metrics):
+        if metric.name == STOPS:
+            columns.insert(i + 1, list(map(_largest_part, comparison.candidates)))
+            heads.insert(i + 1, "mostly")
+            hints.insert(i + 1, _MOSTLY)
     rows = []
     for i, candidate in enumerate(comparison.candidates):
         on_front = i in comparison.front
@@ -89,9 +107,7 @@ def _by_candidate(comparison: Comparison, metrics: Sequence[MetricSpec], title: 
         front = Cell("front" if on_front else "", style, left=True)
         rows.append([Cell(candidate.strategy, style), *settings, front, *(column[i] for column in columns)])
     names = ["strategy", *(_broken(name, ".") for name in comparison.varied), ""]
-    heads = [_broken(m.name, "_") + (f"\n{_broken(f'({m.unit})', ' ')}" if m.unit else "") for m in metrics]
-    hints = [*[""] * len(names), *(m.doc for m in metrics)]
-    return Table([*names, *heads], rows, len(names), title, hints)
+    return Table([*names, *heads], rows, len(names), title, [*[""] * len(names), *hints])
 
 
 def _column(figures: Iterable[tuple[Figure, bool]]) -> list[Cell]:
@@ -179,6 +195,6 @@ def definitions(metrics: Sequence[MetricSpec]) -> list[tuple[str, str]]:
     ]
 
 
-def hanging(name: str, text: str, width: int) -> str:
-    """Return a definition in lines of a width, indented from the second line on."""
-    return "\n".join(wrap(f"{name}: {text}", width, subsequent_indent="  ", break_on_hyphens=False))
+def hanging(text: str, width: int) -> str:
+    """Return a text in lines of a width, indented from the second line on."""
+    return "\n".join(wrap(text, width, subsequent_indent="  ", break_on_hyphens=False))

@@ -283,7 +283,7 @@ def test_groups_that_nobody_knows_follow_the_others():
 
 
 def test_a_definition_is_indented_from_its_second_line_on():
-    assert hanging("lag [s]", "one two three", 15) == "lag [s]: one\n  two three"
+    assert hanging("lag [s]: one two three", 15) == "lag [s]: one\n  two three"
 
 
 # --- JSON

@@ -1,0 +1,80 @@
+"""A comparison in words: which strategy stops partitions least, and what stops them for most of the time."""
+
+from math import isnan
+
+from coordinator_core.registry.hookspecs import MetricSpec
+from coordinator_core.reports.comparison import Candidate, Comparison
+from coordinator_core.reports.tables import as_text
+
+STOPS = "stopped_partition_seconds"
+"""The metric that is divided into parts."""
+
+_PARTS = {
+    "detection": (
+        "the group still counted on members that had ended or stood still",
+        "static members, a shorter session.timeout.ms, processes that close their consumer",
+    ),
+    "waiting": (
+        "rounds waited for batches, and for members that had ended until their sessions expired",
+        "static members, shorter batches (max.poll.records) or sessions, in place of an eager assignor a"
+        " cooperative one",
+    ),
+    "messages": ("assignments were under way", "fewer rounds (static members), a faster network"),
+    "application": (
+        "members ran callbacks, restored state, or had yet to poll",
+        "shorter callbacks, shorter batches (max.poll.records), fewer moves",
+    ),
+    "away": ("static members were closed or starting", "faster restarts, fewer members at a time"),
+}
+"""The parts of the stopped time: what happened in them, and what makes them shorter."""
+
+
+def largest_part(candidate: Candidate) -> tuple[str, float] | None:
+    """Return the largest part of the stopped time and its share, or None if nothing was stopped."""
+    medians = {
+        part: candidate.figures[name].median
+        for part in _PARTS
+        if (name := f"stopped_{part}_partition_seconds") in candidate.figures
+    }
+    total = sum(medians.values())
+    if not total > 0:
+        return None
+    part = max(medians, key=lambda name: medians[name])
+    return part, medians[part] / total
+
+
+def answers(comparison: Comparison) -> list[str]:
+    """Return sentences: which candidate stops partitions least, and why the first and the best stop them."""
+    metric = next((m for m in comparison.metrics if m.name == STOPS), None)
+    if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)):
+        return []
+    best = sorted(comparison.best(metric))
+    told = [0, *best[:1]] if best else [0]
+    sentences = [_least(comparison, metric, best)] if len(comparison.candidates) > 1 else []
+    return sentences + [text for i in dict.fromkeys(told) if (text := _why(comparison, i))]
+
+
+def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
+    figures = [figure.median for figure in comparison.figures(metric)]
+    labels = [comparison.label(candidate) for candidate in comparison.candidates]
+    if not best:
+        overlap = ", or the spreads overlap" if len(comparison.seeds) > 1 else ""
+        return f"No strategy stops partitions least: the figures differ by at most 1 %{overlap}."
+    names = [labels[i] for i in best]
+    shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
+    verb = "stops" if len(names) == 1 else "stop"
+    least = f"{shown} {verb} partitions least: {as_text(figures[best[0]])} {metric.unit}"
+    if 0 in best:
+        most = max(range(len(figures)), key=lambda i: figures[i])
+        return f"{least}. {labels[most]} stops them most: {as_text(figures[most])}."
+    return f"{least}, {100 * (1 - figures[best[0]] / figures[0]):.0f} % less than {labels[0]}."
+
+
+def _why(comparison: Comparison, number: int) -> str:
+    candidate = comparison.candidates[number]
+    largest = largest_part(candidate)
+    if largest is None:
+        return ""
+    reason, remedy = _PARTS[largest[0]]
+    share = f"{100 * largest[1]:.0f} % of the stopped time"
+    return f"{comparison.label(candidate)}, {share}: {reason}. Shorter with {remedy}."

@@ -1,0 +1,112 @@
+"""The sentences above a comparison: who stops partitions least, and why partitions stop."""
+
+from math import nan
+
+import pytest
+
+from coordinator_core.registry.hookspecs import MetricSpec
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.answers import STOPS, answers, largest_part
+from coordinator_core.reports.comparison import Candidate, Comparison, Figure, comparison_of
+from coordinator_core.reports.comparison_tables import tables_of
+from coordinator_core.traces.stopped import PARTS
+
+METRICS = [
+    MetricSpec(STOPS, "partition seconds", lambda history: 0.0, group="stops", headline=True),
+    *(MetricSpec(f"stopped_{part}_partition_seconds", "", lambda history: 0.0) for part in PARTS),
+]
+
+
+def figures(**parts):
+    """The figures of a run with those parts of stopped time."""
+    known = {f"stopped_{part}_partition_seconds": float(parts.get(part, 0)) for part in PARTS}
+    return {STOPS: sum(known.values()), **known}
+
+
+def compared(**candidates):
+    return comparison_of("day", 7, METRICS, candidates)
+
+
+def test_the_first_strategy_is_what_the_best_is_compared_with():
+    made = compared(
+        a=figures(waiting=90, messages=10), b=figures(away=20, detection=5), c=figures(messages=30)
+    )
+    least, first, best = answers(made)
+    assert least == "b stops partitions least: 25 partition seconds, 75 % less than a."
+    assert first.startswith(
+        "a, 90 % of the stopped time: rounds waited for batches, and for members that had "
+    )
+    assert best.startswith(
+        "b, 80 % of the stopped time: static members were closed or starting. Shorter with "
+    )
+
+
+def test_if_the_first_is_the_best_the_worst_is_named():
+    made = compared(a=figures(messages=10), b=figures(messages=20), c=figures(messages=40))
+    least, why = answers(made)
+    assert least == "a stops partitions least: 10 partition seconds. c stops them most: 40."
+    assert why.startswith("a, 100 % of the stopped time: assignments were under way.")
+
+
+@pytest.mark.parametrize(
+    ("alike", "names"), [("b", "b stops"), ("bc", "b and c stop"), ("bcd", "b and others stop")]
+)
+def test_strategies_that_are_alike_are_the_best_together(alike, names):
+    made = compared(a=figures(messages=100), **{name: figures(messages=10) for name in alike})
+    assert answers(made)[0] == f"{names} partitions least: 10 partition seconds, 90 % less than a."
+
+
+def test_a_tie_is_no_win():
+    made = compared(a=figures(messages=100), b=figures(messages=99.5))
+    assert answers(made)[0] == "No strategy stops partitions least: the figures differ by at most 1 %."
+
+
+def test_spreads_that_overlap_are_no_win():
+    values = {"a": (10.0, 30.0), "b": (20.0, 40.0)}
+    candidates = [
+        Candidate(name, {m.name: Figure(own if m.name == STOPS else (0.0, 0.0)) for m in METRICS})
+        for name, own in values.items()
+    ]
+    assert answers(Comparison("day", (1, 2), METRICS, candidates)) == [
+        "No strategy stops partitions least: the figures differ by at most 1 %, or the spreads overlap."
+    ]
+
+
+def test_of_one_strategy_only_the_reason_is_named():
+    (why,) = answers(compared(a=figures(detection=1)))
+    assert why.startswith("a, 100 % of the stopped time: the group still counted on members")
+
+
+def test_without_stops_there_is_no_reason():
+    assert answers(compared(a=figures())) == []
+    assert largest_part(compared(a=figures()).candidates[0]) is None
+
+
+def test_without_the_figure_there_is_no_answer():
+    assert answers(comparison_of("day", 7, [METRICS[1]], {"a": {METRICS[1].name: 1.0}})) == []
+    assert answers(compared(a=dict.fromkeys(figures(), nan), b=figures())) == []
+
+
+def test_tables_have_the_largest_part_of_the_stopped_time():
+    made = compared(a=figures(waiting=90, messages=10), b=figures())
+    (table,) = tables_of(made, everything=False, units=False)
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        [STOPS, "100", "*0"],
+        ["  mostly", "waiting 90 %", ""],
+    ]
+
+
+def test_a_column_of_a_grid_has_the_largest_part():
+    known = {name: Figure((value,)) for name, value in figures(away=3, messages=1).items()}
+    candidates = [Candidate("a", known, {"x.ms": (text, 0)}) for text in ("1s", "2s")]
+    (table,) = tables_of(Comparison("day", (1,), METRICS, candidates), everything=False)
+    assert table.head[-1] == "mostly"
+    assert [row[-1].text for row in table.rows] == ["away 75 %", "away 75 %"]
+
+
+def test_every_part_of_the_stopped_time_can_be_the_largest():
+    names = default_registry().metrics()
+    for part in PARTS:
+        assert f"stopped_{part}_partition_seconds" in names
+        assert largest_part(compared(a=figures(**{part: 1})).candidates[0]) == (part, 1.0)
+        assert len(answers(compared(a=figures(**{part: 1})))) == 1
