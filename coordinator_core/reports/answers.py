@@ -1,5 +1,6 @@
 """A comparison in words: which strategy stops partitions least, and what stops them for most of the time."""
 
+from collections.abc import Iterator
 from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec
@@ -16,13 +17,12 @@ _PARTS = {
     ),
     "waiting": (
         "rounds waited for batches, and for members that had ended until their sessions expired",
-        "static members, shorter batches (max.poll.records) or sessions, in place of an eager assignor a"
-        " cooperative one",
+        "static members, a cooperative assignor, a smaller max.poll.records or session.timeout.ms",
     ),
-    "messages": ("assignments were under way", "fewer rounds (static members), a faster network"),
+    "messages": ("assignments were under way", "fewer rounds, a faster network"),
     "application": (
         "members ran callbacks, restored state, or had yet to poll",
-        "shorter callbacks, shorter batches (max.poll.records), fewer moves",
+        "shorter callbacks and batches, fewer moves",
     ),
     "away": ("static members were closed or starting", "faster restarts, fewer members at a time"),
 }
@@ -49,9 +49,23 @@ def answers(comparison: Comparison) -> list[str]:
     if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)):
         return []
     best = sorted(comparison.best(metric))
-    told = [0, *best[:1]] if best else [0]
     sentences = [_least(comparison, metric, best)] if len(comparison.candidates) > 1 else []
-    return sentences + [text for i in dict.fromkeys(told) if (text := _why(comparison, i))]
+    found = {}
+    for candidate in (comparison.candidates[i] for i in [*best[:1], 0]):
+        if (largest := largest_part(candidate)) is not None:
+            found[largest[0]] = _why(comparison.label(candidate), *largest)
+    return [*sentences, *reversed(found.values()), *_without_effect(comparison)]
+
+
+def _without_effect(comparison: Comparison) -> Iterator[str]:
+    """Yield a sentence for each setting that changes no figure of any strategy."""
+    for name in comparison.varied:
+        groups: dict[object, set[str]] = {}
+        for candidate in comparison.candidates:
+            others = {n: text for n, (text, _) in candidate.settings.items() if n != name}
+            groups.setdefault((candidate.strategy, *others.items()), set()).add(repr(candidate.figures))
+        if all(len(found) == 1 for found in groups.values()):
+            yield f"{name} makes no difference."
 
 
 def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
@@ -64,17 +78,12 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
     verb = "stops" if len(names) == 1 else "stop"
     least = f"{shown} {verb} partitions least: {as_text(figures[best[0]])} {metric.unit}"
-    if 0 in best:
+    if 0 in best or comparison.varied:
         most = max(range(len(figures)), key=lambda i: figures[i])
         return f"{least}. {labels[most]} stops them most: {as_text(figures[most])}."
     return f"{least}, {100 * (1 - figures[best[0]] / figures[0]):.0f} % less than {labels[0]}."
 
 
-def _why(comparison: Comparison, number: int) -> str:
-    candidate = comparison.candidates[number]
-    largest = largest_part(candidate)
-    if largest is None:
-        return ""
-    reason, remedy = _PARTS[largest[0]]
-    share = f"{100 * largest[1]:.0f} % of the stopped time"
-    return f"{comparison.label(candidate)}, {share}: {reason}. Shorter with {remedy}."
+def _why(label: str, part: str, share: float) -> str:
+    reason, remedy = _PARTS[part]
+    return f"{label}, {100 * share:.0f} % of the stopped time: {reason}. To shorten it: {remedy}."

@@ -85,8 +85,8 @@ class Comparison:
 
     def label(self, candidate: Candidate) -> str:
         """Return the strategy of a candidate and its settings, where candidates differ in them."""
-        settings = [f"{name}={candidate.settings[name][0]}" for name in self.varied]
-        return " ".join([candidate.strategy, *settings])
+        settings = ", ".join(f"{name}={candidate.settings[name][0]}" for name in self.varied)
+        return f"{candidate.strategy} with {settings}" if settings else candidate.strategy
 
     @property
     def shown(self) -> list[MetricSpec]:

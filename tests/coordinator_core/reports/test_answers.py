@@ -37,7 +37,7 @@ def test_the_first_strategy_is_what_the_best_is_compared_with():
         "a, 90 % of the stopped time: rounds waited for batches, and for members that had "
     )
     assert best.startswith(
-        "b, 80 % of the stopped time: static members were closed or starting. Shorter with "
+        "b, 80 % of the stopped time: static members were closed or starting. To shorten it: "
     )
 
 
@@ -70,6 +70,11 @@ def test_spreads_that_overlap_are_no_win():
     assert answers(Comparison("day", (1, 2), METRICS, candidates)) == [
         "No strategy stops partitions least: the figures differ by at most 1 %, or the spreads overlap."
     ]
+
+
+def test_a_reason_that_both_have_is_named_once():
+    made = compared(a=figures(messages=10, waiting=1), b=figures(messages=5))
+    assert [text.split(",")[0] for text in answers(made)[1:]] == ["a"]
 
 
 def test_of_one_strategy_only_the_reason_is_named():
@@ -110,3 +115,21 @@ def test_every_part_of_the_stopped_time_can_be_the_largest():
         assert f"stopped_{part}_partition_seconds" in names
         assert largest_part(compared(a=figures(**{part: 1})).candidates[0]) == (part, 1.0)
         assert len(answers(compared(a=figures(**{part: 1})))) == 1
+
+
+def test_in_a_grid_the_best_and_the_worst_are_named_and_settings_without_effect():
+    candidates = [
+        Candidate(
+            "a",
+            {n: Figure((v,)) for n, v in figures(messages=stopped).items()},
+            {"x.ms": (x, 0), "y.ms": (y, 0), "z": ("1", 1)},
+        )
+        for x, stopped in (("1s", 5), ("2s", 2), ("3s", 9))
+        for y in ("7s", "8s")
+    ]
+    least, _, effect = answers(Comparison("day", (7,), METRICS, candidates))
+    assert least == (
+        "a with x.ms=2s, y.ms=7s and a with x.ms=2s, y.ms=8s stop partitions least: 2 partition seconds. "
+        "a with x.ms=3s, y.ms=7s stops them most: 9."
+    )
+    assert effect == "y.ms makes no difference."
