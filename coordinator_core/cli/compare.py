@@ -186,7 +186,7 @@ def _comparison(
         }
         config = entry.scenarios[0].config
         settings = {name: (text, config[name]) for name, text in entry.settings.items()}
-        candidates.append(Candidate(entry.strategy, figures, settings))
+        candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own)))
     seeds = [each.seed for each in entries[0].scenarios]
     return Comparison(scenario.name, seeds, metrics, candidates, [failure.text for failure in failures])
 
@@ -200,14 +200,25 @@ def _by_entry(
         yield entry, list(islice(rest, len(entry.scenarios)))
 
 
+def _findings(entry: _Entry, runs: Sequence[StrategyRun]) -> list[str]:
+    """Return each finding of the runs of an entry once."""
+    found = dict.fromkeys(text for run in runs for text in run.findings)
+    return [f"{text}{_some_seeds(entry, [text in run.findings for run in runs])}" for text in found]
+
+
 def _failed_runs(entries: Sequence[_Entry], runs: Sequence[StrategyRun]) -> Iterator[Failure]:
-    """Yield the errors of runs: an error of an entry once, with its seeds unless it is that of all."""
+    """Yield the errors of runs: an error of an entry once."""
     for entry, own in _by_entry(entries, runs):
         for text in dict.fromkeys(run.error for run in own if run.error):
-            seeds = [s.seed for s, run in zip(entry.scenarios, own, strict=True) if run.error == text]
-            some = f", seed {' '.join(map(str, seeds))}" if len(seeds) < len(own) else ""
+            some = _some_seeds(entry, [run.error == text for run in own])
             traceback = next(run.traceback for run in own if run.error == text)
-            yield Failure(f"{entry.label}{some}: {text}", traceback)
+            yield Failure(f"{entry.label}: {text}{some}", traceback)
+
+
+def _some_seeds(entry: _Entry, has: Sequence[bool]) -> str:
+    """Return the seeds whose runs have something, unless all of them have it."""
+    seeds = [str(scenario.seed) for scenario, one in zip(entry.scenarios, has, strict=True) if one]
+    return "" if all(has) else f" (seed {', '.join(seeds)})"
 
 
 def _failed_metrics(runs: Sequence[StrategyRun]) -> Iterator[Failure]:

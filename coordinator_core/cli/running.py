@@ -53,7 +53,8 @@ class StrategyRun:
     """The result of a run: its figures and, if requested, its trace; or an error.
 
     ``traceback`` is that of the exception in an author's code, if it caused the error. ``failed`` has the
-    failures of metrics by their names. Their figures are NaN.
+    failures of metrics by their names. Their figures are NaN. ``findings`` are the faults of the group at the
+    end of the run.
     """
 
     strategy: str
@@ -62,6 +63,7 @@ class StrategyRun:
     error: str = ""
     traceback: str = ""
     failed: Mapping[str, Failure] = field(default_factory=dict)
+    findings: tuple[str, ...] = ()
 
 
 def run_all(tasks: Sequence[Task], *, jobs: int | None, timeout: float) -> list[StrategyRun]:

@@ -1,6 +1,7 @@
 """`rebalance-lab compare`: a strategy, metric or provider that fails is told, and the others go on."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -386,8 +387,8 @@ def test_an_error_of_some_seeds_names_them_and_the_other_seeds_count(lab, small,
     rounds = zip(range(4, 12), entry["values"]["rounds"], strict=True)
     failed = [seed for seed, value in rounds if value is None]
     assert 0 < len(failed) < 8
-    seeds = " ".join(map(str, failed))
-    assert line.startswith(f"error: strategy '{tmp_path}/moody.py:Moody', seed {seeds}: assignor 'moody' on ")
+    assert line.startswith(f"error: strategy '{tmp_path}/moody.py:Moody': assignor 'moody' on ")
+    assert line.endswith(f" (seed {', '.join(map(str, failed))})")
 
 
 MOODY = """
@@ -397,3 +398,22 @@ class Moody:
             raise ValueError("not now")
         return {min(group): [("orders", n) for n in range(4)]}
 """
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv", "html"])
+def test_findings_are_shown_in_every_format_with_status_1(lab, small, monkeypatch, output):
+    def run_all(tasks, **options):
+        runs = real_run_all(tasks, **options)
+        return [replace(run, findings=FINDINGS[: number + 1]) for number, run in enumerate(runs)]
+
+    real_run_all = compare_module.run_all
+    monkeypatch.setattr(compare_module, "run_all", run_all)
+    options = ["-j", "1", "-s", "range", "--seeds", "2", "--format", output]
+    answer = lab("compare", small, *options)
+    assert (answer.status, answer.err) == (1, "")
+    text = " ".join(answer.out.split())
+    assert all(finding in text for finding in (FINDINGS[0], f"{FINDINGS[1]} (seed 5)"))
+    assert f"{FINDINGS[0]} (seed" not in text
+
+
+FINDINGS = ("the group never rested", "orders-3 has no owner at the end")
