@@ -2,11 +2,17 @@
 
 import time
 
-from tests.rebalance_jupyter.samples import clock, spans_of
+from coordinator_core.protocol.events import GroupStateChanged
+from tests.rebalance_jupyter.samples import clock, ran, spans_of
 
 MEMBERS = ("c1", "c2", "c3")
 DURATION = 180_000
-STABLE = [8_329, 33_076, 35_868, 137_924]
+STABLE = [
+    line.at_ms
+    for line in ran().events
+    if isinstance(line.event, GroupStateChanged) and line.event.after == "Stable"
+]
+"""The times at which the group of the sample came to rest."""
 HATCH = {(0xDD,) * 3, (0x88,) * 3}
 BORDER = (0x33,) * 3
 OWNERSHIP, LANES = 0, 1
