@@ -14,12 +14,13 @@ import typer
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.assigning.computing import compute_assignment
-from coordinator_core.cli.output import ExitStatus, complain, give_up
+from coordinator_core.cli.output import ExitStatus, complain, give_up, print_traceback
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
 from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.documents.groups import assignment_document, parse_group
 from coordinator_core.errors import AssignmentError, InputError, RebalanceLabError
 from coordinator_core.reading.checks import describe
+from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.registry import Registry, default_registry
 
 LONGEST_LINE = 64 * 2**20
@@ -98,8 +99,10 @@ def assigned_line(
     except AssignmentError as error:
         name = document.get("name")
         document["error"] = str(error.of(where if name is None else f"{where} ({name})"))
+        print_traceback(traceback_of(error))
     except RebalanceLabError as error:
         document["error"] = str(error)
+        print_traceback(traceback_of(error))
     return document
 
 

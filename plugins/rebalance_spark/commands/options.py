@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,15 +24,14 @@ def session_of_a_command(master: str | None, conf: Mapping[str, str]) -> "SparkS
     """Return a session. Ctrl-C ends the process at once, and Java and its workers with it.
 
     Files that are complete are kept. An exception would interrupt a call to Java, which has no end then: the
-    handler of PySpark calls Java again, and its client prints tracebacks.
+    handler of PySpark calls Java again, and its client prints tracebacks. PySpark installs its handler only
+    in the main thread, so the session starts in another one.
     """
     from rebalance_spark.sessions import spark_session
 
     signal.signal(signal.SIGINT, _end_at_once)
-    try:
-        return spark_session(master, conf)
-    finally:
-        signal.signal(signal.SIGINT, _end_at_once)  # in place of PySpark's
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(spark_session, master, conf).result()
 
 
 def _end_at_once(*_: object) -> None:

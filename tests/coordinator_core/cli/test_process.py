@@ -73,6 +73,16 @@ def test_the_traceback_of_an_author_is_printed_on_demand(lab, tmp_path, monkeypa
         assert trace[-1] == "KeyError: 'x'"
 
 
+def test_the_traceback_of_a_line_of_groups(lab, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def mine(cluster, group):\n    return group['x']\n")
+    line = b'{"topics": {"t": {"partitions": 1}}, "members": [{"id": "a", "topics": ["t"]}]}'
+    answer = lab("assign", "-a", "mine.py:mine", "--traceback", stdin=line)
+    assert "raised KeyError: 'x' (mine.py:2)" in json.loads(answer.out)["error"]
+    assert answer.err.splitlines()[0] == "Traceback (most recent call last):"
+    assert answer.err.splitlines()[-2] == "KeyError: 'x'"
+
+
 def test_the_version(lab):
     answer = lab("--version")
     assert (answer.status, answer.err) == (0, "")
@@ -251,7 +261,8 @@ def test_an_interrupt_during_a_comparison_ends_its_processes(extra):
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", [0.5, 8.0])
 def test_an_interrupt_during_a_command_on_spark_ends_java(extra, tmp_path):
-    """Java starts in the first seconds, and its workers generate scenarios after that."""
+    """Java starts in the first seconds, and its workers generate scenarios after that. Java may log that it
+    aborts the job."""
     began = []
 
     def ready(pid):
@@ -261,7 +272,8 @@ def test_an_interrupt_during_a_command_on_spark_ends_java(extra, tmp_path):
 
     arguments = ["generate", "--profile", "churny", "--rows", "200000", "--out", str(tmp_path / "out")]
     status, err = interrupted(arguments, ready)
-    assert (status, err) == (130, b"")
+    assert status == 130
+    assert all(b" Aborting job " in line for line in err.splitlines())
 
 
 @pytest.mark.slow
