@@ -58,12 +58,28 @@ def is_quiet(exchange: Exchange) -> bool:
     return _errors(exchange.response) == ErrorCode.NONE.name
 
 
-def counted(exchanges: Sequence[Exchange]) -> str:
-    """Describe exchanges without news together: ``12 Heartbeat, 3 OffsetCommit: NONE``."""
+def kind_of(exchange: Exchange) -> tuple[str, ...]:
+    """Return what exchanges have in common that are described together."""
+    if is_quiet(exchange):
+        return ("", "", ErrorCode.NONE.name, "")
+    described = message(exchange)
+    return described.request, described.said, described.error, described.answer
+
+
+def together(exchanges: Sequence[Exchange]) -> str:
+    """Describe exchanges of one kind together.
+
+    For example ``12 Heartbeat, 3 OffsetCommit: NONE``, or ``9 SyncGroup (generation 4) of 9 members: NONE``.
+    """
     if len(exchanges) == 1:
         return str(message(exchanges[0]))
-    counts = Counter(map(_api, exchanges))
-    return f"{', '.join(f'{n:,} {api}' for api, n in sorted(counts.items()))}: {ErrorCode.NONE.name}"
+    request, said, error, answer = kind_of(exchanges[0])
+    if is_quiet(exchanges[0]):
+        counts = Counter(map(_api, exchanges))
+        return f"{', '.join(f'{n:,} {api}' for api, n in sorted(counts.items()))}: {error}"
+    members = _count(len({exchange.client for exchange in exchanges}), "member")
+    about = f" ({said})" if said else ""
+    return f"{len(exchanges):,} {request}{about} of {members}: {error}" + (f", {answer}" if answer else "")
 
 
 def _api(exchange: Exchange) -> str:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_core.protocol.events import PartitionMap
-from coordinator_core.reports.messages import counted, is_quiet, message
+from coordinator_core.reports.messages import is_quiet, kind_of, together
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.traces.rounds import (
@@ -37,6 +37,9 @@ _MOST_ALIKE = 3
 _MOST_ROWS = 20
 """The most members of a round that have a line of their own."""
 
+_MOST_MESSAGES = 30
+"""The most messages between two entries that are described one by one."""
+
 _MOST_NAMES = 4
 """The most names in a list."""
 
@@ -55,12 +58,13 @@ def story(trace: Trace, exchanges: Iterable[Exchange] = ()) -> Iterator[Line]:
     told: list[tuple[int, Entry | Exchange]] = [(_at_ms(entry), entry) for entry in entries(trace)]
     told += [(exchange.sent_ms, exchange) for exchange in exchanges]
     told.sort(key=itemgetter(0))
-    for quiet, group in groupby(told, key=lambda item: isinstance(item[1], Exchange) and is_quiet(item[1])):
-        if quiet:
-            yield _quiet_messages([item for _, item in group if isinstance(item, Exchange)])
+    for are_messages, group in groupby((item for _, item in told), key=lambda i: isinstance(i, Exchange)):
+        if are_messages:
+            yield from _messages([item for item in group if isinstance(item, Exchange)])
         else:
-            for _, item in group:
-                yield from _message(item) if isinstance(item, Exchange) else _entry(item)
+            for item in group:
+                if not isinstance(item, Exchange):
+                    yield from _entry(item)
     yield from _end(trace)
 
 
@@ -77,15 +81,18 @@ def _entry(entry: Entry) -> Iterator[Line]:
         yield from _round(entry)
 
 
-def _message(exchange: Exchange) -> Iterator[Line]:
-    style = "" if exchange.response is not None and message(exchange).error == "NONE" else "red"
-    yield _at(exchange.sent_ms, "  ", (str(message(exchange)), style))
-
-
-def _quiet_messages(exchanges: Sequence[Exchange]) -> Line:
-    first, last = exchanges[0].sent_ms, exchanges[-1].sent_ms
-    until = f", until {clock(last).strip()}" if last > first else ""
-    return _at(first, "  ", (f"{counted(exchanges)}{until}", "dim"))
+def _messages(exchanges: Sequence[Exchange]) -> Iterator[Line]:
+    """Describe the messages between two entries: one by one, or by kind if there are many."""
+    parts = [list(group) for _, group in groupby(exchanges, key=lambda e: "" if is_quiet(e) else id(e))]
+    if len(parts) > _MOST_MESSAGES:
+        by_kind: dict[tuple[str, ...], list[Exchange]] = {}
+        for exchange in exchanges:
+            by_kind.setdefault(kind_of(exchange), []).append(exchange)
+        parts = list(by_kind.values())
+    for part in parts:
+        style = "dim" if is_quiet(part[0]) else "yellow" if kind_of(part[0])[2] != "NONE" else ""
+        until = f", until {clock(part[-1].sent_ms).strip()}" if part[-1].sent_ms > part[0].sent_ms else ""
+        yield _at(part[0].sent_ms, "  ", (f"{together(part)}{until}", style))
 
 
 def in_lines(trace: Trace) -> Iterator[Line]:
@@ -94,11 +101,11 @@ def in_lines(trace: Trace) -> Iterator[Line]:
     told = rounds(trace)
     rows = [_figures(entry) for entry in told]
     if rows:
-        head = ("began", "generation", "took", "moved", "stopped", "in sum")
+        head = ("began", "gen.", "took", "moved", "stopped", "in sum", "waited for")
         widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-        yield Line(Text(_aligned(head, widths), "bold"), Text("because; waited for", "bold"), fold=False)
+        yield Line(Text(_aligned(head, widths), "bold"), Text("because", "bold"), fold=False)
         for entry, row in zip(told, rows, strict=True):
-            yield Line(Text(_aligned(row, widths)), Text("; ".join(_reasons(entry))), fold=False)
+            yield Line(Text(_aligned(row, widths)), Text(_cause(entry)), fold=False)
     yield from _end(trace)
 
 
@@ -352,6 +359,7 @@ def _size(partitions: PartitionMap) -> int:
 
 def _figures(entry: Round) -> tuple[str, ...]:
     ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
+    names = list(entry.waited_for)
     return (
         clock(entry.began_ms),
         f"{entry.generation or '-'}",
@@ -359,19 +367,19 @@ def _figures(entry: Round) -> tuple[str, ...]:
         f"{entry.moved:,}",
         f"{entry.stopped:,}",
         _about(entry.stopped_ms),
+        "".join(names[:1]) + (f" +{len(names) - 1}" if len(names) > 1 else ""),
     )
 
 
-def _reasons(entry: Round) -> Iterator[str]:
-    yield re.sub(r" \(.*", "", entry.causes[0])
-    if entry.waited_for:
-        yield f"waited for {_names(list(entry.waited_for))}"
-    if entry.aborted:
-        yield f"aborted: {entry.aborted}"
+def _cause(entry: Round) -> str:
+    """The first cause without its reason; also why the round was aborted."""
+    cause = re.sub(r" \(.*", "", entry.causes[0])
+    return f"{cause}; aborted: {entry.aborted}" if entry.aborted else cause
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(f"{cell:>{width}}  " for cell, width in zip(cells, widths, strict=True))
+    *figures, names = (f"{cell:>{width}}  " for cell, width in zip(cells, widths, strict=True))
+    return "".join(figures) + names.strip().ljust(widths[-1] + 2)
 
 
 # --- words

@@ -27,11 +27,12 @@ from coordinator_core.protocol.messages import (
     SyncGroupResponse,
 )
 from coordinator_core.registry.registry import default_registry, installed_registry
-from coordinator_core.reports.messages import counted, is_quiet, message
+from coordinator_core.reports.messages import is_quiet, message, together
 from coordinator_core.reports.story import story
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.run import simulate
 from tests.coordinator_core.families import toy
+from tests.coordinator_core.traces.traces import trace_of
 
 JOIN = JoinGroupRequest(
     group_id="g", session_timeout_ms=1, rebalance_timeout_ms=1, reason="it gave up partitions: 1"
@@ -117,10 +118,29 @@ def test_heartbeats_and_commits_without_an_error_are_no_news_and_joins_are():
     assert not is_quiet(exchange(heartbeat))
     assert not is_quiet(exchange(heartbeat, HeartbeatResponse(error=ErrorCode.UNKNOWN_MEMBER_ID)))
     assert not is_quiet(exchange(JOIN, JoinGroupResponse(error=ok)))
-    assert counted([quiet, exchange(COMMIT, OffsetCommitResponse()), quiet]) == (
+    assert together([quiet, exchange(COMMIT, OffsetCommitResponse()), quiet]) == (
         "2 Heartbeat, 1 OffsetCommit: NONE"
     )
-    assert counted([quiet]) == "c1 Heartbeat (generation 4): NONE after 5 ms"
+    assert together([quiet]) == "c1 Heartbeat (generation 4): NONE after 5 ms"
+
+
+def test_many_messages_of_a_kind_are_described_together():
+    join = [exchange(JOIN, JoinGroupResponse(error=ErrorCode.NONE, generation_id=5)) for _ in range(3)]
+    join[1].client = "c2"
+    expected = "3 JoinGroup (it gave up partitions: 1) of 2 members: NONE, generation 5"
+    assert together(join) == expected
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=4, member_id="a")
+    rebalances = [
+        exchange(heartbeat, HeartbeatResponse(error=ErrorCode.REBALANCE_IN_PROGRESS)) for _ in range(30)
+    ]
+    trace = trace_of(topics={"t": 1})
+    few = [str(prefix + body) for prefix, body, *_ in story(trace, [*join, *rebalances[:5]])]
+    many = [str(prefix + body).strip() for prefix, body, *_ in story(trace, [*join, *rebalances])]
+    assert len(few) == 4 + 8
+    assert many[2:-2] == [
+        f"0:00:01.000    {expected}",
+        "0:00:01.000    30 Heartbeat (generation 4) of 1 member: REBALANCE_IN_PROGRESS",
+    ]
 
 
 # --- of a run
