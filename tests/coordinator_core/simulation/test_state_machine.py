@@ -115,9 +115,20 @@ class Group(RuleBasedStateMachine):
             self.happen(after, kind, name)
 
     @precondition(lambda self: self.some(0, present=True) is not None)
-    @rule(after=some_time, kill=st.booleans(), batch=st.integers(1, 3), surge=st.integers(0, 2))
-    def roll(self, after, kill, batch, surge):
+    @rule(
+        after=some_time,
+        kill=st.booleans(),
+        batch=st.integers(1, 3),
+        surge=st.integers(0, 2),
+        others=st.sampled_from([None, [], ["roundrobin"]]),
+        first=st.booleans(),
+    )
+    def roll(self, after, kill, batch, surge, others, first):
+        """Members may come back with another list of assignors, in which the group's is always one."""
         paces = {"every": 2_000, "down": 1_500, "kill": kill, "batch": max(batch, surge), "surge": surge}
+        if others is not None:
+            own = [self.strategy.partition("+")[0]]
+            paces["assignors"] = own + others if first else others + own
         self.happen(after, "rolling_restart", paces)
         last_ms = self.at_ms + 2_000 * len(self.run.stage.consumers) + 3_000
         self.rolling_until_ms = max(self.rolling_until_ms, last_ms)
