@@ -5,6 +5,7 @@ from math import isnan
 from typing import Any
 
 from coordinator_core.registry.hookspecs import MetricSpec
+from coordinator_core.reports.answers import answers
 from coordinator_core.reports.comparison import Candidate, Comparison
 from coordinator_core.reports.comparison_tables import (
     Table,
@@ -19,7 +20,8 @@ from coordinator_core.reports.tables import csv_text, html_table, json_text
 
 _STYLE = (
     "body{font:15px system-ui,sans-serif;margin:2rem}table{border-collapse:collapse}"
-    "th,td{padding:.3rem .8rem;text-align:right;border-bottom:1px solid #ddd;white-space:pre}"
+    "th,td{padding:.3rem .8rem;text-align:right;border-bottom:1px solid #ddd;white-space:pre;"
+    "font-variant-numeric:tabular-nums}"
     "th[scope=row]{text-align:left;font-weight:400}th[title]{text-decoration:underline dotted}"
     "b{color:#0072b2}"
     ".fault{color:#c00;font-weight:600}dt{font-weight:600}caption{text-align:left;font-weight:600}"
@@ -36,6 +38,7 @@ def as_json(comparison: Comparison) -> str:
             "scenario": comparison.scenario,
             "seed": comparison.seeds[0],
             "seeds": list(comparison.seeds),
+            "answers": answers(comparison),
             "front_of": [metric.name for metric in comparison.front_metrics],
             "strategies": [_object(comparison, i) for i in range(len(comparison.candidates))],
             "errors": list(comparison.errors),
@@ -120,6 +123,7 @@ def as_html(comparison: Comparison) -> str:
             f"<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>{title}</title>",
             f"<style>{_STYLE}</style></head>",
             f"<body><h1>{title}</h1>\n<p>{escape(title_of(comparison))}</p>",
+            *map(_paragraph, answers(comparison)),
             *(_table(table) for table in first),
             _paragraph(front_line(comparison)),
             *(_paragraph(fault, "fault") for fault in (*faults(comparison), *comparison.errors)),

@@ -1,5 +1,6 @@
 """The sentences above a comparison: who stops partitions least, and why partitions stop."""
 
+import json
 from math import nan
 
 import pytest
@@ -8,6 +9,7 @@ from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import STOPS, answers, largest_part
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure, comparison_of
+from coordinator_core.reports.comparison_formats import as_html, as_json
 from coordinator_core.reports.comparison_tables import tables_of
 from coordinator_core.traces.stopped import PARTS
 
@@ -39,6 +41,12 @@ def test_the_first_strategy_is_what_the_best_is_compared_with():
     assert best.startswith(
         "b, 80 % of the stopped time: static members were closed or starting. To shorten it: "
     )
+
+
+def test_pages_and_documents_have_the_answers():
+    made = compared(a=figures(waiting=90, messages=10), b=figures(away=20, detection=5))
+    assert json.loads(as_json(made))["answers"] == answers(made)
+    assert all(f"<p>{text}</p>" in as_html(made) for text in answers(made))
 
 
 def test_if_the_first_is_the_best_the_worst_is_named():

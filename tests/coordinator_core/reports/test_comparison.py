@@ -294,6 +294,7 @@ def test_json_has_the_scenario_the_seed_and_every_figure():
         "scenario": "day",
         "seed": 7,
         "seeds": [7],
+        "answers": [],
         "front_of": [],
         "strategies": [
             {"strategy": "range", "front": False, "metrics": {"rounds": 3.0, "lag": None}, "findings": []},
