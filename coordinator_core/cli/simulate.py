@@ -95,7 +95,9 @@ def simulate(
         print_lines(in_lines(run.trace) if brief else story(run.trace, exchanges), stdout())
     for violation in watch.violations:
         complain(f"a rule of the protocol was broken {violation}")
-    if watch.violations:
+    for finding in run.findings:
+        complain(f"strategy {strategy!r}: {finding}")
+    if watch.violations or run.findings:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 

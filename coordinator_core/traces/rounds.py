@@ -460,6 +460,10 @@ class _Reader:
             case ev.MemberPaused() | ev.MemberCutOff():
                 consumer = self._now.consumers.get(event.client)
                 self._stands_still(event.client, consumer.owned if consumer is not None else ())
+            case ev.MemberResumed() | ev.MemberReconnected() if self._stops.ended:
+                longest_ms = max(stop.until_ms - stop.since_ms for stop in self._stops.ended)
+                owned = _by_topic(stop.partition for stop in self._stops.ended)
+                self._add(event.client, f", after {longest_ms / 1_000:.3g} s without work on {listed(owned)}")
             case ev.PartitionsAdded():
                 self._add(event.topic, f", which has {event.partitions} partitions now")
             case ev.SubscriptionChanged():
@@ -480,11 +484,15 @@ class _Reader:
             change.text += text
 
     def _stands_still(self, client: str, owned: Iterable[TopicPartition]) -> None:
-        numbers: ev.PartitionMap = {}
-        for topic, number in sorted(owned):
-            numbers.setdefault(topic, []).append(number)
-        if numbers:
+        if numbers := _by_topic(owned):
             self._add(client, f", the owner of {listed(numbers)}")
+
+
+def _by_topic(listed_partitions: Iterable[TopicPartition]) -> ev.PartitionMap:
+    numbers: ev.PartitionMap = {}
+    for topic, number in sorted(listed_partitions):
+        numbers.setdefault(topic, []).append(number)
+    return numbers
 
 
 def _add(to: ev.PartitionMap, more: ev.PartitionMap) -> None:

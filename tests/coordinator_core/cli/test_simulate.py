@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -277,6 +278,20 @@ def test_a_run_that_fails_is_one_error_and_status_1(lab, small, monkeypatch, tmp
     answer = lab("simulate", small, "-s", "range", "--trace", tmp_path / "t")
     assert answer == (1, "", "error: strategy 'range': it broke\n")
     assert not (tmp_path / "t").exists()
+
+
+def test_a_group_that_does_not_work_at_the_end_is_an_error_after_the_story_and_status_1(
+    lab, small, monkeypatch
+):
+    story = lab("simulate", small, "-s", "range").out
+    run_one = simulate_module.run_one
+
+    def with_finding(*args, **options):
+        return replace(run_one(*args, **options), findings=("partition orders-1 has no owner",))
+
+    monkeypatch.setattr(simulate_module, "run_one", with_finding)
+    answer = lab("simulate", small, "-s", "range")
+    assert answer == (1, story, "error: strategy 'range': partition orders-1 has no owner\n")
 
 
 # --- what assignors say, and assignors that fail

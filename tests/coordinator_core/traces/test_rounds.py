@@ -6,6 +6,7 @@ from coordinator_core.documents.files import load_scenario
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries, listed
 from tests.coordinator_core.traces.traces import (
@@ -491,3 +492,26 @@ def test_a_partition_that_stands_still_after_it_is_taken_over_is_counted_once():
         (12_000, ev.WorkStarted(client="b", partitions={"t": [0]})),
     )[-1]
     assert (entry.stopped, entry.stopped_ms, entry.longest_stop_ms) == (1, 7_000, 7_000)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("name", ["leave", "scale-out", "bounce", "shop"])
+def test_the_stops_and_moves_of_all_rounds_are_those_that_the_metrics_count(name, strategy):
+    """Each stop of these runs ends in a round, and none begins before the group first rests."""
+    registry = default_registry()
+    trace = simulate(load_scenario(SCENARIOS / f"{name}.yaml"), strategy, registry)
+    told, figures = of_kind(Round, entries(trace)), measure(trace, registry)
+    assert sum(entry.stopped_ms for entry in told) / 1_000 == pytest.approx(
+        figures["stopped_partition_seconds"]
+    )
+    assert max(entry.longest_stop_ms for entry in told) / 1_000 == figures["longest_stop_seconds"]
+    assert sum(entry.moved for entry in told) == figures["moved_partitions"]
+
+
+def test_a_stop_that_ends_without_a_round_belongs_to_the_change_that_ends_it():
+    told = run_of("range", [{"at": "40s", "pause": "c-1", "for": "20s"}])
+    assert [entry.text for entry in of_kind(Occurrence, told)] == [
+        "pause c-1, the owner of t 2-3",
+        "resume c-1 (pause), after 20 s without work on t 2-3",
+    ]
+    assert [entry.stopped for entry in of_kind(Round, told)] == [0]
