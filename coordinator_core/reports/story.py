@@ -162,7 +162,7 @@ def _at(at_ms: int, *parts: str | tuple[str, str]) -> Line:
 def _initial_group(group: InitialGroup) -> Iterator[Line]:
     rest = f" ({group.protocol}): Stable before the run began"
     yield _at(group.at_ms, (f"generation {group.generation}", "bold"), rest)
-    names = {client: _name(client, group) for client in sorted(group.owned)}
+    names = {client: _name(client, group) for client in sorted(group.owned, key=_in_order)}
     width = max(map(len, names.values()), default=0)
     for client, name in names.items():
         owned = group.owned[client]
@@ -303,7 +303,7 @@ def _changes(member: MemberRound) -> _Changes:
 
 
 def _rows(entry: Round) -> Iterator[Line]:
-    changes = {name: _changes(member) for name, member in sorted(entry.members.items())}
+    changes = {name: _changes(entry.members[name]) for name in sorted(entry.members, key=_in_order)}
     alike: dict[str, list[str]] = {}
     for name, changed in changes.items():
         if changed.only in _UNCHANGED and name != entry.leader:
@@ -395,6 +395,11 @@ def _about(ms: int) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _in_order(name: str) -> list[str | int]:
+    """Sort names with numbers by the numbers: c2 before c10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _names(names: Sequence[str]) -> str:

@@ -67,8 +67,8 @@ def test_a_group_that_runs_already_is_told_before_the_rounds(lab, tmp_path):
     assert answer.out.splitlines()[2:-2] == [
         " 0:00:00.000  generation 7 (sticky): Stable before the run began",
         "              c1 (leader)  owns t 0-2 4",
-        "              c10          nothing",
         "              c2           owns t 3 5",
+        "              c10          nothing",
     ]
     assert answer.out.splitlines()[-1].startswith("ended Stable in generation 7 after 0:02:00.000, ")
     assert json.loads(lab("simulate", path, "-s", "sticky", "--format", "json").out) == []
