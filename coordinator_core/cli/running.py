@@ -24,6 +24,8 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.findings import findings
+from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace
 
@@ -169,9 +171,11 @@ def _run(
         )
         if task.trace is not None:
             write_whole(task.trace, trace.encode())
-        figures = measure(trace, registry, failed=failed)
+        history = History(trace, registry)
+        figures = measure(history, registry, failed=failed)
         failures = {name: Failure(str(error), traceback_of(error)) for name, error in failed.items()}
-        return StrategyRun(task.strategy, figures, trace if keep_trace else None, failed=failures)
+        kept = trace if keep_trace else None
+        return StrategyRun(task.strategy, figures, kept, failed=failures, findings=findings(history))
     except RebalanceLabError as error:
         return StrategyRun(task.strategy, error=str(error), traceback=traceback_of(error))
     except SystemExit as error:

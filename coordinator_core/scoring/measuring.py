@@ -9,16 +9,22 @@ from coordinator_core.traces.trace import Trace
 
 
 def measure(
-    trace: Trace, registry: Registry, *, planned: bool = False, failed: dict[str, PluginError] | None = None
+    run: Trace | History,
+    registry: Registry,
+    *,
+    planned: bool = False,
+    failed: dict[str, PluginError] | None = None,
 ) -> dict[str, float]:
     """Return every metric of a run by name; of a planned run, the metrics that it has.
+
+    ``run`` is a trace, or its history.
 
     With a mapping ``failed``, a metric whose code fails is NaN, and the mapping gets its error.
 
     Raises:
         PluginError: if the code of a metric fails and there is no such mapping.
     """
-    history = History(trace, registry)
+    history = run if isinstance(run, History) else History(run, registry)
     figures = {}
     for metric in registry.metrics().values():
         if planned and not metric.planned:

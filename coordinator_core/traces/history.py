@@ -57,7 +57,7 @@ class Settled(NamedTuple):
 class History:
     """A run by subject. Times are virtual milliseconds.
 
-    - ``started``, ``ended``: the first and the last event of the trace.
+    - ``trace``: the trace; ``started``, ``ended``: its first and its last event.
     - ``family``: the protocol family.
     - ``topics``: each topic with its partitions at the end, or when it was deleted.
     - ``states``: each state of the group with the time since which it is in that state.
@@ -100,7 +100,7 @@ class History:
         self.marks: list[Mark] = []
         self.spans: dict[TopicPartition, list[Span]] = {}
         self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
-        self._trace = trace
+        self.trace = trace
         self._begun = False
         self._last_owner: dict[TopicPartition, str] = {}
         self._orphans: set[TopicPartition] = set()
@@ -138,7 +138,7 @@ class History:
     @cached_property
     def stops(self) -> StoppedTime:
         """The stopped time of the window."""
-        return StoppedTime(self._trace, self.family, from_ms=self.from_ms)
+        return StoppedTime(self.trace, self.family, from_ms=self.from_ms)
 
     # --- the window
 

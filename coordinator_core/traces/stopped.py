@@ -59,6 +59,14 @@ class _Stop(NamedTuple):
     records: float
 
 
+class Unowned(NamedTuple):
+    """A partition without an owner: since when, and the cause."""
+
+    partition: TopicPartition
+    since_ms: int
+    cause: str
+
+
 class StoppedTime:
     """The stopped time of a run, from ``from_ms`` to its end.
 
@@ -67,6 +75,7 @@ class StoppedTime:
     - ``unowned_ms``, ``double_owned_ms``: the time in which no member of the group had a claim to a
       partition, and that in which several consumers worked on it.
     - ``longest_ms``: the longest time for which one partition stood still without a break.
+    - ``unowned_at_end``: the partitions that had no owner at the end, in order.
     - ``records``, ``stopped_records``: the records produced to subscribed topics, and those of partitions
       that stood still when they were produced.
     """
@@ -130,6 +139,11 @@ class StoppedTime:
         """Count the stops that have not ended."""
         if self._from_ms >= self._at_ms:
             self._begin()
+        self.unowned_at_end = [
+            Unowned(partition, self._stopped[partition].at_ms, self._cause(self._kinds[partition].cause))
+            for partition in sorted(self._stopped.keys() - self._ending.keys())
+            if not self._now.owners.get(partition)
+        ]
         for partition in list(self._stopped):
             self._stop_ended(partition)
         self.records += sum(self._records_in(topic) - self._produced_before[topic] for topic in self._counted)

@@ -90,19 +90,19 @@ def test_a_strategy_given_twice_is_run_once(lab, small):
 
 
 def test_json_csv_and_html_say_the_same(lab, small):
-    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky+static", "--format"]
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky+classic", "--format"]
     figures = figures_of(lab(*options, "json"))
-    assert list(figures) == ["range", "sticky+static"]
+    assert list(figures) == ["range", "sticky+classic"]
     assert list(figures["range"]) == METRICS
     rows = list(csv.DictReader(io.StringIO(lab(*options, "csv").out)))
-    assert [row["strategy"] for row in rows] == ["range", "sticky+static"]
+    assert [row["strategy"] for row in rows] == ["range", "sticky+classic"]
     for row in rows:
         assert row["findings"] == ""
         for name, value in figures[row["strategy"]].items():
             assert (float(row[name]) if row[name] else None) == pytest.approx(value)
     html = lab(*options, "html").out
     assert html.startswith("<!doctype html>")
-    assert "<th scope=col>sticky+static</th>" in html
+    assert "<th scope=col>sticky+classic</th>" in html
     assert all(f">{name}</th>" in html for name in SHOWN)
 
 
@@ -247,11 +247,11 @@ def test_each_run_of_a_grid_over_seeds_has_a_trace(lab, small, tmp_path):
 def test_traces_are_kept_whole_under_the_scenarios_and_the_strategys_name(lab, small, tmp_path):
     folder = tmp_path / "not" / "yet" / "there"
     small.write_text(small.read_text().replace("name: small", "name: a/b c"))
-    answer = lab("compare", small, "-j", "1", "-s", "range+static", "-s", "sticky", "--trace", folder)
+    answer = lab("compare", small, "-j", "1", "-s", "range+classic", "-s", "sticky", "--trace", folder)
     assert answer.status == 0
-    assert sorted(p.name for p in folder.iterdir()) == ["a_b_c.range+static.jsonl", "a_b_c.sticky.jsonl"]
-    trace = read_trace(folder / "a_b_c.range+static.jsonl")
-    assert (trace.scenario, trace.strategy) == ("a/b c", "range+static")
+    assert sorted(p.name for p in folder.iterdir()) == ["a_b_c.range+classic.jsonl", "a_b_c.sticky.jsonl"]
+    trace = read_trace(folder / "a_b_c.range+classic.jsonl")
+    assert (trace.scenario, trace.strategy) == ("a/b c", "range+classic")
     assert trace.ended.group_state == "Stable"
 
 

@@ -417,3 +417,42 @@ def test_findings_are_shown_in_every_format_with_status_1(lab, small, monkeypatc
 
 
 FINDINGS = ("the group never rested", "orders-3 has no owner at the end")
+
+
+# --- runs that end badly
+
+
+IMPOSSIBLE_SESSION = {
+    "name": "impossible",
+    "duration": "1m",
+    "topics": {"t": {"partitions": 2, "rate": 2}},
+    "members": [{"id": "c", "topics": ["t"]}],
+    "config": {"session.timeout.ms": 1_000, "heartbeat.interval.ms": 300},
+}
+FOUND = "c failed: JoinGroup: INVALID_SESSION_TIMEOUT; set session.timeout.ms to a value from"
+
+
+@pytest.fixture
+def impossible(tmp_path):
+    path = tmp_path / "impossible.json"
+    path.write_text(json.dumps(IMPOSSIBLE_SESSION))
+    return path
+
+
+def test_a_run_that_ends_badly_is_told_below_the_table_and_in_all_documents(lab, impossible):
+    options = ["compare", impossible, "-j", "1", "-s", "range", "-s", "sticky"]
+    answer = lab(*options)
+    assert answer.status == 1
+    told = [line for line in answer.out.splitlines() if FOUND in line]
+    assert [line.split(":")[0] for line in told] == ["range", "sticky"]
+    for written in ("json", "csv", "html"):
+        answer = lab(*options, "--format", written)
+        assert answer.status == 1
+        assert answer.out.count(FOUND) == 2
+
+
+def test_simulate_ends_with_the_findings_as_errors(lab, impossible):
+    answer = lab("simulate", impossible, "-s", "range")
+    assert answer.status == 1
+    assert answer.out.startswith("impossible under range")
+    assert answer.err.startswith(f"error: strategy 'range': {FOUND}")

@@ -1,0 +1,145 @@
+"""The faults with which a run ended, in sentences: its figures are not those of a group that worked."""
+
+from collections.abc import Iterator
+
+from coordinator_core.protocol import events as ev
+from coordinator_core.traces.history import History
+from coordinator_core.traces.rounds import listed
+from coordinator_core.traces.stopped import (
+    AWAY,
+    DETECTION,
+    MESSAGES,
+    TAKE_OVER,
+    UNASSIGNED,
+    WAITING,
+    Unowned,
+)
+
+_MOST_NAMES = 4
+
+_FAILURES = {
+    "INVALID_SESSION_TIMEOUT": "set session.timeout.ms to a value from group.min.session.timeout.ms to"
+    " group.max.session.timeout.ms of the brokers",
+    "FENCED_INSTANCE_ID": "give every consumer an instance id of its own",
+    "INCONSISTENT_GROUP_PROTOCOL": "give all members an assignor in common",
+    "GROUP_MAX_SIZE_REACHED": "raise group.max.size, or start fewer consumers",
+}
+"""What to change when consumers fail, by error."""
+
+_LONGER = "make the duration of the scenario longer"
+_BATCHES = "batches shorter (max.poll.records)"
+_UNOWNED = {
+    DETECTION: (
+        "the group still counted on a member that had ended or stood still",
+        f"{_LONGER}, or session.timeout.ms shorter",
+    ),
+    WAITING: (
+        "a round waited for members to join it",
+        f"{_LONGER}, or {_BATCHES}",
+    ),
+    MESSAGES: ("the assignment of a round was under way", _LONGER),
+    TAKE_OVER: ("a member had yet to take them over, or to rejoin", _LONGER),
+    UNASSIGNED: (
+        "the group rested, and they were assigned to nobody",
+        f"{_LONGER} than metadata.max.age.ms after a change of topics, or start a round",
+    ),
+    AWAY: ("a static member was away, or the group had no members", f"{_LONGER}, or start a member"),
+}
+"""Why partitions have no owner at the end, and what to change, by cause."""
+
+_HOLE = (
+    "the group rested, and the leader came back under its instance id after they had been added: it takes the"
+    " topic as it finds it, and starts no round, as in Kafka",
+    "start a round: let a member without an instance id join, or let a member leave the group",
+)
+
+
+def findings(history: History) -> tuple[str, ...]:
+    """Return the faults with which a run ended, each with what to change; nothing if it ended well.
+
+    Consumers have failed, the group has never rested, or partitions of subscribed topics have no owner.
+    """
+    end = _End()
+    for line in history.trace.events:
+        end.see(line.event)
+    return (*_failed(end), *_restless(end, history), *_unowned(end, history))
+
+
+class _End:
+    """Who runs, who has failed, and what a group that rests does not notice, as of the last event.
+
+    ``unnoticed`` are topics with partitions that were added before the leader came back under its instance
+    id, while no round has begun since.
+    """
+
+    def __init__(self) -> None:
+        self.running: dict[str, str | None] = {}
+        self.failed: dict[str, tuple[str, str | None]] = {}
+        self.unnoticed: set[str] = set()
+        self._added: set[str] = set()
+        self._leader = ""
+
+    def see(self, event: ev.Event) -> None:
+        """Take over the next event."""
+        match event:
+            case ev.MemberStarted():
+                self.failed.pop(event.client, None)
+                self.running[event.client] = event.instance_id
+            case ev.MemberStopped():
+                self.running.pop(event.client, None)
+            case ev.ConsumerFailed():
+                self.failed[event.client] = event.error, self.running.pop(event.client, None)
+            case ev.PartitionsAdded():
+                self._added.add(event.topic)
+            case ev.MemberReplaced() if event.old_member_id == self._leader:
+                self._leader = event.new_member_id
+                self.unnoticed |= self._added
+            case ev.GenerationStarted():
+                self._leader = event.leader
+                self.unnoticed, self._added = set(), set()
+
+
+def _failed(end: _End) -> Iterator[str]:
+    """Yield a finding for each error of consumers that failed, and were neither started again nor replaced.
+
+    A fenced consumer was replaced if the one that has its instance id runs.
+    """
+    by_error: dict[str, list[str]] = {}
+    for client, (error, instance) in end.failed.items():
+        if "FENCED_INSTANCE_ID" not in error or instance not in end.running.values():
+            by_error.setdefault(error, []).append(client)
+    for error, clients in by_error.items():
+        advice = next(
+            (text for code, text in _FAILURES.items() if code in error), "see its meaning in Kafka's protocol"
+        )
+        yield f"{_named(sorted(clients))} failed: {error}; {advice}"
+
+
+def _restless(end: _End, history: History) -> Iterator[str]:
+    """Yield a finding if consumers run and the group has never rested."""
+    states = [state for _, state in history.states]
+    if end.running and not history.family.at_rest.intersection(states):
+        state = states[-1] if states else "without members"
+        yield f"the group never rested, and was {state} at the end: {_LONGER}, or {_BATCHES}"
+
+
+def _unowned(end: _End, history: History) -> Iterator[str]:
+    """Yield a finding for each cause of partitions without an owner at the end."""
+    found: dict[tuple[str, str], list[Unowned]] = {}
+    for unowned in history.stops.unowned_at_end:
+        reason = _UNOWNED[unowned.cause]
+        if unowned.cause == UNASSIGNED and unowned.partition.topic in end.unnoticed:
+            reason = _HOLE
+        found.setdefault(reason, []).append(unowned)
+    for (why, advice), own in found.items():
+        by_topic: ev.PartitionMap = {}
+        for unowned in sorted(own):
+            by_topic.setdefault(unowned.partition.topic, []).append(unowned.partition.partition)
+        noun = "partition has" if len(own) == 1 else "partitions have"
+        since = f"{min(unowned.since_ms for unowned in own) / 1_000:g} s"
+        yield f"{len(own)} {noun} no owner at the end, since {since} ({listed(by_topic)}): {why}; {advice}"
+
+
+def _named(clients: list[str]) -> str:
+    shown = ", ".join(clients[:_MOST_NAMES])
+    return f"{shown} and {len(clients) - _MOST_NAMES} more" if len(clients) > _MOST_NAMES else shown

@@ -1,0 +1,208 @@
+"""What a run that ended badly says, on traces of a few events, and in a simulated run."""
+
+import pytest
+
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.findings import findings
+from coordinator_core.traces.history import History
+from tests.coordinator_core.traces.traces import (
+    assigned,
+    generation,
+    history_of,
+    joined,
+    revoked,
+    round_at,
+    started,
+    state,
+    stopped,
+)
+
+SHARED = [
+    (0, started("a", "t", instance_id="one")),
+    (0, started("b", "t")),
+    *round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
+]
+
+
+def found(*timed, topics=None):
+    return findings(history_of(*timed, topics=topics or {"t": 4}))
+
+
+def failed(client, error):
+    return ev.ConsumerFailed(client=client, error=error)
+
+
+# --- the end of a run
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        [],
+        [(9_000, stopped("a")), (9_000, stopped("b"))],
+        [(9_000, ev.MemberPaused(client="a"))],
+        [(9_000, revoked("a", {"t": [0]})), (20_000, assigned("b", 1, {"t": [0, 2, 3]}, added={"t": [0]}))],
+    ],
+)
+def test_a_run_that_ended_well_says_nothing(timed):
+    """All partitions have an owner, which may stand still, or nobody subscribes any longer."""
+    assert found(SHARED, timed) == ()
+
+
+def test_a_run_of_nobody_says_nothing():
+    assert found() == ()
+
+
+UNOWNED = {
+    "a dead member": (
+        [(60_000, stopped("a", "crashed"))],
+        "2 partitions have no owner at the end, since 60 s (t 0-1): the group still counted on a member that"
+        " had ended or stood still; make the duration of the scenario longer, or session.timeout.ms shorter",
+    ),
+    "a round": (
+        [(60_000, revoked("b", {"t": [3]})), (60_000, state("PreparingRebalance"))],
+        "1 partition has no owner at the end, since 60 s (t 3): a round waited for members to join it; make"
+        " the duration of the scenario longer, or batches shorter (max.poll.records)",
+    ),
+    "the messages of a round": (
+        [(60_000, revoked("b", {"t": [3]})), (60_000, state("CompletingRebalance"))],
+        "1 partition has no owner at the end, since 60 s (t 3): the assignment of a round was under way;"
+        " make the duration of the scenario longer",
+    ),
+    "a poll to come": (
+        [(60_000, revoked("b", {"t": [3]}))],
+        "1 partition has no owner at the end, since 60 s (t 3): a member had yet to take them over, or to"
+        " rejoin; make the duration of the scenario longer",
+    ),
+    "new partitions": (
+        [(60_000, ev.PartitionsAdded(topic="t", partitions=6))],
+        "2 partitions have no owner at the end, since 60 s (t 4-5): the group rested, and they were assigned"
+        " to nobody; make the duration of the scenario longer than metadata.max.age.ms after a change of"
+        " topics, or start a round",
+    ),
+    "a static member that is away": (
+        [(60_000, revoked("a", {"t": [0, 1]})), (60_000, stopped("a"))],
+        "2 partitions have no owner at the end, since 60 s (t 0-1): a static member was away, or the group"
+        " had no members; make the duration of the scenario longer, or start a member",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", UNOWNED)
+def test_partitions_without_an_owner_at_the_end_are_listed_with_the_cause(why):
+    timed, text = UNOWNED[why]
+    assert found(SHARED, timed) == (text,)
+
+
+def test_each_cause_is_a_finding_of_its_own():
+    timed = [(50_000, ev.PartitionsAdded(topic="t", partitions=5)), (60_000, stopped("a", "crashed"))]
+    assert [text.split(":")[0] for text in found(SHARED, timed)] == [
+        "2 partitions have no owner at the end, since 60 s (t 0-1)",
+        "1 partition has no owner at the end, since 50 s (t 4)",
+    ]
+
+
+def test_a_group_that_never_rested_says_so():
+    begun = [(0, started("a", "t")), (0, assigned("a", 1, {"t": [0, 1, 2, 3]}))]
+    assert found(begun, (1_000, state("PreparingRebalance"))) == (
+        "the group never rested, and was PreparingRebalance at the end: make the duration of the scenario"
+        " longer, or batches shorter (max.poll.records)",
+    )
+    assert found(begun) == (
+        "the group never rested, and was without members at the end: make the duration of the scenario"
+        " longer, or batches shorter (max.poll.records)",
+    )
+
+
+# --- consumers that failed
+
+
+def test_consumers_that_failed_are_named_by_error_with_what_to_change():
+    timed = [(0, started(f"c{n}", "t")) for n in range(6)]
+    timed += [(1_000, failed(f"c{n}", "JoinGroup: INVALID_SESSION_TIMEOUT")) for n in range(5)]
+    timed += [(1_000, failed("c5", "JoinGroup: X"))]
+    assert found(timed) == (
+        "c0, c1, c2, c3 and 1 more failed: JoinGroup: INVALID_SESSION_TIMEOUT; set session.timeout.ms to a"
+        " value from group.min.session.timeout.ms to group.max.session.timeout.ms of the brokers",
+        "c5 failed: JoinGroup: X; see its meaning in Kafka's protocol",
+    )
+
+
+def test_a_consumer_that_failed_and_was_started_again_is_none_that_failed():
+    assert found(SHARED, (5_000, failed("a", "X")), (5_000, started("a", "t"))) != ()
+    timed = [(5_000, failed("b", "X")), (6_000, started("b", "t")), (7_000, assigned("b", 1, {"t": [2, 3]}))]
+    assert found(SHARED, timed) == ()
+
+
+@pytest.mark.parametrize(("instance_id", "count"), [("one", 0), ("other", 1)])
+def test_a_fenced_consumer_was_replaced_by_the_one_that_has_its_instance_id(instance_id, count):
+    timed = [
+        (5_000, started("a2", "t", instance_id=instance_id)),
+        (5_000, assigned("a2", 1, {"t": [0, 1]})),
+        (9_000, failed("a", "Heartbeat: FENCED_INSTANCE_ID")),
+    ]
+    assert len(found(SHARED, timed)) == count
+
+
+# --- the leader that does not notice
+
+
+def replaced(old, new):
+    return ev.MemberReplaced(group="g", instance_id="one", old_member_id=old, new_member_id=new)
+
+
+def with_leader(leader):
+    return [
+        (0, started("a", "t", instance_id="one")),
+        (0, started("b", "t")),
+        (0, generation(1, "a", "b", leader=leader)),
+        (0, joined("a", 1)),
+        (0, joined("b", 1)),
+        (0, state("Stable")),
+        (0, assigned("a", 1, {"t": [0, 1]})),
+        (0, assigned("b", 1, {"t": [2, 3]})),
+    ]
+
+
+ADDED = (5_000, ev.PartitionsAdded(topic="t", partitions=6))
+BACK = [(6_000, replaced("a", "a2")), (6_000, joined("a", 1, "a2")), (6_000, assigned("a", 1, {"t": [0, 1]}))]
+
+
+@pytest.mark.parametrize(
+    ("timed", "unnoticed"),
+    [
+        ([with_leader("a"), ADDED, BACK], True),
+        ([with_leader("b"), ADDED, BACK], False),
+        ([with_leader("a"), [(at_ms - 2_000, event) for at_ms, event in BACK], ADDED], False),
+        ([with_leader("a"), ADDED, BACK, (9_000, generation(2, "a2", "b", leader="a2"))], False),
+    ],
+)
+def test_a_leader_that_comes_back_after_partitions_were_added_does_not_notice_them(timed, unnoticed):
+    (text,) = found(*timed)
+    assert ("in Kafka" in text) is unnoticed
+
+
+def test_a_simulated_run_says_that_partitions_stay_unowned_when_a_static_leader_comes_back():
+    """Partitions are added while the leader is away. It comes back within its session, takes the topic as it
+    finds it, and starts no round, though nine minutes pass and metadata is refreshed every 30 s."""
+    document = {
+        "name": "hole",
+        "duration": "10m",
+        "topics": {"t": {"partitions": 4}},
+        "members": [{"id": m, "topics": ["t"], "instance_id": m} for m in ("a", "b")],
+        "config": {"metadata.max.age.ms": "30s"},
+        "events": [
+            {"at": "60s", "leave": "a"},
+            {"at": "65s", "add_partitions": {"t": 6}},
+            {"at": "70s", "restart": "a"},
+        ],
+    }
+    scenario = parse_scenario(document, where="hole")
+    (text,) = findings(History(simulate(scenario, "range", default_registry())))
+    assert text.startswith(
+        "2 partitions have no owner at the end, since 65 s (t 4-5): the group rested, and the"
+    )
+    assert text.endswith("let a member without an instance id join, or let a member leave the group")
