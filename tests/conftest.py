@@ -95,7 +95,8 @@ def lab(monkeypatch, capfdbinary):
         interrupt = signal.getsignal(signal.SIGINT)
         with pytest.raises(SystemExit) as ended:
             run()
-        signal.signal(signal.SIGINT, interrupt)
+        if signal.getsignal(signal.SIGINT) is not interrupt:  # not in other threads than the main one
+            signal.signal(signal.SIGINT, interrupt)
         sys.stdout.flush()
         out, err = capfdbinary.readouterr()
         return Answer(ended.value.code or 0, out.decode(), err.decode())

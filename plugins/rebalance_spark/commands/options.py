@@ -5,6 +5,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 from coordinator_core.cli.main import INTERRUPTED
@@ -29,7 +30,8 @@ def session_of_a_command(master: str | None, conf: Mapping[str, str]) -> "SparkS
     """
     from rebalance_spark.sessions import spark_session
 
-    signal.signal(signal.SIGINT, _end_at_once)
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, _end_at_once)
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(spark_session, master, conf).result()
 
