@@ -130,7 +130,8 @@ class LagMeasured(_Event, frozen=True):
 
     ``lag`` is the number of records in all partitions that are not handled yet, ``max_lag`` its maximum
     since the last measurement, ``lag_record_seconds`` its integral over that time. ``duplicates`` is the
-    number of records handled again in that time. ``by_client`` is the lag of each consumer's partitions.
+    number of records handled again in that time. ``by_client`` is the lag of each consumer's partitions, and
+    ``unowned`` that of the partitions without an owner.
     """
 
     lag: float
@@ -138,6 +139,11 @@ class LagMeasured(_Event, frozen=True):
     lag_record_seconds: float
     duplicates: float
     by_client: dict[str, float]
+
+    @property
+    def unowned(self) -> float:
+        """The lag of partitions that nobody works on, up to rounding."""
+        return max(0.0, round(self.lag - sum(self.by_client.values()), 3))
 
 
 class CoordinatorFailed(_Event, frozen=True):

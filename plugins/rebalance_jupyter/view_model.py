@@ -65,6 +65,7 @@ def view_model(trace: Trace) -> ViewModel:
         "end": {"state": trace.ended.group_state or "Empty", "generation": trace.ended.generation},
         "topics": [{"name": name, "partitions": count} for name, count in topics.items()],
         "members": list(members.values()),
+        "unowned_lag": _thinned(lanes.unowned_lag),
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
         "machine": _machine(history.family),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
@@ -115,16 +116,18 @@ class _Lane:
 
     def figure(self, key: str, at_ms: int, value: float) -> None:
         """Add a value to a series if it differs from the last one."""
-        series = self.document[key]
-        if not series or series[-1][1] != value:
-            series.append([at_ms, value])
+        _add(self.document[key], at_ms, value)
 
 
 class _Lanes:
-    """The lanes of all consumers by name, in the order of their first start."""
+    """The lanes of all consumers by name, in the order of their first start.
+
+    ``unowned_lag`` is the lag of partitions without an owner, over time.
+    """
 
     def __init__(self, timeline: Timeline) -> None:
         self.lanes: dict[str, _Lane] = {}
+        self.unowned_lag: list[list[float]] = []
         self._now = timeline
         timeline.after.append(self._see)
 
@@ -141,6 +144,7 @@ class _Lanes:
         elif isinstance(event, ev.LagMeasured):
             for name, lag in event.by_client.items():
                 self.lanes[name].figure("lag", at_ms, round(lag, 1))
+            _add(self.unowned_lag, at_ms, round(event.unowned, 1))
         else:
             lane = self.lanes.get(getattr(event, "client", ""))
             if lane is not None:
@@ -183,6 +187,11 @@ class _Lanes:
     def _count_owned(self, client: str, lane: _Lane) -> None:
         consumer = self._now.consumers.get(client)
         lane.figure("owned", self._now.at_ms, len(consumer.owned) if consumer is not None else 0)
+
+
+def _add(series: list[list[float]], at_ms: int, value: float) -> None:
+    if not series or series[-1][1] != value:
+        series.append([at_ms, value])
 
 
 def _thinned(series: list[list[float]]) -> list[list[float]]:

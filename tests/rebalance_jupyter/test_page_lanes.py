@@ -222,6 +222,15 @@ def test_members_have_their_figures(page):
                 assert re.fullmatch(rf"{name}: \w+ g{generation} · {owned} · lag {shown:,}", label)
 
 
+def test_the_lag_of_partitions_without_an_owner_is_beside_the_legend(page):
+    go_to(page, 130_000)
+    text = page.inner_text(".rbl-legend >> nth=1")
+    (shown,) = re.findall(r"partitions without an owner: lag ([\d,]+)", text)
+    assert int(shown.replace(",", "")) > 1_000
+    go_to(page, 60_000)
+    assert "without an owner" not in page.inner_text(".rbl-legend >> nth=1")
+
+
 def test_lanes_of_members_have_the_colours_of_the_legend(page):
     colours = dict(
         page.locator(".rbl-legend >> nth=1 >> span").evaluate_all(

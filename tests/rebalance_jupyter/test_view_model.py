@@ -132,6 +132,18 @@ def test_lag_is_what_was_measured():
         assert at(named(model, name)["lag"], at_ms) == round(lag, 1)
 
 
+def test_the_lag_of_partitions_without_an_owner_has_a_series_of_its_own():
+    """c2 crashes at 90 s and its session expires at about 135 s: until then nobody has what it owned."""
+    model = view_model(ran())
+    measures = [(e.at_ms, e.event) for e in ran().events if isinstance(e.event, ev.LagMeasured)]
+    for at_ms, measured in measures:
+        unowned = measured.lag - sum(measured.by_client.values())
+        assert at(model.document["unowned_lag"], at_ms) == pytest.approx(unowned, abs=0.06)
+    assert at(model.document["unowned_lag"], 89_000) == 0
+    assert at(model.document["unowned_lag"], 130_000) > 1_000
+    assert at(model.document["unowned_lag"], 175_000) == 0
+
+
 def test_of_long_series_the_largest_of_each_stretch_is_sent():
     measures = [
         (

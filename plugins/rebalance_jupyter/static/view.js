@@ -625,7 +625,8 @@ class View {
     this.memberOverlay.setAttribute("height", lanes.height);
     this.memberOverlay.replaceChildren(...pieces, this.memberCursor);
     const ticks = trace.members.length ? ["ticks above: assigned, below: revoked or lost; beside: generation, partitions, lag"] : [];
-    this.memberLegend.replaceChildren(...this.stateLegend(), ...ticks);
+    this.unowned = document.createTextNode("");
+    this.memberLegend.replaceChildren(...this.stateLegend(), ...ticks, this.unowned);
   }
 
   // The up and down keys move between members. Only one member can be reached with the tab key.
@@ -801,6 +802,8 @@ class View {
         this.rows[i].hit.setAttribute("aria-label", `${member.name}: ${text}`);
       }
     });
+    const unowned = valueAt(trace.unowned_lag ?? [], at);
+    if (this.unowned) this.unowned.textContent = unowned ? ` partitions without an owner: lag ${COUNT.format(unowned)}` : "";
     const state = valueAt(trace.states, at) ?? "Empty";
     if (this.stateText) this.stateText.textContent = state;
     for (const [name, node] of Object.entries(this.nodes)) node.classList.toggle("rbl-lit", name === state);
