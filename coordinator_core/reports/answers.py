@@ -46,13 +46,14 @@ def largest_part(candidate: Candidate) -> tuple[str, float] | None:
 def answers(comparison: Comparison) -> list[str]:
     """Return sentences: which candidate stops partitions least, and why the first and the best stop them."""
     metric = next((m for m in comparison.metrics if m.name == STOPS), None)
-    if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)):
+    works = [not candidate.findings for candidate in comparison.candidates]
+    if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)) or not any(works):
         return []
     best = sorted(comparison.best(metric))
-    sentences = [_least(comparison, metric, best)] if len(comparison.candidates) > 1 else []
+    sentences = [_least(comparison, metric, best)] if sum(works) > 1 else []
     found = {}
     for candidate in (comparison.candidates[i] for i in [*best[:1], 0]):
-        if (largest := largest_part(candidate)) is not None:
+        if not candidate.findings and (largest := largest_part(candidate)) is not None:
             found[largest[0]] = _why(comparison.label(candidate), *largest)
     return [*sentences, *reversed(found.values()), *_without_effect(comparison)]
 
@@ -78,8 +79,9 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
     verb = "stops" if len(names) == 1 else "stop"
     least = f"{shown} {verb} partitions least: {as_text(figures[best[0]])} {metric.unit}"
-    if 0 in best or comparison.varied:
-        most = max(range(len(figures)), key=lambda i: figures[i])
+    if 0 in best or comparison.varied or comparison.candidates[0].findings:
+        working = [i for i, candidate in enumerate(comparison.candidates) if not candidate.findings]
+        most = max(working, key=lambda i: figures[i])
         return f"{least}. {labels[most]} stops them most: {as_text(figures[most])}."
     return f"{least}, {100 * (1 - figures[best[0]] / figures[0]):.0f} % less than {labels[0]}."
 

@@ -109,10 +109,15 @@ class Comparison:
     def best(self, metric: MetricSpec) -> frozenset[int]:
         """Return the positions of the best figures: the fewest that are better than each of the others.
 
-        There are none if no figure is better than the others, and among figures that are alike.
+        There are none if no figure is better than the others, and among figures that are alike. A candidate
+        with findings does not count.
         """
         figures = self.figures(metric)
-        known = [i for i, figure in enumerate(figures) if not isnan(figure.median)]
+        known = [
+            i
+            for i, figure in enumerate(figures)
+            if not isnan(figure.median) and not self.candidates[i].findings
+        ]
         known.sort(key=lambda i: figures[i].median, reverse=metric.better == "higher")
         for count in range(1, len(known)):
             first, others = known[:count], known[count:]
@@ -130,13 +135,16 @@ class Comparison:
     def front(self) -> frozenset[int]:
         """The positions of the candidates that no other one dominates in the metrics of the front.
 
-        A candidate dominates another one if it is better in one of the metrics, and not worse in any.
+        A candidate dominates another one if it is better in one of the metrics, and not worse in any. A
+        candidate with findings does not count.
         """
         names = [metric.name for metric in self.front_metrics]
         complete = [
             i
             for i, candidate in enumerate(self.candidates)
-            if names and not any(isnan(candidate.figures[name].median) for name in names)
+            if names
+            and not candidate.findings
+            and not any(isnan(candidate.figures[name].median) for name in names)
         ]
         front = [i for i in complete if not any(self._dominates(j, i) for j in complete)]
         return frozenset(front or complete)

@@ -141,3 +141,14 @@ def test_in_a_grid_the_best_and_the_worst_are_named_and_settings_without_effect(
         "a with x.ms=3s, y.ms=7s stops them most: 9."
     )
     assert effect == "y.ms makes no difference."
+
+
+def test_a_group_that_does_not_work_is_no_answer():
+    a, b, c = (
+        Candidate(name, {n: Figure((v,)) for n, v in own.items()}, findings=["broken"] * (name == "a"))
+        for name, own in (("a", figures()), ("b", figures(away=5)), ("c", figures(away=9)))
+    )
+    least, _ = answers(Comparison("day", (7,), METRICS, [a, b, c]))
+    assert least == "b stops partitions least: 5 partition seconds. c stops them most: 9."
+    assert len(answers(Comparison("day", (7,), METRICS, [a, b]))) == 0
+    assert answers(Comparison("day", (7,), METRICS, [a])) == []

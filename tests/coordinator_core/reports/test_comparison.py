@@ -274,6 +274,16 @@ def test_findings_are_named_with_their_candidate():
     assert "<p class=fault>a: the group never rested</p>" in as_html(made)
 
 
+def test_a_candidate_with_findings_is_neither_best_nor_on_the_front():
+    values = {"a": 0.0, "b": 1.0, "c": 2.0}
+    candidates = [
+        Candidate(name, {m.name: Figure((value,)) for m in FRONT}, findings=["broken"] * (name == "a"))
+        for name, value in values.items()
+    ]
+    made = Comparison("day", (7,), FRONT, candidates)
+    assert made.best(STOPS) == made.front == {1}
+
+
 def test_groups_that_nobody_knows_follow_the_others():
     assert list(by_group([metric("a"), metric("b", group="own"), metric("c", group="lag")])) == [
         "lag",
