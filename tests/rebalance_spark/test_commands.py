@@ -121,7 +121,7 @@ def test_a_report_is_a_table_with_the_statistics_asked_for_and_the_front(lab, sc
     assert lines[0].startswith("4 scenarios, plan fidelity (rebalance-lab ")
     assert lines[1] == "2 rows have no figures (error or timeout); they do not count"
     assert lines[3].split() == ["mean", "range", "roundrobin"]
-    assert lines[4].split() == ["rounds", "2", "2"]
+    assert ["rounds", "1", "1"] in [line.split() for line in lines]
     front = next(line for line in lines if line.startswith("front"))
     assert front.split() == ["front,", "of", "3", "scenarios", "moved_partitions", "weighted_imbalance"]
 
@@ -258,4 +258,5 @@ def test_a_page_that_cannot_be_written_and_a_metric_there_is_not_are_refused(lab
     assert "found a path that cannot be written (No such file or directory)" in answer.err
     answer = lab("report", scores, "--balance", "colour")
     assert (answer.status, answer.out) == (2, "")
-    assert "found 'colour', expected one of rounds, moved_partitions" in answer.err
+    assert "found 'colour', expected one of " in answer.err
+    assert "moved_partitions, avoidable_moves" in answer.err
