@@ -17,7 +17,7 @@ from tests.calibration.figures import Figures, figures
 from tests.calibration.observed import trace_of
 from tests.calibration.predicted import SEEDS, predicted
 from tests.calibration.real import run
-from tests.calibration.table import rows, text
+from tests.calibration.table import markdown, rows, text
 
 MEASURED = Path(__file__).parent / "measured.json"
 STAGGER_SECONDS = 0.8
@@ -34,11 +34,12 @@ def main(
         bool, typer.Option("--measure", help="Run the clients, and keep the figures.")
     ] = False,
     repetitions: Annotated[int, typer.Option("--repetitions", "-n", min=1)] = 5,
-    at_once: Annotated[int, typer.Option(min=1, help="Groups of real clients at the same time.")] = 4,
+    at_once: Annotated[int, typer.Option(min=1, help="Groups of real clients at the same time.")] = 5,
     seeds: Annotated[int, typer.Option(min=1)] = SEEDS,
     data: Annotated[Path, typer.Option(help="The real figures.")] = MEASURED,
     keep: Annotated[Path | None, typer.Option(help="A folder for the logs of the clients.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a line for each cell.")] = False,
     as_json: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
 ) -> None:
     """Print real medians beside predicted medians and ranges."""
@@ -54,7 +55,7 @@ def main(
         {cell: real[cell] for cell in chosen if cell in real},
         {cell: predicted(cell, seeds) for cell in chosen if cell in real},
     )
-    typer.echo(text(table))
+    typer.echo(markdown(table) if as_markdown else text(table))
     listed = [{**row.cell._asdict(), **row._asdict(), "hit": row.hit, "near": row.near} for row in table]
     for row in listed:
         del row["cell"]

@@ -1,6 +1,7 @@
 """Real and predicted figures side by side."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from statistics import median
 from typing import NamedTuple
 
@@ -14,6 +15,13 @@ NEAR = {"duplicates": 1.0, "stopped_partitions": 1.0}
 """The difference that counts as near, whatever its share; 0.2 s for the others."""
 
 NEAR_SECONDS = 0.2
+SHORT = {
+    "stopped_seconds": "stopped s",
+    "longest_stop_seconds": "longest s",
+    "rest_seconds": "rest s",
+    "stopped_partitions": "partitions",
+    "duplicates": "duplicates",
+}
 HEADINGS = ("scenario", "client", "strategy", "figure", "real", "predicted", "5 %", "95 %", "", "")
 
 
@@ -70,6 +78,26 @@ def text(table: Iterable[Row]) -> str:
         for line in lines
     ]
     return "\n".join([*shown, "", summary(listed)])
+
+
+def markdown(table: Iterable[Row]) -> str:
+    """Return a line for each cell: the real median of each figure, and the predicted median and range."""
+    lines = [
+        "| scenario | client | strategy | " + " | ".join(SHORT.values()) + " |",
+        "|---" * (3 + len(SHORT)) + "|",
+    ]
+    for cell, of_cell in groupby(table, key=lambda row: row.cell):
+        values = {row.figure: _short(row) for row in of_cell}
+        lines.append(f"| {' | '.join(cell)} | {' | '.join(values[figure] for figure in SHORT)} |")
+    return "\n".join(lines)
+
+
+def _short(row: Row) -> str:
+    """Return a figure of a cell, in bold if the real median is outside of the range."""
+    digits = 0 if row.figure in NEAR else 1
+    real, predicted, low, high = (f"{value:.{digits}f}" for value in row[2:])
+    shown = f"{real} / {predicted} ({low}-{high})"
+    return shown if row.hit else f"**{shown}**"
 
 
 def summary(table: Sequence[Row]) -> str:

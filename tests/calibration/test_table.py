@@ -1,0 +1,52 @@
+"""The table of real and predicted figures."""
+
+import pytest
+
+from tests.calibration.__main__ import read, write
+from tests.calibration.cells import ORDER, Cell, cells, document_of, simulated_by
+from tests.calibration.figures import Figures
+from tests.calibration.table import markdown, rows, summary, text
+
+CELL = Cell("leave", "librdkafka", "range")
+
+
+def runs(*seconds):
+    return [Figures(s, 12, s / 2, s / 4, 0.0) for s in seconds]
+
+
+def test_a_real_median_in_the_predicted_range_is_a_hit():
+    table = rows({CELL: runs(5.0, 9.0, 6.0)}, {CELL: runs(*range(1, 12))})
+    found = {row.figure: row for row in table}
+    stopped = found["stopped_seconds"]
+    assert (stopped.real, stopped.predicted, stopped.low, stopped.high) == (6.0, 6.0, 1.5, 10.5)
+    assert all(row.hit and row.near for row in table)
+    assert summary(table).startswith("5 of 5 real medians")
+
+
+@pytest.mark.parametrize(
+    ("real", "hit", "near"), [(11.2, False, True), (10.95, True, True), (30.0, False, False)]
+)
+def test_medians_are_near_within_a_fifth_and_ranges_have_the_accuracy_of_the_measurement(real, hit, near):
+    table = rows({CELL: runs(real)}, {CELL: runs(9.0, 10.0, 11.0)})
+    assert (table[0].hit, table[0].near) == (hit, near)
+    assert ("MISS" in text(table[:1])) is not hit
+    assert ("**" in markdown(table)) is not hit
+
+
+def test_cells_without_real_figures_are_left_out():
+    assert rows({}, {CELL: runs(1.0)}) == []
+
+
+def test_real_figures_are_read_as_they_were_written(tmp_path):
+    real = {CELL: runs(1.0, 2.0), Cell("join", "aiokafka", "range"): runs(3.0)}
+    write(tmp_path / "measured.json", real)
+    assert read(tmp_path / "measured.json") == real
+
+
+def test_every_scenario_is_a_document_with_a_client():
+    chosen = list(cells(ORDER, ("aiokafka", "rebalance-lab"), ("range", "cooperative-sticky")))
+    assert len(chosen) == 3 * len(ORDER)
+    for scenario in ORDER:
+        document = simulated_by(document_of(scenario), "rebalance-lab")
+        assert document["name"] == scenario
+        assert {entry["client"] for entry in document["members"]} == {"java"}
