@@ -2,18 +2,20 @@
 
 import json
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from csv import writer
 from importlib.metadata import version
 from pathlib import Path
 from time import sleep
-from typing import Annotated, Any
+from typing import Annotated, TypeAlias
 
 import typer
 
 from coordinator_core import default_registry
 from tests.calibration.cells import MODELS, ORDER, STRATEGIES, Cell, cells, document_of
 from tests.calibration.figures import Figures, figures
+from tests.calibration.lines import observed_in
 from tests.calibration.observed import trace_of
 from tests.calibration.predicted import SEEDS, predicted
 from tests.calibration.real import run
@@ -38,6 +40,7 @@ def main(
     seeds: Annotated[int, typer.Option(min=1)] = SEEDS,
     data: Annotated[Path, typer.Option(help="The real figures.")] = MEASURED,
     keep: Annotated[Path | None, typer.Option(help="A folder for the logs of the clients.")] = None,
+    logs: Annotated[Path | None, typer.Option(help="Compute the real figures from logs of --keep.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the table as CSV.")] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a line for each cell.")] = False,
     as_json: Annotated[Path | None, typer.Option("--json", help="Write the table as JSON.")] = None,
@@ -45,11 +48,12 @@ def main(
     """Print real medians beside predicted medians and ranges."""
     chosen = list(cells(tuple(scenario or ORDER), tuple(client or MODELS), tuple(strategy or STRATEGIES)))
     real = read(data)
-    if measure:
+    if measure or logs is not None:
         for cell in chosen:
             real.pop(cell, None)
-        for cell, found in measured(chosen, repetitions, at_once, keep):
-            real.setdefault(cell, []).append(found)
+        found = kept(logs, chosen) if logs is not None else measured(chosen, repetitions, at_once, keep)
+        for cell, one in found:
+            real.setdefault(cell, []).append(one)
             write(data, real)
     table = rows(
         {cell: real[cell] for cell in chosen if cell in real},
@@ -68,7 +72,23 @@ def main(
             table_file.writerows(row.values() for row in listed)
 
 
-def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | None) -> Any:
+Found: TypeAlias = Iterator[tuple[Cell, Figures]]
+
+
+def kept(logs: Path, chosen: list[Cell]) -> Found:
+    """Yield a cell and its figures for each run in a folder of logs."""
+    registry = default_registry()
+    for cell in chosen:
+        for folder in sorted(logs.glob(f"{_name(cell)}-[0-9]*")):
+            observed = observed_in(folder, document_of(cell.scenario))
+            yield cell, figures(trace_of(observed, cell.scenario, cell.strategy), registry)
+
+
+def _name(cell: Cell) -> str:
+    return "-".join(cell)
+
+
+def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | None) -> Found:
     """Yield a cell and its figures for each run of real clients."""
     registry = default_registry()
     jobs = [(cell, seed) for seed in range(repetitions) for cell in chosen]
@@ -79,7 +99,7 @@ def measured(chosen: list[Cell], repetitions: int, at_once: int, keep: Path | No
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
             if keep is not None:
-                place = keep / f"{cell.scenario}-{cell.client}-{cell.strategy}-{seed}"
+                place = keep / f"{_name(cell)}-{seed}"
                 place.mkdir(parents=True)
             observed = run(document_of(cell.scenario), cell.client, cell.strategy, place, seed=seed)
         found = figures(trace_of(observed, cell.scenario, cell.strategy), registry)
