@@ -17,7 +17,7 @@ Span: TypeAlias = tuple[int, int]
 NONE: Span = (0, 0)
 MOST_VARIED = 100.0
 
-CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
+CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka", "rebalance-lab")
 """The client libraries whose polls, heartbeats and rounds `simulation.clients` describes."""
 
 APPLICATION_FIELDS = {

@@ -92,7 +92,7 @@ class Application:
                 took_ms += drawn(self._times.on_revoked, self._random)
             elif isinstance(event, ev.Assigned):
                 took_ms += drawn(self._times.on_assigned, self._random)
-                if len(event.owned) and event.added != event.owned:
+                if event.owned and not event.added:
                     took_ms += drawn(self.facts.refetch_ms, self._random)
                 added = [p for p in self._client.partitions if p not in self._known]
                 self._known = dict.fromkeys(self._client.partitions)

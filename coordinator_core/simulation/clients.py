@@ -27,9 +27,10 @@ class ClientFacts:
       poll. Otherwise it does so in the next one, and handles a batch before.
     - ``commits_handed_out``: auto-commit commits what polls have returned, handled or not. Otherwise it
       commits, in a poll, what earlier polls returned.
-    - ``refetch_ms``: the time without records after a round in which a member kept partitions.
-    - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent. A run draws it once
-      for a process, so that the heartbeats of members that began together drift apart.
+    - ``refetch_ms``: the time without records after a round in which a member kept partitions and got no
+      other ones.
+    - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent, drawn for each, so
+      that the heartbeats of members that began together drift apart.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
       max.poll.interval.ms.
     """
@@ -40,14 +41,22 @@ class ClientFacts:
     rejoins_at_once: bool = True
     commits_handed_out: bool = False
     refetch_ms: Span = NONE
-    heartbeat_late_ms: Span = (2, 20)
+    heartbeat_late_ms: Span = NONE
     waits_for_session: bool = False
 
 
 CLIENTS = {
-    "java": ClientFacts(reads_in_poll=True),
-    "librdkafka": ClientFacts(joins=Joins.UNLESS_CALLED, refetch_ms=(0, 1_000)),
-    "kafka-python": ClientFacts(records_in_round=False, rejoins_at_once=False),
-    "aiokafka": ClientFacts(joins=Joins.IN_BACKGROUND, commits_handed_out=True, waits_for_session=True),
+    "java": ClientFacts(reads_in_poll=True, heartbeat_late_ms=(2, 20)),
+    "librdkafka": ClientFacts(
+        joins=Joins.UNLESS_CALLED, commits_handed_out=True, refetch_ms=(0, 1_000), heartbeat_late_ms=(1, 5)
+    ),
+    "kafka-python": ClientFacts(records_in_round=False, rejoins_at_once=False, heartbeat_late_ms=(1, 4)),
+    "aiokafka": ClientFacts(
+        joins=Joins.IN_BACKGROUND,
+        commits_handed_out=True,
+        heartbeat_late_ms=(0, 2),
+        waits_for_session=True,
+    ),
+    "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3)),
 }
 """The facts of each `documents.application.CLIENTS`."""

@@ -61,11 +61,10 @@ class World:
     exchanged: Callable[[Exchange], None] | None = None
 
 
-def _as_client(config: ClientConfig, facts: ClientFacts, late_ms: int) -> ClientConfig:
+def _as_client(config: ClientConfig, facts: ClientFacts) -> ClientConfig:
     """Return the configuration with the timers of a client library."""
-    interval_ms = min(config.heartbeat_interval_ms + late_ms, config.session_timeout_ms - 1)
     poll_ms = config.session_timeout_ms if facts.waits_for_session else config.max_poll_interval_ms
-    return msgspec.structs.replace(config, heartbeat_interval_ms=interval_ms, max_poll_interval_ms=poll_ms)
+    return msgspec.structs.replace(config, max_poll_interval_ms=poll_ms)
 
 
 class Process:
@@ -89,9 +88,7 @@ class Process:
         """``habits`` has the random numbers of the application."""
         self.member = member
         times, facts = member.application, CLIENTS[member.application.client]
-        config = _as_client(
-            config, facts, 0 if member.process_rate is None else drawn(facts.heartbeat_late_ms, habits)
-        )
+        config = _as_client(config, facts)
         self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
             config,
@@ -105,7 +102,9 @@ class Process:
         )
         record_ms = 1_000 / member.process_rate if member.process_rate else 0.0
         batches = Batches(record_ms, times.record_cv, times.batch_overhead, config.max_poll_records)
-        self._facts = facts
+        self._facts, self._habits = facts, habits
+        self._due_ms: int | None = None
+        self._late_ms = 0
         self.worker = world.load.add_worker(member.id, batches.records_per_second)
         self._application = Application(
             self.client,
@@ -310,6 +309,15 @@ class Process:
         now_ms = self._world.clock.now_ms
         return now_ms if self._polls_in_background else self._application.next_poll_ms()
 
+    def _next_deadline_ms(self) -> int | None:
+        """Return when the client looks at its deadlines: when one is due, and a little later."""
+        due_ms = self.client.next_deadline_ms()
+        if due_ms != self._due_ms:
+            self._due_ms = due_ms
+            limited = self.member.process_rate is not None
+            self._late_ms = drawn(self._facts.heartbeat_late_ms, self._habits) if limited else 0
+        return None if due_ms is None else due_ms + self._late_ms
+
     def _on_deadline(self) -> None:
         if not (self.ended or self.frozen):
             self._after(self.client.on_deadline(now_ms=self._world.clock.now_ms))
@@ -373,7 +381,7 @@ class Process:
         if self.closing and self.client.closed:
             self._end("closed")
             return
-        self._deadline.set(self.client.next_deadline_ms())
+        self._deadline.set(self._next_deadline_ms())
         if self._unread:
             return  # the next poll is set to the end of the batch
         if self.client.wants_poll:
