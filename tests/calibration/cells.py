@@ -22,9 +22,9 @@ MODELS = {
     "kafka-python": "kafka-python",
     "aiokafka": "aiokafka",
     "librdkafka": "librdkafka",
-    "rebalance-lab": "java",
+    "rebalance-lab": "rebalance-lab",
 }
-"""Each client, and the ``client`` that stands for it in a scenario. Our consumer polls as the Java client."""
+"""Each client, and the ``client`` that stands for it in a scenario."""
 
 STRATEGIES = ("range", "cooperative-sticky")
 ONLY_EAGER = ("aiokafka",)

@@ -49,4 +49,4 @@ def test_every_scenario_is_a_document_with_a_client():
     for scenario in ORDER:
         document = simulated_by(document_of(scenario), "rebalance-lab")
         assert document["name"] == scenario
-        assert {entry["client"] for entry in document["members"]} == {"java"}
+        assert {entry["client"] for entry in document["members"]} == {"rebalance-lab"}
