@@ -136,6 +136,10 @@ class Client:
 
     # --- calls of the application
 
+    def begin_auto_commit(self, *, now_ms: int) -> None:
+        """Begin the interval of auto-commit now, and not at the first assignment, as some libraries do."""
+        self._offsets.begin_auto_commit(now_ms=now_ms)
+
     def subscribe(self, topics: Iterable[str], *, now_ms: int) -> ClientOutcome:
         """Replace the subscribed topics. An empty list unsubscribes.
 

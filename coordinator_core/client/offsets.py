@@ -184,6 +184,10 @@ class Offsets:
 
         self.commit(offsets, done, now_ms=now_ms)
 
+    def begin_auto_commit(self, *, now_ms: int) -> None:
+        """Begin the interval of auto-commit now, and not at the first assignment."""
+        self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
+
     def auto_commit_is_due(self, *, now_ms: int) -> bool:
         """Return whether a poll would commit now. The first call starts the interval."""
         if not self._core.config.enable_auto_commit or self._auto_in_flight:

@@ -25,8 +25,9 @@ class ClientFacts:
       under way. Otherwise they return nothing until the round is over.
     - ``rejoins_at_once``: a member that gave up partitions at the end of a round joins again in the same
       poll. Otherwise it does so in the next one, and handles a batch before.
-    - ``commits_handed_out``: auto-commit commits what polls have returned, handled or not. Otherwise it
-      commits, in a poll, what earlier polls returned.
+    - ``commits_handed_out``: auto-commit commits what polls have returned, handled or not, at intervals from
+      the start of the consumer. Otherwise it commits in polls what earlier polls returned, at intervals from
+      the first assignment.
     - ``refetch_ms``: the time without records after a round in which a member kept partitions and got no
       other ones.
     - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent, drawn for each, so

@@ -170,6 +170,8 @@ class Process:
         now_ms = self._world.clock.now_ms
         if self._subscribed and self._has_pattern is not (pattern is not None):
             self._after(self.client.unsubscribe(now_ms=now_ms))
+        if not self._subscribed and self._facts.commits_handed_out:
+            self.client.begin_auto_commit(now_ms=now_ms)
         self._subscribed, self._has_pattern = True, pattern is not None
         if pattern is not None:
             self._after(self.client.subscribe_pattern(pattern, now_ms=now_ms))
