@@ -11,6 +11,9 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.durations import format_duration, parse_duration
 from coordinator_core.registry.hookspecs import WorkloadSpec
 
+BATCH_SECONDS = 10
+"""The time of a batch with a backlog. Batches of 500 records would outlast max.poll.interval.ms."""
+
 
 class Traffic(NamedTuple):
     """Measured records: a row per interval with a number per partition."""
@@ -33,9 +36,9 @@ def replay(
 
     Row n is the window that begins n steps after the first interval of the file. After the last window the
     first one follows again, with other changes. The group begins with ``members`` members. Each handles twice
-    its even share of the mean traffic of the file. A member joins in the first half of the window. In the
-    second half a random member leaves or crashes; in half of the rows it starts again before the end. All
-    durations are in milliseconds.
+    its even share of the mean traffic of the file, in batches of ten seconds at most. A member joins in the
+    first half of the window. In the second half a random member leaves or crashes; in half of the rows it
+    starts again before the end. All durations are in milliseconds.
     """
     random = Random(f"replay:{seed}:{row}")
     length, stride = max(1, window // interval), max(1, step // interval)
@@ -72,6 +75,7 @@ def replay(
         "topics": {rates_csv.topic: topic},
         "members": [member(name) for name in running[:-1]],
         "events": events,
+        "config": {"max.poll.records": min(500, max(1, round(handles * BATCH_SECONDS)))},
     }
 
 

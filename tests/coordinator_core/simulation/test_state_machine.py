@@ -20,7 +20,7 @@ from coordinator_core.traces.invariants import Invariants
 from tests.examples import rest_slow, scaled
 
 STEPS = 50
-EXAMPLES = 150
+EXAMPLES = 100
 TOPICS = {"a": 5, "b": 3, "c": 2}
 MOST_MEMBERS = 6
 MOST_PARTITIONS = 12

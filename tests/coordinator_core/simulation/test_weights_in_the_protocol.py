@@ -202,4 +202,6 @@ def test_a_cooperative_group_comes_to_rest_though_its_loads_never_do(provider):
     trace = simulate(scenario, f"optimal+cooperative+weights={provider}", default_registry())
     rounds = [line for line in trace.events if isinstance(line.event, ev.GenerationStarted)]
     assert trace.ended.group_state == "Stable"
-    assert len(rounds) <= 2 * 7
+    assert (
+        len(rounds) <= 3 * 7
+    )  # a change, its follow-up, and one more for loads that changed between the two
