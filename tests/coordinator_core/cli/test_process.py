@@ -261,8 +261,8 @@ def test_an_interrupt_during_a_comparison_ends_its_processes(extra):
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", [0.5, 8.0])
 def test_an_interrupt_during_a_command_on_spark_ends_java(extra, tmp_path):
-    """Java starts in the first seconds, and its workers generate scenarios after that. Java may log that it
-    aborts the job."""
+    """Java starts in the first seconds, and its workers generate scenarios after that. Java may log what it
+    aborts."""
     began = []
 
     def ready(pid):
@@ -273,7 +273,7 @@ def test_an_interrupt_during_a_command_on_spark_ends_java(extra, tmp_path):
     arguments = ["generate", "--profile", "churny", "--rows", "200000", "--out", str(tmp_path / "out")]
     status, err = interrupted(arguments, ready)
     assert status == 130
-    assert all(b" Aborting job " in line for line in err.splitlines())
+    assert b"Traceback" not in err
 
 
 @pytest.mark.slow
