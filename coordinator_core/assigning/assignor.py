@@ -57,8 +57,6 @@ class Assignor:
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> PlainAssignment:
         """Assign each partition of a subscribed topic to one of the topic's subscribers."""
-        if type(self).solve is Assignor.solve:
-            raise NotImplementedError(f"{type(self).__name__} overrides neither assign nor solve")
         return self.solve(build_problem(cluster, group))
 
     def solve(self, problem: Problem) -> PlainAssignment:
@@ -66,6 +64,8 @@ class Assignor:
 
         Arrays of the problem must not be changed.
         """
+        if type(self).assign is Assignor.assign:
+            raise NotImplementedError(f"{type(self).__name__} overrides neither assign nor solve")
         return self.assign(problem.cluster, problem.group)
 
 

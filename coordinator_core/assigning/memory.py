@@ -10,7 +10,6 @@ from coordinator_core.assigning.user_data import decode_ownership, encode_owners
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,
-    Cluster,
     GroupSubscription,
     Partitions,
     Subscription,
@@ -48,16 +47,9 @@ class Memory(Assignor):
         """Remember the assignment."""
         self._owned, self._generation = partitions, generation
 
-    def assign(self, cluster: Cluster, group: GroupSubscription) -> PlainAssignment:
-        """Assign each partition of a subscribed topic to one of the topic's subscribers."""
-        if type(self).solve is Memory.solve:
-            raise NotImplementedError(f"{type(self).__name__} overrides neither assign nor solve")
-        return super().assign(cluster, group)
-
     def solve(self, problem: Problem) -> PlainAssignment:
         """Call `assign` with the claims of the user data."""
-        problem = recalled(problem)
-        return self.assign(problem.cluster, problem.group)
+        return super().solve(recalled(problem))
 
 
 def recalled(problem: Problem) -> Problem:

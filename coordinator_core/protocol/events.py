@@ -281,7 +281,7 @@ class WorkStopped(_Event, frozen=True):
     """The consumer handles no records of partitions that it owns.
 
     ``why``: ``callback`` while the application's callback runs, ``restore`` while the state of a partition
-    is restored, ``round`` while a client hands out no records during a round.
+    is restored, ``round`` while a client hands out no records during a round or for a moment after it.
     """
 
     client: str

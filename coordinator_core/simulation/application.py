@@ -86,19 +86,19 @@ class Application:
 
     def took(self, events: Iterable[ev.Event]) -> int:
         """Take over what the client reports, and return how long the calls of the listener take."""
-        took_ms, added = 0, []
+        took_ms, refetch_ms, added = 0, 0, []
         for event in events:
             if isinstance(event, (ev.Revoked, ev.Lost)):
                 took_ms += drawn(self._times.on_revoked, self._random)
             elif isinstance(event, ev.Assigned):
                 took_ms += drawn(self._times.on_assigned, self._random)
                 if event.owned and not event.added:
-                    took_ms += drawn(self.facts.refetch_ms, self._random)
+                    refetch_ms = drawn(self.facts.refetch_ms, self._random)
                 added = [p for p in self._client.partitions if p not in self._known]
                 self._known = dict.fromkeys(self._client.partitions)
                 self._set_in_round(False)
-        if took_ms:
-            self._call(took_ms)
+        if took_ms or refetch_ms:
+            self._call(took_ms + refetch_ms, "callback" if took_ms else "round")
         if added:
             self._restore(added, took_ms)
         return took_ms
@@ -171,9 +171,9 @@ class Application:
 
     # --- inside
 
-    def _call(self, took_ms: int) -> None:
+    def _call(self, took_ms: int, why: str) -> None:
         self._called_until_ms = self._clock.now_ms + took_ms
-        self._report_stopped(self._client.partitions, "callback")
+        self._report_stopped(self._client.partitions, why)
         self._update_work()
         self._clock.after(took_ms, self._called)
 

@@ -247,12 +247,7 @@ class Stage(Generic[C]):
         surge: int = 0,
         assignors: tuple[str, ...] = (),
     ) -> None:
-        """Stop and start every running consumer, ``batch`` of them every ``every_ms``.
-
-        Each is away for ``down_ms``. ``kill``: the processes end without a LeaveGroup. With a ``surge``,
-        consumers under new names take their place: of each batch, so many start ``down_ms`` before it is
-        stopped. With ``assignors`` they come back with these, the preferred one first.
-        """
+        """Stop and start every running consumer, as `documents.stage.Stage` states."""
         names = [name for name, consumer in self.consumers.items() if consumer.is_running]
         self.changed("rolling_restart", f"{len(names)} members")
 

@@ -122,7 +122,8 @@ def test_kafka_python_handles_a_batch_before_it_joins_again():
 
 def test_librdkafka_has_no_records_for_a_moment_after_a_round_in_which_it_kept_some():
     trace = run("cooperative-sticky", client="librdkafka")
-    assert seen(trace, ev.WorkStopped, why="callback")
+    assert seen(trace, ev.WorkStopped, why="round")
+    assert not seen(trace, ev.WorkStopped, why="callback")
 
 
 # --- callbacks and state
