@@ -133,7 +133,7 @@ class Application:
         return self._load.position(self._worker, partition, now_ms=now_ms, ahead_ms=ahead_ms)
 
     def halt(self, halted: bool) -> None:
-        """Stand still, or continue. A batch or a callback that stands still ends later by that time."""
+        """Stand still, or continue. A batch, a callback or a restore that stands still ends later by it."""
         now_ms = self._clock.now_ms
         if halted and not self._is_halted:
             self._halted_ms = now_ms
@@ -144,6 +144,9 @@ class Application:
                 self._end_ms += stood_ms
             if self._called_until_ms > self._halted_ms:
                 self._called_until_ms += stood_ms
+            for partition in self._restoring:
+                self._restoring[partition] += stood_ms
+            self._await_state()
         self._is_halted = halted
         self._update_work()
 
@@ -190,22 +193,24 @@ class Application:
         self._report_stopped(self._restoring, "restore")
 
     def _restore(self, added: Iterable[TopicPartition], after_ms: int) -> None:
-        by_time: dict[int, list[TopicPartition]] = {}
+        begins_ms = after_ms + (self._halted_ms if self._is_halted else self._clock.now_ms)
         for partition in added:
             took_ms = drawn(self._times.restore, self._random)
             if took_ms:
-                until_ms = self._clock.now_ms + after_ms + took_ms
-                self._restoring[partition] = until_ms
-                by_time.setdefault(until_ms, []).append(partition)
+                self._restoring[partition] = begins_ms + took_ms
         if not after_ms:
             self._report_stopped(self._restoring, "restore")
-        for until_ms, partitions in by_time.items():
-            self._clock.at(until_ms, lambda u=until_ms, ps=partitions: self._restored(u, ps))  # type: ignore[misc]
+        self._await_state()
 
-    def _restored(self, until_ms: int, partitions: Iterable[TopicPartition]) -> None:
-        if self._has_stopped:
+    def _await_state(self) -> None:
+        for until_ms in dict.fromkeys(self._restoring.values()):
+            self._clock.at(until_ms, self._restored)
+
+    def _restored(self) -> None:
+        """Work on the partitions whose state is restored by now, unless the application stands still."""
+        done = [p for p, until_ms in self._restoring.items() if until_ms <= self._clock.now_ms]
+        if self._has_stopped or self._is_halted or not done:
             return
-        done = [p for p in partitions if self._restoring.get(p) == until_ms]
         for partition in done:
             del self._restoring[partition]
         self._report_started(done)

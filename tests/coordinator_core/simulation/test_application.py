@@ -161,6 +161,19 @@ def test_state_that_a_member_has_is_not_restored():
     assert sum(size(line.event.partitions) for line in seen(trace, ev.WorkStopped, why="restore")) == 3
 
 
+@pytest.mark.parametrize("how", ["pause", "freeze"])
+@pytest.mark.parametrize("at_ms", [JOINS_AT + 33_000, JOINS_AT + 40_000])
+def test_a_restore_that_stands_still_ends_later_by_that_time(how, at_ms):
+    """It is under way from 31.7 s to 41.7 s after the join. The member stands still in it, or at its end."""
+    joins = {"at": JOINS_AT, "join": {"id": "late", "topics": ["t"], "process_rate": 10, "restore": "10s"}}
+    trace = run("cooperative-sticky", record_cv=0, events=[joins, {"at": at_ms, how: "late", "for": "2s"}])
+    (stopped,) = seen(trace, ev.WorkStopped, client="late", why="restore")
+    (started,) = seen(trace, ev.WorkStarted, client="late")
+    assert stopped.at_ms < at_ms < stopped.at_ms + 10_000
+    assert started.at_ms - stopped.at_ms == 12_000
+    assert started.event.partitions == stopped.event.partitions
+
+
 # --- start, stop, and what goes wrong
 
 
