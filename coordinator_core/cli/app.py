@@ -1,37 +1,55 @@
-"""The ``rebalance-lab`` command: its subcommands, the options that all of them have, and exit statuses."""
+"""The ``rebalance-lab`` command: its subcommands, the options that all of them have, and exit statuses.
+
+The list of commands imports little: each subcommand is imported when it is run or describes itself.
+"""
 
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice, pairwise
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
 from coordinator_core.cli import output
-from coordinator_core.cli.assign import assign
-from coordinator_core.cli.compare import compare
 from coordinator_core.cli.extras import extra_of
-from coordinator_core.cli.output import ExitStatus, complain, stdout, warn
-from coordinator_core.cli.plugins import plugins
-from coordinator_core.cli.schema import schema
-from coordinator_core.cli.simulate import simulate
+from coordinator_core.cli.output import ExitStatus, complain, warn
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.suggestions import unknown_name
-from coordinator_core.registry.registry import DISTRIBUTION, LOG, NO_PLUGIN, Registry, default_registry
+from coordinator_core.registry.hookspecs import CommandSpec
+from coordinator_core.registry.registry import (
+    DISTRIBUTION,
+    LOG,
+    NO_PLUGIN,
+    Registry,
+    default_registry,
+    registry_of_commands,
+)
 
-_BUILT_IN: Mapping[str, Callable[..., None]] = {
-    "compare": compare,
-    "simulate": simulate,
-    "assign": assign,
-    "plugins": plugins,
-    "schema": schema,
+_BUILT_IN: Mapping[str, CommandSpec] = {
+    name: CommandSpec(name, f"coordinator_core.cli.{name}:{name}", doc)
+    for name, doc in {
+        "compare": "Run strategies on a scenario, and compare their costs.",
+        "simulate": "Run one strategy, and describe it round by round.",
+        "assign": "Assign partitions to the members of groups, a group a line.",
+        "plugins": "List plugins and what they contribute.",
+        "schema": "Write the JSON schema of scenarios, for editors.",
+    }.items()
 }
 _SWITCHES = ("--traceback", "--verbose", "-v")
 _SWITCH_OFF = "--no-plugin"
+_LIST_OF_COMMANDS: tuple[list[str], ...] = ([], ["-h"], ["--help"], ["--version"])
+"""The first arguments with which no command is run."""
+
+
+_PLAIN: Mapping[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 
 def call(arguments: Sequence[str]) -> int:
@@ -40,7 +58,9 @@ def call(arguments: Sequence[str]) -> int:
         common, rest = _common_first(arguments)
         output.show_tracebacks("--traceback" in common)
         _log_to_stderr("--verbose" in common or "-v" in common)
-        command_line(_registry_without(common))([*common, *rest], prog_name=DISTRIBUTION)
+        lists_commands = not common and rest[:1] in _LIST_OF_COMMANDS
+        registry = registry_of_commands() if lists_commands else _registry_without(common)
+        command_line(registry)([*common, *rest], prog_name=DISTRIBUTION)
     except RebalanceLabError as error:
         complain(error)
         return int(ExitStatus.WRONG_USE)
@@ -59,17 +79,14 @@ def command_line(registry: Registry) -> typer.Typer:
     """
     app = typer.Typer(
         no_args_is_help=True,
-        rich_markup_mode="markdown",
-        pretty_exceptions_enable=False,
+        **_PLAIN,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Write, prove, compare and score partition assignors, against the real group protocol.",
         epilog="Exit status: 0 done, 1 some inputs failed, 2 wrong use, 130 Ctrl-C. Results go to stdout.",
     )
-    for name, function in _BUILT_IN.items():
-        app.command(name)(_with_extra(name, function))
-    for spec in registry.commands().values():
-        if spec.name not in _BUILT_IN:
-            app.command(spec.name)(_with_extra(spec.name, spec.function))
+    of_plugins = [spec for spec in registry.commands().values() if spec.name not in _BUILT_IN]
+    for spec in (*_BUILT_IN.values(), *of_plugins):
+        _add(app, spec, registry)
 
     @app.callback()
     def every_command(
@@ -148,27 +165,58 @@ def _log_to_stderr(verbose: bool) -> None:
 def _print_version(wanted: bool) -> None:
     if wanted:
         try:
-            stdout().print(f"{DISTRIBUTION} {version(DISTRIBUTION)}")
+            typer.echo(f"{DISTRIBUTION} {version(DISTRIBUTION)}")
         except PackageNotFoundError:
-            stdout().print(f"{DISTRIBUTION}, not installed")
+            typer.echo(f"{DISTRIBUTION}, not installed")
         raise typer.Exit
 
 
-def _with_extra(name: str, function: Callable[..., None]) -> Callable[..., None]:
-    """Return the function of a command that names the extra with a module that it does not find."""
+def _add(app: typer.Typer, spec: CommandSpec, registry: Registry) -> None:
+    """Add a subcommand. One that is given as a reference is imported when it is run or describes itself."""
+    reference = spec.function
+    if not isinstance(reference, str):
+        app.command(spec.name)(_command(spec.name, reference))
+        return
+
+    module, _, attribute = reference.partition(":")
+
+    class Referenced(TyperCommand):
+        def make_context(self, *args: Any, **kwargs: Any) -> Any:
+            with registry.blaming("commands", spec.name), _naming_extra(spec.name):
+                function = getattr(import_module(module), attribute)
+            imported = typer.Typer(add_completion=False, **_PLAIN)
+            imported.command(spec.name)(_command(spec.name, function))
+            return get_command(imported).make_context(*args, **kwargs)
+
+    app.command(spec.name, cls=Referenced, help=spec.doc)(lambda: None)
+
+
+def _command(name: str, function: Callable[..., None]) -> Callable[..., None]:
+    """Return the function of a command that is logged and names the extra that it needs."""
 
     @wraps(function)
     def command(*args: Any, **kwargs: Any) -> None:
         LOG.debug("command %s begins", name)
-        try:
+        with _naming_extra(name):
             function(*args, **kwargs)
-        except ModuleNotFoundError as error:
-            module = (error.name or "").partition(".")[0]
-            extra = extra_of(module)
-            if extra is None:
-                raise
-            expected = f'it installed: pip install "{DISTRIBUTION}[{extra}]"'
-            raise InputError(name, f"no module {module}", expected) from None
         LOG.debug("command %s has ended", name)
 
     return command
+
+
+@contextmanager
+def _naming_extra(command: str) -> Iterator[None]:
+    """Name the extra that installs a module which a command does not find.
+
+    Raises:
+        InputError: if an extra installs the module.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        extra = extra_of(module)
+        if extra is None:
+            raise
+        expected = f'it installed: pip install "{DISTRIBUTION}[{extra}]"'
+        raise InputError(command, f"no module {module}", expected) from None

@@ -1,4 +1,7 @@
-"""Output of commands: results go to stdout, everything else to stderr. Exit statuses."""
+"""Output of commands: results go to stdout, everything else to stderr. Exit statuses.
+
+rich is imported when there is something to print: the help needs none of it.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -7,14 +10,15 @@ from enum import IntEnum
 from errno import EISDIR
 from os import strerror
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.raised import traceback_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _WIDEST = 10_000
 """Columns of a pipe: more than any table has."""
@@ -30,15 +34,19 @@ class ExitStatus(IntEnum):
     WRONG_USE = 2
 
 
-def stdout() -> Console:
+def stdout() -> "Console":
     """Return the console for results. In a pipe it is as wide as necessary and has no colours."""
+    from rich.console import Console
+
     if sys.stdout.isatty():
         return Console(highlight=False, emoji=False)
     return Console(highlight=False, emoji=False, soft_wrap=True, width=_WIDEST)
 
 
-def stderr() -> Console:
+def stderr() -> "Console":
     """Return the console for errors, warnings and progress."""
+    from rich.console import Console
+
     return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -59,6 +67,8 @@ def complain(error: object, *, traceback: str = "", label: str = "[bold red]erro
 
     ``traceback``: of the exception in an author's code; by default that of the error's cause.
     """
+    from rich.markup import escape
+
     line = " ".join(str(error).split())
     stderr().print(f"{label} {escape(line)}")
     print_traceback(traceback or (traceback_of(error) if isinstance(error, BaseException) else ""))

@@ -1,7 +1,6 @@
 """Suggestions for names that are not known: "did you mean ...?"."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from coordinator_core.errors import InputError
 
@@ -11,6 +10,8 @@ LONGEST_NAME = 60
 
 def close_to(name: str, known: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` if a known name is close to ``name``, else an empty text."""
+    from difflib import get_close_matches
+
     close = get_close_matches(name[:LONGEST_NAME], sorted(known), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 

@@ -12,12 +12,13 @@ plugin is named in the entry-point group ``rebalance_lab``:
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pluggy
 
-from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.registry.host import Host, Provider
+if TYPE_CHECKING:  # the help of the command imports no numpy
+    from coordinator_core.assigning.assignor import Assignor
+    from coordinator_core.registry.host import Host, Provider
 
 PROJECT = "rebalance_lab"
 DEFAULT_PROTOCOL = "classic"
@@ -26,7 +27,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
-MakeAssignor: TypeAlias = Callable[[str], Assignor]
+MakeAssignor: TypeAlias = Callable[[str], "Assignor"]
 """Makes a fresh assignor from its name. Combinators that need a second assignor call it."""
 
 
@@ -43,7 +44,7 @@ class AssignorSpec:
     """
 
     name: str
-    factory: Callable[..., Assignor]
+    factory: Callable[..., "Assignor"]
     options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict, kw_only=True)
     provider: str = field(default="", kw_only=True)
     protocols: tuple[str, ...] = field(default=(), kw_only=True)
@@ -66,7 +67,7 @@ class Strategy:
     protocol: str = DEFAULT_PROTOCOL
     static: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    wrappers: tuple[Callable[[Assignor, MakeAssignor], Assignor], ...] = ()
+    wrappers: tuple[Callable[["Assignor", MakeAssignor], "Assignor"], ...] = ()
     provider: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -147,7 +148,7 @@ class ProviderSpec:
     """
 
     name: str
-    factory: Callable[[Host], Provider]
+    factory: Callable[["Host"], "Provider"]
     doc: str = ""
 
 
@@ -216,11 +217,12 @@ class ScenarioEventSpec:
 class CommandSpec:
     """A subcommand of ``rebalance-lab``: a function with typer's annotations, whose docstring is its help.
 
-    The module of the function is imported with every command. Slow imports belong into the function.
+    ``function`` may be a reference, ``module:name``: its module is imported when the command is run. Then
+    ``doc`` describes the command in the list of commands; otherwise the docstring does.
     """
 
     name: str
-    function: Callable[..., None]
+    function: Callable[..., None] | str
     doc: str = ""
 
 

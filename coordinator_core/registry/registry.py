@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pluggy
 
-from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.errors import InputError, PluginError, RebalanceLabError
 from coordinator_core.reading.raised import raised, traceback_of
 from coordinator_core.reading.suggestions import unknown_name
@@ -34,13 +33,17 @@ from coordinator_core.registry.hookspecs import (
     Strategy,
     WorkloadSpec,
 )
-from coordinator_core.registry.host import Host
 from coordinator_core.registry.options import read_option
-from coordinator_core.registry.strategies import build_assignor, parse_strategy
+
+if TYPE_CHECKING:
+    from coordinator_core.assigning.assignor import Assignor
+    from coordinator_core.registry.host import Host
 
 DISTRIBUTION = "rebalance-lab"
 NO_PLUGIN = "REBALANCE_LAB_NO_PLUGIN"
 """The environment variable with the names of plugins that are switched off. Worker processes inherit it."""
+
+_CORE = ("assignors", "coordinator_core")
 
 LOG = logging.getLogger(PROJECT)
 
@@ -109,9 +112,17 @@ class Registry:
     _manager: pluggy.PluginManager = field(default_factory=lambda: _new_manager())
 
     def register(
-        self, plugin: object, *, name: str = "local", distribution: str = "-", version: str = "-"
+        self,
+        plugin: object,
+        *,
+        name: str = "local",
+        distribution: str = "-",
+        version: str = "-",
+        kinds: Collection[str] = tuple(_RECORD_TYPES),
     ) -> None:
         """Load a plugin object: a module, or another object with functions marked by `hookimpl`.
+
+        ``kinds`` are the hooks that are called.
 
         Raises:
             PluginError: if a hook is unknown, a hook fails, or a record is unusable.
@@ -123,7 +134,9 @@ class Registry:
         except (ValueError, pluggy.PluginValidationError) as error:
             raise PluginError(name, "registration", str(error)) from error
         try:
-            found = {kind: self._collect(kind, plugin, origin) for kind in _RECORD_TYPES}
+            found = {
+                kind: self._collect(kind, plugin, origin) if kind in kinds else [] for kind in _RECORD_TYPES
+            }
             self._check_aliases(found, origin)
         except PluginError:
             self._manager.unregister(plugin)
@@ -192,15 +205,27 @@ class Registry:
                 f" (plugin {taken.name!r})",
             )
 
-    def load(self, points: Iterable[EntryPoint], *, without: Collection[str] = ()) -> None:
-        """Load entry points except those named in ``without``. Those that fail are listed in `failures`."""
+    def load(
+        self,
+        points: Iterable[EntryPoint],
+        *,
+        without: Collection[str] = (),
+        kinds: Collection[str] = tuple(_RECORD_TYPES),
+    ) -> None:
+        """Load entry points except those named in ``without``. Those that fail are listed in `failures`.
+
+        ``kinds`` are the hooks that are called.
+        """
         for point in sorted(points, key=_entry_point_order):
             distribution, version = _origin_of(point)
             if point.name in without:
                 self.switched_off += (point.name,)
                 continue
             try:
-                self.register(point.load(), name=point.name, distribution=distribution, version=version)
+                plugin = point.load()
+                self.register(
+                    plugin, name=point.name, distribution=distribution, version=version, kinds=kinds
+                )
                 LOG.debug("plugin %s of %s %s", point.name, distribution, version)
             except (Exception, SystemExit) as error:  # a module may raise anything while it is imported
                 reason = f"cannot be imported from {point.value!r}: {raised(error)}"
@@ -284,13 +309,17 @@ class Registry:
 
     def strategy(self, text: str, *, what: str = "strategy") -> Strategy:
         """Return the strategy of a text. See `strategies.parse_strategy`."""
+        from coordinator_core.registry.strategies import parse_strategy
+
         return parse_strategy(text, self, what=what)
 
-    def build(self, strategy: Strategy, host: Host | None = None) -> Assignor:
+    def build(self, strategy: Strategy, host: "Host | None" = None) -> "Assignor":
         """Return a fresh assignor for one consumer. See `strategies.build_assignor`."""
+        from coordinator_core.registry.strategies import build_assignor
+
         return build_assignor(strategy, self, host)
 
-    def assignor(self, text: str) -> Assignor:
+    def assignor(self, text: str) -> "Assignor":
         """Return a fresh assignor from the text of a strategy, without its provider.
 
         Raises:
@@ -340,9 +369,27 @@ def installed_registry() -> Registry:
     Plugins that the environment variable ``REBALANCE_LAB_NO_PLUGIN`` names, with commas, are not loaded.
     """
     registry = Registry()
-    without = os.environ.get(NO_PLUGIN, "").split(",")
-    registry.load(entry_points(group=PROJECT), without=[name.strip() for name in without])
+    registry.load(entry_points(group=PROJECT), without=_switched_off())
     return registry
+
+
+def registry_of_commands() -> Registry:
+    """Return a new registry with the subcommands of all plugins alone, for the list of commands.
+
+    The packages of the core contribute no subcommands and are not loaded.
+    """
+    registry = Registry()
+    points = [point for point in entry_points(group=PROJECT) if not _is_of_core(point)]
+    registry.load(points, without=_switched_off(), kinds=("commands",))
+    return registry
+
+
+def _is_of_core(point: EntryPoint) -> bool:
+    return _origin_of(point)[0] == DISTRIBUTION and point.module.partition(".")[0] in _CORE
+
+
+def _switched_off() -> list[str]:
+    return [name.strip() for name in os.environ.get(NO_PLUGIN, "").split(",")]
 
 
 @cache

@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 
 from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
-from rebalance_kafka.commands.consume import consume
-from rebalance_kafka.commands.serve import serve
-from rebalance_kafka.commands.snapshot import snapshot
 
 
 @hookimpl
 def commands() -> Iterable[CommandSpec]:
     """Return the subcommands of this package."""
     return [
-        CommandSpec("serve", serve, "An embedded broker for real clients."),
-        CommandSpec("consume", consume, "A member of a group on any broker, with any strategy."),
-        CommandSpec("snapshot", snapshot, "A live group as a scenario."),
+        CommandSpec("serve", "rebalance_kafka.commands.serve:serve", "An embedded broker for real clients."),
+        CommandSpec(
+            "consume",
+            "rebalance_kafka.commands.consume:consume",
+            "A member of a group on any broker, with any strategy.",
+        ),
+        CommandSpec("snapshot", "rebalance_kafka.commands.snapshot:snapshot", "A live group as a scenario."),
     ]

@@ -3,16 +3,25 @@
 from collections.abc import Iterable
 
 from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
-from rebalance_spark.commands.generate import generate
-from rebalance_spark.commands.report import report
-from rebalance_spark.commands.score import score
 
 
 @hookimpl
 def commands() -> Iterable[CommandSpec]:
     """Return the subcommands of this package."""
     return [
-        CommandSpec("generate", generate, "Write a workload of generated scenarios."),
-        CommandSpec("score", score, "Run strategies on every scenario of a workload, on Spark."),
-        CommandSpec("report", report, "Summarize scores as a table, CSV, or a page with plots."),
+        CommandSpec(
+            "generate",
+            "rebalance_spark.commands.generate:generate",
+            "Write a workload of generated scenarios.",
+        ),
+        CommandSpec(
+            "score",
+            "rebalance_spark.commands.score:score",
+            "Run strategies on every scenario of a workload, on Spark.",
+        ),
+        CommandSpec(
+            "report",
+            "rebalance_spark.commands.report:report",
+            "Summarize scores as a table, CSV, or a page with plots.",
+        ),
     ]

@@ -1,6 +1,7 @@
 """The command as a whole: its help, its warnings, and how it ends."""
 
 import subprocess
+import sys
 from importlib.metadata import EntryPoint, entry_points
 
 import pytest
@@ -25,6 +26,25 @@ def test_help_names_every_command_and_the_exit_statuses(lab, option):
     assert (answer.status, answer.err) == (0, "")
     assert all(f" {name} " in answer.out for name in COMMANDS)
     assert "0 done, 1 some inputs failed, 2 wrong use" in answer.out
+
+
+SLOW_TO_IMPORT = ["asyncio", "ipywidgets", "msgspec", "multiprocessing", "networkx", "numpy", "ortools"]
+SLOW_TO_IMPORT += ["pandas", "pyarrow", "pyspark", "rich", "yaml"]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"]])
+def test_the_list_of_commands_imports_nothing_that_is_slow(arguments):
+    program = "import sys; from coordinator_core.cli.app import call; call(sys.argv[1:])"
+    program += f"; print(*set({SLOW_TO_IMPORT}) & set(sys.modules), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=True,
+    )
+    assert (done.stdout + done.stderr).count("rebalance-lab")
+    assert done.stderr.splitlines()[-1] == ""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

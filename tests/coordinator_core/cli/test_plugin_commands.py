@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import pytest
@@ -14,7 +15,7 @@ from coordinator_core.cli import plugins as plugins_module
 from coordinator_core.cli.app import command_line
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.registry.registry import Registry, default_registry, registry_of_commands
 from tests.coordinator_core.cli.commands import environment
 
 
@@ -55,6 +56,7 @@ def registry(monkeypatch):
     made.register(plugin_with(*specs), name="polite", distribution="polite-dist", version="3")
     for module in (app, plugins_module):
         monkeypatch.setattr(module, "default_registry", lambda: made)
+    monkeypatch.setattr(app, "registry_of_commands", lambda: made)
     return made
 
 
@@ -130,6 +132,53 @@ def test_the_commands_of_a_registry_are_those_of_that_registry(registry):
 def test_two_plugins_cannot_have_the_same_command(registry):
     with pytest.raises(PluginError, match=r"'greet' of - is already contributed by polite-dist"):
         registry.register(plugin_with(CommandSpec("greet", greet)), name="second")
+
+
+def test_a_reference_is_imported_when_its_command_runs_or_describes_itself(lab, registry, monkeypatch):
+    imported = []
+    monkeypatch.setattr(app, "import_module", lambda name: imported.append(name) or import_module(name))
+    registry.register(plugin_with(CommandSpec("salute", f"{__name__}:greet", "Salute.")), name="second")
+    listed = lab("--help").out
+    assert [line.split(maxsplit=1)[1] for line in listed.splitlines() if " salute " in line] == ["Salute."]
+    assert imported == []
+    assert "In a paragraph of its own." in lab("salute", "-h").out
+    assert imported == [__name__]
+    answer = lab("salute", "world", "--times", "2")
+    assert (answer.status, answer.out) == (0, "hello world\nhello world\n")
+    assert lab("salute", "a", "--nope").status == 2
+
+
+def test_a_reference_whose_module_needs_an_extra_names_the_extra(lab, registry, monkeypatch):
+    monkeypatch.setattr(app, "extra_of", {"no_such_module": "kafka"}.get)
+    registry.register(plugin_with(CommandSpec("salute", "no_such_module:greet")), name="second")
+    expected = 'it installed: pip install "rebalance-lab[kafka]"'
+    _, error = lab("salute").err.splitlines()
+    assert error == f"error: salute: found no module no_such_module, expected {expected}"
+
+
+@pytest.mark.parametrize("reference", ["no_such_module:greet", f"{__name__}:nobody", "greet"])
+def test_a_reference_to_nothing_is_an_error_of_its_plugin(lab, registry, reference):
+    registry.register(plugin_with(CommandSpec("salute", reference)), name="second")
+    assert lab("--help").status == 0
+    answer = lab("salute")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.splitlines()[1].startswith("error: plugin 'second', command 'salute': ")
+
+
+def test_every_reference_of_ours_is_a_function_and_its_description_fits_the_list(lab):
+    specs = [*app._BUILT_IN.values(), *default_registry().commands().values()]
+    references = [spec.function for spec in specs if isinstance(spec.function, str)]
+    assert len(references) == len(specs)
+    for reference in references:
+        module, _, name = reference.partition(":")
+        assert callable(getattr(import_module(module), name))
+    listed = lab("--help").out.partition("Commands:")[2]
+    assert all(spec.doc and spec.doc in listed for spec in specs)
+
+
+def test_the_list_of_commands_leaves_out_no_plugin_with_commands():
+    """The packages of the core are not loaded for the list."""
+    assert registry_of_commands().commands() == default_registry().commands()
 
 
 def test_what_is_no_command_is_refused(registry):
