@@ -5,7 +5,9 @@ KIP-881) partitions first go to members in a rack of a replica, within each memb
 equal partition counts and subscribers stay co-partitioned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import chain
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow.dealing import IntArray
 from coordinator_core.assigning.problem import BoolArray, Problem, Racks
 from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array
+
+_TOPICS = attrgetter("topics")
 
 
 class RangeAssignor(Assignor):
@@ -45,8 +49,7 @@ def _listing_order(problem: Problem) -> Int32Array | None:
     if len(topics) <= 1:
         return None
     wanted = dict.fromkeys(topics)
-    lists = {id(s.topics): s.topics for s in problem.group.in_order(hash_order(problem.group))}
-    subscribed = dict.fromkeys(t for topics in lists.values() for t in topics)
+    subscribed = dict.fromkeys(chain.from_iterable(_topic_lists(problem)))
     inserted = [t for t in hash_order(subscribed) if t in wanted]
     rank = {topic: i for i, topic in enumerate(hash_order(inserted))}
     ranks = np.array([rank.get(t, len(rank)) for t in index.topics])
@@ -57,6 +60,15 @@ def _listing_order(problem: Problem) -> Int32Array | None:
     order: Int32Array = np.arange(index.size, dtype=np.int32)
     order += np.repeat(begins - (ends - sizes), sizes).astype(np.int32)
     return order
+
+
+def _topic_lists(problem: Problem) -> Collection[tuple[str, ...]]:
+    """Return the different lists of topics, in the order in which Kafka's hash map yields the members."""
+    lists = {id(topics): topics for topics in map(_TOPICS, problem.group.values())}
+    if len(lists) <= 1:
+        return lists.values()
+    ordered = map(_TOPICS, problem.group.in_order(hash_order(problem.group)))
+    return {id(topics): topics for topics in ordered}.values()
 
 
 def _topics_with_racks(problem: Problem, topic_members: TopicMembers, racks: Racks) -> frozenset[int]:

@@ -5,6 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+_INVERSE_OF_31 = pow(31, -1, 2**32)
+_LAST_UNIT = 0xFFFF
+
 
 def java_order(names: Iterable[str]) -> list[str]:
     """Sort as Java's `String.compareTo` does: by UTF-16 code units, not by code points."""
@@ -28,13 +31,22 @@ def java_hashes(names: Sequence[str]) -> NDArray[np.uint32]:
     """uint32[n]: Java's `String.hashCode` of each name, without a sign."""
     if not names:
         return np.zeros(0, dtype=np.uint32)
-    units = [java_key(name) for name in names]
-    lengths = np.array([len(key) // 2 for key in units])
-    width = int(lengths.max())
-    padded = b"".join(key.ljust(2 * width, b"\0") for key in units)
-    letters = np.frombuffer(padded, dtype=">u2").reshape(len(names), width).astype(np.uint32)
-    hashes = np.zeros(len(names), dtype=np.uint32)
-    for column in range(width):
-        longer = hashes * np.uint32(31) + letters[:, column]
-        hashes = np.where(column < lengths, longer, hashes)
-    return hashes
+    codes = np.array(names, dtype=np.str_)
+    letters = codes.view(np.uint32).reshape(len(names), -1)
+    lengths = np.fromiter(map(len, names), dtype=np.int64, count=len(names))
+    if letters.size and int(letters.max()) > _LAST_UNIT:
+        units = [java_key(name) for name in names]
+        lengths = np.array([len(key) // 2 for key in units])
+        padded = b"".join(key.ljust(2 * int(lengths.max()), b"\0") for key in units)
+        letters = np.frombuffer(padded, dtype=">u2").reshape(len(names), -1).astype(np.uint32)
+    width = letters.shape[1]
+    hashes = letters @ _powers(31, width)[::-1]
+    # the zeros after a shorter name have multiplied its hash; 31 is odd and has an inverse
+    return hashes * _powers(_INVERSE_OF_31, width + 1)[width - lengths]
+
+
+def _powers(base: int, count: int) -> NDArray[np.uint32]:
+    """uint32[count]: 1, base, base squared ..., modulo 2 ** 32."""
+    powers = np.full(count, base, dtype=np.uint32)
+    powers[:1] = 1
+    return np.cumprod(powers, dtype=np.uint32)

@@ -227,12 +227,17 @@ class Partitions(AbstractSet[TopicPartition]):
         Partitions that the index does not have are left out. Sets that share an index, as those of one
         assignment do, are renumbered together.
         """
-        if set(map(id, owned)) <= {id(NO_PARTITIONS)}:
-            return NOTHING, NOTHING
-        shared = next((o._index for o in owned if o._index is not None), None)
-        if shared is None or not all(o._index is shared or not len(o) for o in owned):
-            return _claims_by_topic(index, owned)
-        numbers, holders = _gathered([NOTHING if o._dense is None else o._dense for o in owned])
+        pieces = list(map(_DENSE, owned))
+        indexes = set(map(_INDEX, owned))
+        if None in indexes:
+            if any(len(o) for o in owned if o._index is None):
+                return _claims_by_topic(index, owned)
+            indexes.remove(None)
+            pieces = [NOTHING if dense is None else dense for dense in pieces]
+        if len(indexes) != 1:
+            return _claims_by_topic(index, owned) if indexes else (NOTHING, NOTHING)
+        shared: TopicIndex = indexes.pop()
+        numbers, holders = _gathered(pieces)
         if index.same_numbering(shared):
             return numbers, holders
         numbers = index.table_from(shared)[numbers]
@@ -265,6 +270,7 @@ class Partitions(AbstractSet[TopicPartition]):
         return f"Partitions({listed})"
 
 
+_INDEX, _DENSE = attrgetter("_index"), attrgetter("_dense")
 NO_PARTITIONS = Partitions()
 NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
 
