@@ -1,6 +1,6 @@
 """The fluid load against integration in small steps, and what holds of it whatever happens."""
 
-from math import inf
+from math import floor, inf
 from random import Random
 
 import pytest
@@ -244,37 +244,98 @@ def test_a_handover_at_the_committed_offset_repeats_nothing_and_loses_nothing(wa
     assert position + measured.lag == pytest.approx(777.7 * now_ms / 1_000, abs=1.001)
 
 
+def change(load, workers, kind, name, p, amount, rates, now_ms):
+    if kind in ("take", "skip"):
+        load.start(workers[name], {partitions_of(3)[p]: amount}, now_ms=now_ms)
+    elif kind == "drop":
+        load.release(workers[name], partitions_of(3), now_ms=now_ms)
+    elif kind == "rates":
+        load.set_rates("t", rates, now_ms=now_ms)
+    else:
+        load.set_working(workers[name], not workers[name].working, now_ms=now_ms)
+
+
+def run(actions, rates, capacities, look, looks):
+    """Carry out changes, and look at the load at some times between them."""
+    load, now_ms, left = load_of(rates), 0, list(looks)
+    workers = {name: load.add_worker(name, capacity) for name, capacity in zip("ab", capacities, strict=True)}
+    for kind, name, p, amount, new_rates, duration_ms in actions:
+        change(load, workers, kind, name, p, amount, new_rates, now_ms)
+        now_ms += duration_ms
+        while left and left[0] <= now_ms:
+            look_ms = left.pop(0)
+            if look_ms > now_ms - duration_ms:
+                look(load, workers, look_ms)
+    return load, workers, now_ms
+
+
+def state(load, workers, now_ms):
+    """Return the exact positions, ends, lags and work."""
+    positions = [load.position_at(partition, at_ms=now_ms) for partition in load.partitions()]
+    return (
+        positions,
+        load.seen(load.partitions(), now_ms=now_ms),
+        [load.work(w, now_ms=now_ms) for w in workers],
+    )
+
+
+changes = st.lists(action, min_size=1, max_size=8)
+capacities = st.sampled_from([(900.0, 3_000.0), (77.7, inf), (1_234.5, 333.3)])
+look_times = st.lists(st.integers(0, 2_400), min_size=1, max_size=12).map(sorted)
+
+
+@settings(max_examples=scaled(100))
+@given(changes, three_rates, capacities, look_times)
+def test_questions_change_nothing(actions, rates, capacities, looks):
+    """The load after one step is that after many, to the last bit."""
+
+    def ask(load, workers, now_ms):
+        state(load, workers.values(), now_ms)
+        for worker in workers.values():
+            load.next_breakpoint_ms(worker, now_ms=now_ms)
+            for partition in partitions_of(3):
+                load.position(worker, partition, now_ms=now_ms, ahead_ms=70)
+
+    ends = [run(actions, rates, capacities, ask, times) for times in ([], looks)]
+    assert len({repr(load.measure(now_ms=now_ms)) for load, _, now_ms in ends}) == 1
+    assert len({repr(state(load, workers.values(), now_ms)) for load, workers, now_ms in ends}) == 1
+
+
 @settings(max_examples=scaled(60))
-@given(
-    st.lists(action, min_size=1, max_size=8),
-    three_rates,
-    st.lists(st.integers(0, 2_400), min_size=1, max_size=12).map(sorted),
-)
-def test_measuring_more_often_changes_nothing(actions, rates, looks):
-    def totals(looks):
-        load, partitions = load_of(rates), partitions_of(3)
-        workers = {name: load.add_worker(name, rate) for name, rate in (("a", 900.0), ("b", 3_000.0))}
-        now_ms, measures, left = 0, [], list(looks)
-        for kind, name, p, amount, new_rates, duration_ms in actions:
-            if kind in ("take", "skip"):
-                load.start(workers[name], {partitions[p]: amount}, now_ms=now_ms)
-            elif kind == "drop":
-                load.release(workers[name], partitions, now_ms=now_ms)
-            elif kind == "rates":
-                load.set_rates("t", new_rates, now_ms=now_ms)
-            else:
-                load.set_working(workers[name], not workers[name].working, now_ms=now_ms)
-            now_ms += duration_ms
-            while left and left[0] <= now_ms:
-                look = left.pop(0)
-                if look > now_ms - duration_ms:
-                    measures.append(load.measure(now_ms=look))
+@given(changes, three_rates, capacities, look_times)
+def test_measuring_more_often_changes_no_position_and_no_total(actions, rates, capacities, looks):
+    def outcome(looks):
+        measures = []
+        load, workers, now_ms = run(
+            actions,
+            rates,
+            capacities,
+            lambda load, _, at_ms: measures.append(load.measure(now_ms=at_ms)),
+            looks,
+        )
         measures.append(load.measure(now_ms=now_ms))
-        return (
-            measures[-1].lag,
+        totals = (
             max(m.max_lag for m in measures),
             sum(m.duplicates for m in measures),
             sum(m.lag_record_seconds for m in measures),
         )
+        exact = measures[-1].lag, measures[-1].by_client, state(load, workers.values(), now_ms)
+        return repr(exact), totals
 
-    assert totals(looks) == pytest.approx(totals([]), rel=1e-6, abs=1e-2)
+    (exact, totals), (exact_without, totals_without) = outcome(looks), outcome([])
+    assert exact == exact_without
+    assert totals == pytest.approx(totals_without, rel=1e-6, abs=1e-2)
+
+
+@settings(max_examples=scaled(60))
+@given(changes, three_rates, capacities, st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_a_position_in_the_present_stretch_is_that_reached_in_time(actions, rates, capacities, shares):
+    """Positions up to the next breakpoint are known before, and those since the last one afterwards."""
+    load, workers, now_ms = run(actions, rates, capacities, None, [])
+    breakpoints = [load.next_breakpoint_ms(worker, now_ms=now_ms) for worker in workers.values()]
+    until_ms = floor(min(now_ms + 1_000, *breakpoints))
+    times = sorted(now_ms + int(share * (until_ms - now_ms)) for share in shares)
+    before = [[load.position_at(p, at_ms=at_ms) for p in partitions_of(3)] for at_ms in times]
+    reached = [state(load, workers.values(), at_ms)[0] for at_ms in times]
+    after = [[load.position_at(p, at_ms=at_ms) for p in partitions_of(3)] for at_ms in times]
+    assert before == reached == after
