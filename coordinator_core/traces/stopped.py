@@ -253,7 +253,7 @@ class StoppedTime:
         now = self._now
         owners = [now.consumers[client] for client in now.owners.get(partition, ())]
         claims = [owner for owner in owners if owner.member_id in now.members]
-        working = sum(owner.works_on(partition) for owner in owners)
+        working = now.working.get(partition)
         if working:
             return _Kind(_WORKED, bool(claims), working > 1)
         if claims:

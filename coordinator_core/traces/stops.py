@@ -6,16 +6,6 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.timeline import Change, Timeline
 
-_WORKING = (
-    ev.MemberPaused,
-    ev.MemberResumed,
-    ev.MemberCutOff,
-    ev.MemberReconnected,
-    ev.WorkStopped,
-    ev.WorkStarted,
-)
-"""The events after which a consumer works on other partitions than before, though it owns the same ones."""
-
 
 class Stop(NamedTuple):
     """A partition that nobody worked on from ``from_ms`` until ``until_ms``.
@@ -43,7 +33,6 @@ class Stops:
         self.ended: list[Stop] = []
         self.moved: dict[TopicPartition, str] = {}
         self._now = timeline
-        self._worked: set[TopicPartition] = set()
         self._last_stop: dict[TopicPartition, Stop] = {}
         self._last_owner: dict[TopicPartition, str] = {}
         timeline.before.append(self._before)
@@ -56,19 +45,14 @@ class Stops:
                 self.idle_since[TopicPartition(event.topic, number)] = at_ms
 
     def _see(self, change: Change) -> None:
-        self.ended, self.moved = [], {}
-        event = change.event
+        event, now = change.event, self._now
+        self.moved = {}
         for partition in change.taken:
             self._take(partition, event.client)  # type: ignore[union-attr]
-        for partition in change.given_up:
-            self._update(partition)
-        if isinstance(event, _WORKING) and event.client in self._now.consumers:
-            for partition in self._now.consumers[event.client].owned:
-                self._update(partition)
-        elif isinstance(
-            event, (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed, ev.TopicDeleted)
-        ):
-            for partition in [tp for tp in self.idle_since if tp.topic not in self._now.subscribed]:
+        self.ended = [self._end(p) for p in change.begun if p in self.idle_since]
+        self.idle_since.update((p, now.at_ms) for p in change.ended if p.topic in now.topics)
+        if isinstance(event, (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed, ev.TopicDeleted)):
+            for partition in [tp for tp in self.idle_since if tp.topic not in now.subscribed]:
                 del self.idle_since[partition]
 
     def _take(self, partition: TopicPartition, client: str) -> None:
@@ -76,23 +60,11 @@ class Stops:
         if before != client:
             self.moved[partition] = before
         self._last_owner[partition] = client
-        self._update(partition)
 
-    def _update(self, partition: TopicPartition) -> None:
-        works = any(self._now.consumers[name].works_on(partition) for name in self._now.owners[partition])
-        if works and partition not in self._worked:
-            self._worked.add(partition)
-            from_ms = self.idle_since.pop(partition, None)
-            if from_ms is not None:
-                self._end(partition, from_ms)
-        elif not works and partition in self._worked:
-            self._worked.remove(partition)
-            if partition.topic in self._now.topics:
-                self.idle_since[partition] = self._now.at_ms
-
-    def _end(self, partition: TopicPartition, from_ms: int) -> None:
+    def _end(self, partition: TopicPartition) -> Stop:
+        from_ms = self.idle_since.pop(partition)
         before = self._last_stop.get(partition)
         goes_on = before is not None and before.until_ms == from_ms
         since_ms = before.since_ms if before is not None and goes_on else from_ms
         stop = self._last_stop[partition] = Stop(partition, from_ms, self._now.at_ms, since_ms)
-        self.ended.append(stop)
+        return stop

@@ -8,6 +8,18 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.trace import Trace
 
+_WORKING: frozenset[type] = frozenset(
+    (
+        ev.MemberPaused,
+        ev.MemberResumed,
+        ev.MemberCutOff,
+        ev.MemberReconnected,
+        ev.WorkStopped,
+        ev.WorkStarted,
+    )
+)
+"""The events after which a consumer works on other partitions than before, though it owns the same ones."""
+
 
 @dataclass(slots=True)
 class Consumer:
@@ -41,11 +53,14 @@ class Change(NamedTuple):
 
     ``given_up`` maps the partitions that the consumer of the event owned, and does not own any longer, to
     the time since which it owned them. ``taken`` lists those that it owns now and did not own before.
+    ``begun`` lists the partitions that an owner works on now and none did before, ``ended`` the opposite.
     """
 
     event: ev.Event
     given_up: Mapping[TopicPartition, int]
     taken: Sequence[TopicPartition]
+    begun: Sequence[TopicPartition]
+    ended: Sequence[TopicPartition]
 
 
 Before: TypeAlias = Callable[[int, ev.Event], None]
@@ -58,8 +73,8 @@ class Timeline:
     ``topics`` maps each topic to its partitions, ``deleted`` those that were deleted, ``consumers`` the
     name of each running consumer to its state, and ``owners`` each partition to its owners with the time
     since which they own it, in that order. A partition has several owners while one of them does not know
-    yet that another has it; ``contested`` are the partitions that have. ``members`` are ids in the group, as
-    the coordinator has them.
+    yet that another has it; ``contested`` are the partitions that have. ``working`` maps each partition
+    that owners work on to their number. ``members`` are ids in the group, as the coordinator has them.
 
     Observers are functions: those in ``before`` receive the time and the event while the timeline still
     has the group as it was, those in ``after`` receive the `Change`.
@@ -74,6 +89,7 @@ class Timeline:
         self.consumers: dict[str, Consumer] = {}
         self.owners: dict[TopicPartition, dict[str, int]] = {}
         self.contested: dict[TopicPartition, None] = {}
+        self.working: dict[TopicPartition, int] = {}
         self.before: list[Before] = []
         self.after: list[After] = []
         self._given_up: dict[TopicPartition, int] = {}
@@ -119,7 +135,7 @@ class Timeline:
         fold = self._folds.get(type(event))
         if fold is not None:
             fold(event)
-        change = Change(event, self._given_up, self._taken)
+        change = Change(event, self._given_up, self._taken, *self._count_workers(event))
         for listener in self.after:
             listener(change)
 
@@ -248,6 +264,20 @@ class Timeline:
                 self._given_up[partition] = owners.pop(client)
                 if len(owners) < 2:
                     self.contested.pop(partition, None)
+
+    def _count_workers(self, event: Any) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Return the partitions on which work has begun by an event, and those on which it has ended."""
+        begun: list[TopicPartition] = []
+        ended: list[TopicPartition] = []
+        consumer = self.consumers.get(event.client) if type(event) in _WORKING else None
+        for partition in consumer.owned if consumer is not None else (*self._taken, *self._given_up):
+            before = self.working.pop(partition, 0)
+            number = sum(self.consumers[name].works_on(partition) for name in self.owners[partition])
+            if number:
+                self.working[partition] = number
+            if bool(number) != bool(before):
+                (begun if number else ended).append(partition)
+        return begun, ended
 
 
 def partitions(listed: ev.PartitionMap) -> list[TopicPartition]:

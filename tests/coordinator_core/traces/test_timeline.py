@@ -73,6 +73,32 @@ def test_a_partition_of_several_owners_is_contested_until_one_is_left():
     assert not timeline.contested
 
 
+def test_work_on_a_partition_begins_with_its_first_working_owner_and_ends_with_its_last():
+    timeline, changes = after(
+        (0, started("a", "t")),
+        (0, started("b", "t")),
+        (1, assigned("a", 1, {"t": [0, 1]})),
+        (2, assigned("b", 2, {"t": [0]})),
+        (3, ev.MemberPaused(client="a")),
+        (4, ev.WorkStopped(client="b", partitions={"t": [0]}, why="callback")),
+        (5, ev.MemberResumed(client="a")),
+        (6, ev.WorkStarted(client="b", partitions={"t": [0]})),
+        (7, lost("a", {"t": [0]})),
+        (8, stopped("b", "crashed")),
+    )
+    assert [(change.begun, change.ended) for change in changes[2:]] == [
+        ([T0, T1], []),
+        ([], []),
+        ([], [T1]),
+        ([], [T0]),
+        ([T0, T1], []),
+        ([], []),
+        ([], []),
+        ([], [T0]),
+    ]
+    assert timeline.working == {T1: 1}
+
+
 def test_partitions_that_a_consumer_does_not_own_cannot_be_given_up():
     _, changes = after((0, started("a", "t")), (1, revoked("a", {"t": [0]})), (2, lost("b", {"t": [0]})))
     assert [change.given_up for change in changes] == [{}, {}, {}]
