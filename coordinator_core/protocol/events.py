@@ -67,6 +67,18 @@ class MemberStarted(_Event, frozen=True):
     rack: str | None = None
 
 
+class ApplicationStarted(_Event, frozen=True):
+    """A consumer process started that handles records in batches.
+
+    ``batch_ms`` is the mean time of a batch of ``max.poll.records``.
+    """
+
+    client: str
+    batch_ms: int
+    max_poll_records: int
+    max_poll_interval_ms: int
+
+
 class MemberStopped(_Event, frozen=True):
     """A consumer process ended. ``how`` is 'closed' or 'crashed'."""
 
@@ -316,6 +328,7 @@ Event: TypeAlias = (
     | RunEnded
     | Changed
     | MemberStarted
+    | ApplicationStarted
     | MemberStopped
     | MemberPaused
     | MemberResumed

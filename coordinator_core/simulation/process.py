@@ -88,6 +88,17 @@ class Process:
         """``habits`` has the random numbers of the application."""
         self.member = member
         times, facts = member.application, CLIENTS[member.application.client]
+        record_ms = 1_000 / member.process_rate if member.process_rate else 0.0
+        batches = Batches(record_ms, times.record_cv, times.batch_overhead, config.max_poll_records)
+        if record_ms:
+            world.emit(
+                ev.ApplicationStarted(
+                    client=member.id,
+                    batch_ms=round(batches.mean_ms),
+                    max_poll_records=config.max_poll_records,
+                    max_poll_interval_ms=config.max_poll_interval_ms,
+                )
+            )
         config = _as_client(config, facts)
         self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
@@ -100,8 +111,6 @@ class Process:
             fetching=False,
             rejoins_at_once=facts.rejoins_at_once,
         )
-        record_ms = 1_000 / member.process_rate if member.process_rate else 0.0
-        batches = Batches(record_ms, times.record_cv, times.batch_overhead, config.max_poll_records)
         self._facts, self._habits = facts, habits
         self._due_ms: int | None = None
         self._late_ms = 0

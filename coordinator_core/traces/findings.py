@@ -1,5 +1,6 @@
-"""The faults with which a run ended, in sentences: its figures are not those of a group that worked."""
+"""The faults of a run, in sentences: its figures are not those of a group that worked."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from coordinator_core.protocol import events as ev
@@ -25,6 +26,9 @@ _FAILURES = {
     "GROUP_MAX_SIZE_REACHED": "raise group.max.size, or start fewer consumers",
 }
 """What to change when consumers fail, by error."""
+
+_MOST_BATCHES = 4
+"""Batches of which more than this number fit in max.poll.interval.ms are not the reason of missed polls."""
 
 _LONGER = "make the duration of the scenario longer"
 _BATCHES = "batches shorter (max.poll.records)"
@@ -55,14 +59,16 @@ _HOLE = (
 
 
 def findings(history: History) -> tuple[str, ...]:
-    """Return the faults with which a run ended, each with what to change; nothing if it ended well.
+    """Return the faults of a run, each with what to change; nothing if all went well.
 
-    Consumers have failed, the group has never rested, or partitions of subscribed topics have no owner.
+    Consumers have failed, or left the group again and again because of their batches; the group has never
+    rested; or partitions of subscribed topics have no owner at the end.
     """
-    end = _End()
+    end, polls = _End(), _Polls()
     for line in history.trace.events:
         end.see(line.event)
-    return (*_failed(end), *_restless(end, history), *_unowned(end, history))
+        polls.see(line.event)
+    return (*_failed(end), *_outlasted(polls), *_restless(end, history), *_unowned(end, history))
 
 
 class _End:
@@ -97,6 +103,68 @@ class _End:
             case ev.GenerationStarted():
                 self._leader = event.leader
                 self.unnoticed, self._added = set(), set()
+
+
+class _Polls:
+    """The members that the group lost because a batch outlasted max.poll.interval.ms.
+
+    ``missed`` has their names, once for each time, by their applications.
+    """
+
+    def __init__(self) -> None:
+        self.missed: dict[tuple[int, int, int], Counter[str]] = {}
+        self._batches: dict[str, ev.ApplicationStarted] = {}
+        self._static: dict[str, bool] = {}
+        self._client_of: dict[str, str] = {}
+        self._standing: set[str] = set()
+
+    def see(self, event: ev.Event) -> None:
+        """Take over the next event."""
+        match event:
+            case ev.MemberStarted():
+                self._static[event.client] = event.instance_id is not None
+                self._batches.pop(event.client, None)
+                self._standing.discard(event.client)
+            case ev.ApplicationStarted():
+                self._batches[event.client] = event
+            case ev.MemberStopped() | ev.ConsumerFailed():
+                self._batches.pop(event.client, None)
+            case ev.MemberPaused() | ev.MemberCutOff():
+                self._standing.add(event.client)
+            case ev.MemberResumed() | ev.MemberReconnected():
+                self._standing.discard(event.client)
+            case ev.Joined():
+                self._client_of[event.member_id] = event.client
+            case ev.MemberRemoved():
+                self._removed(self._client_of.pop(event.member_id, ""), event.reason)
+
+    def _removed(self, client: str, reason: str) -> None:
+        """Note a removal. A static member does not leave: its session expires, as it sends no heartbeats."""
+        batches = self._batches.get(client)
+        if batches is None or client in self._standing:
+            return
+        left = "max.poll.interval.ms" in reason or (self._static[client] and "session" in reason)
+        if left and batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
+            key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms
+            self.missed.setdefault(key, Counter())[client] += 1
+
+
+def _outlasted(polls: _Polls) -> Iterator[str]:
+    """Yield a finding for members that left the group because their batches outlast max.poll.interval.ms."""
+    for (batch_ms, records, interval_ms), missed in polls.missed.items():
+        fewer = records * interval_ms // (2 * batch_ms)
+        advice = [f"max.poll.records (now {records:,}) to {fewer:,} or less"] if fewer else []
+        advice.append(f"max.poll.interval.ms to {_seconds(2 * batch_ms)} or more")
+        times = "once" if missed.total() == 1 else f"{missed.total():,} times in all"
+        yield (
+            f"batches of {_seconds(batch_ms)} on average outlast max.poll.interval.ms"
+            f" ({_seconds(interval_ms)}): {_named(sorted(missed))} left the group {times};"
+            f" set {', or '.join(advice)}"
+        )
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1_000:,.4g} s"
 
 
 def _failed(end: _End) -> Iterator[str]:

@@ -13,6 +13,7 @@ from tests.coordinator_core.traces.traces import (
     generation,
     history_of,
     joined,
+    removed,
     revoked,
     round_at,
     started,
@@ -145,6 +146,79 @@ def test_a_fenced_consumer_was_replaced_by_the_one_that_has_its_instance_id(inst
         (9_000, failed("a", "Heartbeat: FENCED_INSTANCE_ID")),
     ]
     assert len(found(SHARED, timed)) == count
+
+
+# --- batches
+
+
+def limited(client, *, batch_ms=500_000, records=500):
+    return ev.ApplicationStarted(
+        client=client, batch_ms=batch_ms, max_poll_records=records, max_poll_interval_ms=300_000
+    )
+
+
+LEFT = "max.poll.interval.ms has passed without a poll"
+PAUSED = ev.MemberPaused(client="b")
+BATCHES = [*SHARED, (0, limited("a")), (0, limited("b"))]
+
+
+def test_batches_that_outlast_the_poll_interval_are_told_with_the_members_and_what_to_change():
+    timed = [(9_000, removed("b", LEFT)), (9_500, joined("b", 2)), (9_600, removed("b", LEFT))]
+    assert found(BATCHES, timed) == (
+        "batches of 500 s on average outlast max.poll.interval.ms (300 s): b left the group 2 times in all;"
+        " set max.poll.records (now 500) to 150 or less, or max.poll.interval.ms to 1,000 s or more",
+    )
+    (text,) = found(BATCHES, (9_000, removed("b", LEFT)), (9_000, removed("a", LEFT)))
+    assert "a, b left the group 2 times in all; set" in text
+    assert "b left the group once; set" in found(BATCHES, (9_000, removed("b", LEFT)))[0]
+
+
+def test_a_batch_of_one_record_cannot_be_smaller():
+    timed = [(0, limited("b", records=1)), (9_000, removed("b", LEFT))]
+    assert found(SHARED, timed)[0].endswith("once; set max.poll.interval.ms to 1,000 s or more")
+
+
+def test_batches_of_different_lengths_are_findings_of_their_own():
+    timed = [(0, limited("b", batch_ms=400_000)), (9_000, removed("a", LEFT)), (9_000, removed("b", LEFT))]
+    assert [text.split(" on")[0] for text in found(BATCHES, timed)] == [
+        "batches of 500 s",
+        "batches of 400 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("timed", "count"),
+    [
+        ([(9_000, removed("a", "session expired"))], 1),
+        ([(9_000, removed("b", "session expired"))], 0),
+        ([(9_000, removed("b", "left"))], 0),
+        ([(9_000, PAUSED), (9_000, removed("b", LEFT))], 0),
+        ([(9_000, ev.MemberCutOff(client="a")), (9_000, removed("a", "session expired"))], 0),
+        ([(8_000, stopped("a", "crashed")), (9_000, started("a", "t")), (9_000, removed("a", LEFT))], 0),
+        ([(8_000, PAUSED), (9_000, ev.MemberResumed(client="b")), (9_000, removed("b", LEFT))], 1),
+        ([(8_000, limited("b", batch_ms=74_999)), (9_000, removed("b", LEFT))], 0),
+    ],
+)
+def test_a_member_that_is_removed_because_of_its_batches_runs_and_has_long_batches(timed, count):
+    """A static member, as `a`, sends no LeaveGroup: its session expires."""
+    assert sum(text.startswith("batches") for text in found(BATCHES, timed)) == count
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky+static"])
+def test_a_simulated_group_whose_batches_outlast_the_poll_interval_says_so(strategy):
+    document = {
+        "name": "storm",
+        "duration": "20m",
+        "topics": {"t": {"partitions": 4, "rate": 10, "backlog": 100_000}},
+        "members": [{"id": "m", "count": 2, "topics": ["t"], "process_rate": 1, "batch_overhead": 0}],
+    }
+    found = findings(History(simulate(parse_scenario(document, where="s"), strategy, default_registry())))
+    text = next(text for text in found if text.startswith("batches"))
+    assert text.startswith("batches of 500 s on average outlast max.poll.interval.ms (300 s): m-0, m-1 left")
+    document["config"] = {"max.poll.records": 150}
+    assert (
+        findings(History(simulate(parse_scenario(document, where="s"), strategy, default_registry()))) == ()
+    )
 
 
 # --- the leader that does not notice
