@@ -34,6 +34,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     max_poll_records: int = msgspec.field(default=500, name="max.poll.records")
     fetch_max_wait_ms: int = msgspec.field(default=500, name="fetch.max.wait.ms")
+    max_partition_fetch_bytes: int = msgspec.field(default=1_048_576, name="max.partition.fetch.bytes")
 
     def __post_init__(self) -> None:
         for where, value, least in (
@@ -46,6 +47,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             ("retry.backoff.ms", self.retry_backoff_ms, 1),
             ("metadata.max.age.ms", self.metadata_max_age_ms, 1),
             ("max.poll.records", self.max_poll_records, 1),
+            ("max.partition.fetch.bytes", self.max_partition_fetch_bytes, 0),
         ):
             if value < least:
                 raise InputError(where, f"{value}", f"{least} or more")

@@ -109,7 +109,8 @@ class Fetcher:
             if node is None or node in self._retry_ms:
                 continue  # metadata without a leader are requested again anyway
             epoch = self._core.metadata.leader_epoch(tp)
-            wanted.setdefault(node, {})[tp] = FetchPartition(*tp, state.position, epoch)
+            most_bytes = self._core.config.max_partition_fetch_bytes
+            wanted.setdefault(node, {})[tp] = FetchPartition(*tp, state.position, epoch, most_bytes)
         for node, partitions in wanted.items():
             session = self._sessions.setdefault(node, _Session())
             if not session.in_flight:

@@ -310,6 +310,7 @@ class FetchPartition(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     leader_epoch: int = -1
+    partition_max_bytes: int = 1_048_576
 
 
 class FetchRequest(_Message, frozen=True):

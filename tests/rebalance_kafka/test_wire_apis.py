@@ -241,6 +241,13 @@ def test_versions_without_fetch_sessions_request_everything():
         assert [(each.partition, each.fetch_offset) for each in topic.partitions] == [(0, 5)]
 
 
+@pytest.mark.parametrize("most_bytes", [0, 1_000, 1_048_576])
+def test_a_fetch_requests_at_most_so_many_bytes_of_a_partition(most_bytes):
+    request = m.FetchRequest(partitions=(m.FetchPartition("t", 0, 5, partition_max_bytes=most_bytes),))
+    theirs = read_by_them(Api.FETCH, 11, "Request", frame_of(request, 11))
+    assert theirs.topics[0].partitions[0].partition_max_bytes == most_bytes
+
+
 def test_a_join_in_version_0_byte_for_byte():
     request = m.JoinGroupRequest(
         group_id="g",

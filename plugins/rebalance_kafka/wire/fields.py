@@ -13,7 +13,6 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
 MOST_BYTES = 50 * 1024 * 1024
-MOST_PARTITION_BYTES = 1024 * 1024
 
 _COMMITTED = {
     "offset": "committed_offset",
@@ -67,7 +66,6 @@ CONSTANTS: Mapping[str, Any] = {
     "key_type": 0,  # a group
     "max_bytes": MOST_BYTES,
     "min_bytes": 1,
-    "partition_max_bytes": MOST_PARTITION_BYTES,
     "rack_id": "",
     "replica_id": -1,  # a consumer
     "retention_time": timedelta(milliseconds=-1),  # the broker's default

@@ -26,6 +26,7 @@ def test_the_defaults_are_kafkas():
         "metadata.max.age.ms": 300_000,
         "max.poll.records": 500,
         "fetch.max.wait.ms": 500,
+        "max.partition.fetch.bytes": 1_048_576,
     }
 
 
