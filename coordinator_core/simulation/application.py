@@ -56,7 +56,7 @@ class Application:
         self._name, self._emit = worker.name, emit
         self._begun_ms = self._end_ms = self._called_until_ms = -1.0
         self._in_round = self._has_stopped = self._is_halted = False
-        self._halted_ms = 0
+        self._halted_ms = self._fetched_ms = 0
         self._restoring: dict[TopicPartition, int] = {}
         self._known: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}
@@ -68,9 +68,11 @@ class Application:
         now_ms = self._clock.now_ms
         if self._called_until_ms > now_ms:
             return int(self._called_until_ms)
-        if self._in_round or self._is_halted or not (self._worker.flows and self._batches.mean_ms):
+        if self._in_round or self._is_halted or not self._batches.mean_ms:
             return now_ms
         if self._end_ms < now_ms:
+            if not self._worker.flows:
+                return now_ms
             work = self._load.work(self._worker, now_ms=now_ms)
             end_ms = self._batches.end_ms(now_ms, self._begun_ms, work, self._random)
             self._end_ms = now_ms if end_ms == now_ms else int(end_ms) + 1
@@ -86,14 +88,18 @@ class Application:
 
     def took(self, events: Iterable[ev.Event]) -> int:
         """Take over what the client reports, and return how long the calls of the listener take."""
+        now_ms = self._clock.now_ms
         took_ms, refetch_ms, added = 0, 0, []
         for event in events:
             if isinstance(event, (ev.Revoked, ev.Lost)):
                 took_ms += drawn(self._times.on_revoked, self._random)
             elif isinstance(event, ev.Assigned):
                 took_ms += drawn(self._times.on_assigned, self._random)
-                if event.owned and not event.added:
-                    refetch_ms = drawn(self.facts.refetch_ms, self._random)
+                every_ms = self.facts.fetches_every_ms
+                if event.added:
+                    self._fetched_ms = now_ms
+                elif event.owned and every_ms:
+                    refetch_ms = every_ms - (now_ms + took_ms - self._fetched_ms) % every_ms
                 added = [p for p in self._client.partitions if p not in self._known]
                 self._known = dict.fromkeys(self._client.partitions)
                 self._set_in_round(False)
@@ -142,6 +148,7 @@ class Application:
             stood_ms = now_ms - self._halted_ms
             if self._end_ms > self._halted_ms:
                 self._end_ms += stood_ms
+                self._handle_again(self._end_ms - now_ms)
             if self._called_until_ms > self._halted_ms:
                 self._called_until_ms += stood_ms
             for partition in self._restoring:
@@ -173,6 +180,13 @@ class Application:
             action()
 
     # --- inside
+
+    def _handle_again(self, time_ms: float) -> None:
+        """Handle the rest of a batch whose partitions others have taken over while it stood still."""
+        owned = len(self._client.partitions)
+        if owned and self._batches.record_ms:
+            lost = 1 - len(self._worker.flows) / owned
+            self._load.handle_again(int(lost * time_ms / self._batches.record_ms))
 
     def _call(self, took_ms: int, why: str) -> None:
         self._called_until_ms = self._clock.now_ms + took_ms

@@ -31,8 +31,9 @@ class ClientFacts:
     - ``commits_handed_out``: auto-commit commits what polls have returned, handled or not, at intervals from
       the start of the consumer. Otherwise it commits in polls what earlier polls returned, at intervals from
       the first assignment.
-    - ``refetch_ms``: the time without records after a round in which a member kept partitions and got no
-      other ones.
+    - ``fetches_every_ms``: after a round in which a member kept partitions and got no other ones, it fetches
+      records at the end of an interval of this length. The intervals begin when it last got partitions. 0:
+      it fetches at once.
     - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent, drawn for each, so
       that the heartbeats of members that began together drift apart.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
@@ -44,7 +45,7 @@ class ClientFacts:
     records_in_round: bool = True
     rejoins_at_once: bool = True
     commits_handed_out: bool = False
-    refetch_ms: Span = NONE
+    fetches_every_ms: int = 0
     heartbeat_late_ms: Span = NONE
     waits_for_session: bool = False
 
@@ -52,7 +53,7 @@ class ClientFacts:
 CLIENTS = {
     "java": ClientFacts(reads_in_poll=True, heartbeat_late_ms=(2, 20)),
     "librdkafka": ClientFacts(
-        joins=Joins.UNLESS_CALLED, commits_handed_out=True, refetch_ms=(0, 1_000), heartbeat_late_ms=(1, 5)
+        joins=Joins.UNLESS_CALLED, commits_handed_out=True, fetches_every_ms=1_000, heartbeat_late_ms=(1, 5)
     ),
     "kafka-python": ClientFacts(records_in_round=False, rejoins_at_once=False, heartbeat_late_ms=(1, 4)),
     "aiokafka": ClientFacts(

@@ -407,6 +407,10 @@ class Load:
         for worker, listed in held.items():
             self.release(worker, listed, now_ms=now_ms)
 
+    def handle_again(self, records: int) -> None:
+        """Count records that a worker handles after another one has taken over their partitions."""
+        self._duplicates += records
+
     def position(
         self, worker: Worker, partition: TopicPartition, *, now_ms: int, ahead_ms: int = 0
     ) -> int | None:

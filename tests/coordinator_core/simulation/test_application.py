@@ -126,6 +126,21 @@ def test_librdkafka_has_no_records_for_a_moment_after_a_round_in_which_it_kept_s
     assert not seen(trace, ev.WorkStopped, why="callback")
 
 
+def test_librdkafka_fetches_again_at_whole_seconds_from_its_last_new_partitions():
+    trace = run("cooperative-sticky", client="librdkafka", record_cv=1)
+    last, waited = {}, []
+    for line in trace.events:
+        match line.event:
+            case ev.Assigned(client=client, added=added) if added:
+                last[client] = line.at_ms
+            case ev.WorkStarted(client=client):
+                assert (line.at_ms - last[client]) % 1_000 == 0
+            case ev.Assigned(client=client) if client in last:
+                waited.append(-(line.at_ms - last[client]) % 1_000)
+    assert len(waited) >= 4
+    assert len({ms // 100 for ms in waited}) > 2
+
+
 # --- callbacks and state
 
 
@@ -223,6 +238,17 @@ def test_after_a_crash_the_records_since_the_last_commit_are_handled_again():
     trace = run(events=[{"at": "60s", "crash": "m-1"}], client="java")
     again = sum(line.event.duplicates for line in seen(trace, ev.LagMeasured))
     assert 0 < again <= 10 * (5 + 5)
+
+
+@pytest.mark.parametrize("client", ["java", "kafka-python"])
+def test_a_member_whose_partitions_others_have_handles_its_batch_to_the_end_when_it_continues(client):
+    frozen = run(events=[{"at": JOINS_AT, "freeze": "m-0", "for": "30s"}], client=client)
+    crashed = run(events=[{"at": JOINS_AT, "crash": "m-0"}], client=client)
+    (lost,) = seen(frozen, ev.Lost)
+    rest_ms = lost.at_ms - JOINS_AT - 30_000
+    assert 1_000 < rest_ms < 5_000
+    again, once = (sum(line.event.duplicates for line in seen(t, ev.LagMeasured)) for t in (frozen, crashed))
+    assert again - once == pytest.approx(rest_ms / 100, abs=3)
 
 
 def test_equal_seeds_give_equal_batches():
