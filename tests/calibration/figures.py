@@ -10,8 +10,8 @@ from coordinator_core.scoring.measuring import measure
 from coordinator_core.traces.timeline import Timeline
 from coordinator_core.traces.trace import Trace
 
-SHORTEST_MS = 5
-"""A shorter stop does not count as one: clocks and logs of processes do not agree better."""
+SHORTEST_MS = 50
+"""A shorter stop does not count as one: an application needs such a time between two batches."""
 
 
 class Stop(NamedTuple):

@@ -182,6 +182,7 @@ class Librdkafka:
             "group.id": options.group,
             "client.id": options.name,
             "partition.assignment.strategy": options.strategy,
+            "fetch.message.max.bytes": FETCHED_BYTES,
             "auto.offset.reset": "earliest",
             **options.settings,
         }
@@ -227,7 +228,12 @@ class RebalanceLab:
             bootstrap_servers=options.bootstrap,
             group_id=options.group,
             strategy=options.strategy,
-            settings={"client.id": options.name, "auto.offset.reset": "earliest", **options.settings},
+            settings={
+                "client.id": options.name,
+                "auto.offset.reset": "earliest",
+                "max.partition.fetch.bytes": FETCHED_BYTES,
+                **options.settings,
+            },
             listener=Listener(),
         )
         await self._consumer.start()
@@ -312,6 +318,12 @@ def prefer(pid: int = 0, *, only_itself: bool = False) -> None:
     with contextlib.suppress(AttributeError, PermissionError):
         policy = os.SCHED_RR | (os.SCHED_RESET_ON_FORK if only_itself else 0)
         os.sched_setscheduler(pid, policy, os.sched_param(1))
+
+
+def prefer_no_longer() -> None:
+    """Run this thread as others again."""
+    with contextlib.suppress(AttributeError, PermissionError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def runs_of(records: Sequence[Record]) -> list[Run]:

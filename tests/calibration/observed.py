@@ -2,8 +2,7 @@
 
 The broker's trace has the group. The members' lines have what a broker does not see: when the listener was
 called, and when the application handled records. A member that owns partitions works on them while it handles
-a batch, whatever partition the records are of. The time between two batches counts as work if it is short and
-the listener was not called in it.
+a batch, whatever partition the records are of.
 """
 
 from collections import Counter
@@ -17,9 +16,6 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.traces.trace import Trace
 from tests.calibration.actions import Action
 from tests.calibration.lines import Line, Observed
-
-GAP_SECONDS = 0.05
-"""The longest time between two batches that an application needs without a rebalance."""
 
 GROUP_EVENTS = (
     ev.GroupStateChanged,
@@ -134,8 +130,7 @@ class _Fold:
         self._stopped: set[int] = set()
 
     def events(self) -> Iterator[Timed]:
-        lines = self._life.lines
-        for i, (at, event, values) in enumerate(lines):
+        for at, event, values in self._life.lines:
             match event:
                 case "started":
                     yield (
@@ -151,8 +146,7 @@ class _Fold:
                 case "polled":
                     yield from self._works(at)
                 case "handled":
-                    if not _goes_on(lines, i):
-                        yield from self._rests(at)
+                    yield from self._rests(at)
         if self._life.how:
             yield self._life.end, ev.MemberStopped(client=self._member, how=self._life.how)
 
@@ -192,14 +186,6 @@ class _Fold:
 
     def _map(self, partitions: set[int]) -> dict[str, list[int]]:
         return {self._topic: sorted(partitions)} if partitions else {}
-
-
-def _goes_on(lines: Sequence[Line], handled: int) -> bool:
-    """Return whether the next batch follows at once, without a call of the listener."""
-    if handled + 1 == len(lines):
-        return True
-    at, event, _ = lines[handled + 1]
-    return event in ("polled", "closing") and at - lines[handled][0] <= GAP_SECONDS
 
 
 # --- records

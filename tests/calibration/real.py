@@ -15,7 +15,7 @@ import msgspec
 from coordinator_core.reading.durations import parse_duration
 from tests.calibration.actions import Action, actions_of, duration_of
 from tests.calibration.lines import ACTIONS, TRACE, Observed, beginning, log_of, observed_in, starts_of
-from tests.calibration.member import Log, Options, prefer
+from tests.calibration.member import Log, Options, prefer, prefer_no_longer
 from tests.rebalance_kafka.served import Served
 
 GROUP = "calibrated"
@@ -119,7 +119,10 @@ def run(
             process.ready()
         prefer(served.pid)
         prefer(only_itself=True)
-        _carry_out(document, actions, processes, folder)
+        try:
+            _carry_out(document, actions, processes, folder)
+        finally:
+            prefer_no_longer()
         served.terminate()
         stopping = served.next_error()
         assert stopping.startswith("stopping"), stopping

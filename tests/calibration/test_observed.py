@@ -92,7 +92,7 @@ def test_a_member_that_gets_no_records_in_a_round_stops_without_a_call_of_the_li
 
 
 def test_a_short_time_between_two_batches_is_no_stop():
-    late = lines(at(0.1, "started"), at(1.0, "assigned", [0, 1]), batches(*[1 + 1.04 * n for n in range(18)]))
+    late = lines(at(0.1, "started"), at(1.0, "assigned", [0, 1]), batches(*[1 + 1.04 * n for n in range(19)]))
     assert of(observed(a=late)).stopped_seconds == 0
 
 
