@@ -110,12 +110,12 @@ class Metadata:
         """Return those of the topics that exist, as an assignor sees them."""
         key = (self.version, tuple(topics))
         if self._cluster is None or self._cluster[0] != key:
-            self._cluster = key, Cluster({t: _info(self.topics[t]) for t in topics if t in self.topics})
+            self._cluster = key, Cluster({t: self.topics[t].info for t in topics if t in self.topics})
         return self._cluster[1]
 
     def snapshot(self, topics: Sequence[str]) -> tuple[tuple[str, TopicInfo], ...]:
         """Return the state of the topics that a leader's assignment is based on (PITFALLS C-54)."""
-        return tuple((t, self.compared(_info(self.topics[t]))) for t in topics if t in self.topics)
+        return tuple((t, self.compared(self.topics[t].info)) for t in topics if t in self.topics)
 
     def compared(self, info: TopicInfo) -> TopicInfo:
         """Return the properties of a topic whose change makes the leader join again.
@@ -165,11 +165,6 @@ class Metadata:
         self._received_ms = now_ms
         self.version += 1
         found = all(t.error is ErrorCode.NONE or t.name in self.unauthorized for t in reply.topics)
-        complete = found and all(p.leader >= 0 for t in self.topics.values() for p in t.partitions)
+        complete = found and all(topic.is_led for topic in self.topics.values())
         self._due_ms = now_ms + (self._config.metadata_max_age_ms if complete else INCOMPLETE_MS)
         self._subscriptions.match(self.external_topics)
-
-
-def _info(topic: TopicMetadata) -> TopicInfo:
-    racks = tuple(partition.racks for partition in topic.partitions)
-    return TopicInfo(len(topic.partitions), racks if any(racks) else None)

@@ -48,7 +48,7 @@ class Coordinator:
         self._config = config
         self._random = random
         self._parts = {part.name: part for part in parts}
-        self._rows = {**OFFSET_ROWS}
+        self._rows: dict[type[Any], Row] = {**OFFSET_ROWS}
         self._owners: dict[type[Any], CoordinatorPart] = {}
         for part in parts:
             taken = ", ".join(sorted(kind.__name__ for kind in part.requests.keys() & self._rows.keys()))
@@ -61,6 +61,8 @@ class Coordinator:
         self._leaders: Mapping[int, int] = {}
         self._live_brokers = 0
         self._append_ids = 0
+        self._writing: dict[int, Shard] = {}
+        """The shard of each append in progress."""
         self._homes: dict[str, int] = {}
 
     def on_cluster_change(self, leaders: Mapping[int, int], live_brokers: int) -> Outcome:
@@ -103,16 +105,16 @@ class Coordinator:
             TypeError: if the request is not for a coordinator (Metadata, ListOffsets, Fetch).
         """
         effects = Effects()
-        if isinstance(request, m.FindCoordinatorRequest):
+        row = self._rows.get(type(request))
+        if row is not None:
+            shard, error = self._shard_for(request, row)
+            if shard is None:
+                effects.reply(request_id, row.refuse(request, error))
+            else:
+                row.handle(self._step(shard, effects, now_ms, client_id, client_host), request_id, request)
+        elif isinstance(request, m.FindCoordinatorRequest):
             reply = finding.answer(request, self._config, self._leaders, self._live_brokers)
             effects.reply(request_id, reply)
-        elif type(request) in self._rows:
-            shard, error = self._shard_for(request)
-            if shard is None:
-                effects.reply(request_id, self.refusal(request, error))
-            else:
-                step = self._step(shard, effects, now_ms, client_id, client_host)
-                self._rows[type(request)].handle(step, request_id, request)
         elif isinstance(request, m.DescribeGroupsRequest):
             groups = tuple(self._describe(group_id) for group_id in request.group_ids)
             effects.reply(request_id, m.DescribeGroupsResponse(groups=groups))
@@ -131,17 +133,16 @@ class Coordinator:
 
     def on_appended(self, append_id: int, error: ErrorCode, *, now_ms: int) -> Outcome:
         """Apply the records of an append that succeeded, and answer the requests that waited for it."""
-        for shard in self._shards.values():
-            pending = shard.writes.pop(append_id, None)
-            if pending is None:
-                continue
-            if error is ErrorCode.NONE:
-                for record in pending.records:
-                    shard.table.apply(record)
-            step = self._step(shard, Effects(), now_ms)
-            pending.write.completed(step, error)
-            return step.effects.outcome()
-        return NOTHING
+        shard = self._writing.pop(append_id, None)
+        if shard is None or shard is not self._shards.get(shard.partition):
+            return NOTHING
+        pending = shard.writes.pop(append_id)
+        if error is ErrorCode.NONE:
+            for record in pending.records:
+                shard.table.apply(record)
+        step = self._step(shard, Effects(), now_ms)
+        pending.write.completed(step, error)
+        return step.effects.outcome()
 
     def on_deadline(self, *, now_ms: int) -> Outcome:
         """Carry out every deadline that has passed."""
@@ -195,8 +196,10 @@ class Coordinator:
             self._homes[group_id] = home
         return home
 
-    def _next_append_id(self) -> int:
+    def _new_append(self, shard: Shard) -> int:
+        """Return the id of a new append of a shard."""
         self._append_ids += 1
+        self._writing[self._append_ids] = shard
         return self._append_ids
 
     def _step(
@@ -209,14 +212,13 @@ class Coordinator:
             self._random,
             now_ms,
             effects,
-            self._next_append_id,
+            self._new_append,
             client_id,
             client_host,
         )
 
-    def _shard_for(self, request: Any) -> tuple[Shard | None, ErrorCode]:
+    def _shard_for(self, request: Any, row: Row) -> tuple[Shard | None, ErrorCode]:
         """Return the shard that handles a request to one group, or None and the error to answer."""
-        row = self._rows[type(request)]
         if row.needs_group_id and not request.group_id:
             return None, ErrorCode.INVALID_GROUP_ID
         shard = self._shards.get(self._home(request.group_id))
@@ -224,9 +226,11 @@ class Coordinator:
             return None, ErrorCode.NOT_COORDINATOR
         if shard.loading:
             return None, row.while_loading
-        owner, group = self._owners.get(type(request)), shard.groups.get(request.group_id)
-        if owner is not None and group is not None and group.family not in ("", owner.name):
-            return None, owner.foreign_group
+        owner = self._owners.get(type(request))
+        if owner is not None:
+            group = shard.groups.get(request.group_id)
+            if group is not None and group.family != owner.name and group.family:
+                return None, owner.foreign_group
         return shard, ErrorCode.NONE
 
     def _unavailable(self, group_id: str) -> ErrorCode:

@@ -113,13 +113,13 @@ class Step:
     random: Random
     now_ms: int
     effects: Effects
-    next_append_id: Callable[[], int]
+    new_append: Callable[[Shard], int]
     client_id: str = ""
     client_host: str = ""
 
     def append(self, records: tuple[Record, ...], write: Write) -> None:
         """Append records to the log; ``write`` continues when they are written or have failed."""
-        append_id = self.next_append_id()
+        append_id = self.new_append(self.shard)
         self.shard.writes[append_id] = PendingWrite(records, write)
         self.effects.appends.append(Append(append_id, self.shard.partition, records))
 

@@ -5,11 +5,12 @@ behaviour depends on it: JoinGroup 4 requires known member ids, JoinGroup 9 has 
 structs check nothing when they are built; code that decodes into them checks.
 """
 
+from functools import cached_property
 from typing import TypeAlias
 
 import msgspec
 
-from coordinator_core.model import TopicPartition
+from coordinator_core.model import TopicInfo, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
 NO_MEMBER = ""
@@ -248,11 +249,22 @@ class PartitionMetadata(msgspec.Struct, frozen=True):
     error: ErrorCode = ErrorCode.NONE
 
 
-class TopicMetadata(msgspec.Struct, frozen=True):
+class TopicMetadata(msgspec.Struct, frozen=True, dict=True):
     name: str
     partitions: tuple[PartitionMetadata, ...]
     error: ErrorCode = ErrorCode.NONE
     internal: bool = False
+
+    @cached_property
+    def is_led(self) -> bool:
+        """Whether all partitions have leaders."""
+        return all(partition.leader >= 0 for partition in self.partitions)
+
+    @cached_property
+    def info(self) -> TopicInfo:
+        """The topic as assignors see it."""
+        racks = tuple(partition.racks for partition in self.partitions)
+        return TopicInfo(len(self.partitions), racks if any(racks) else None)
 
 
 class MetadataResponse(_Message, frozen=True):

@@ -25,6 +25,7 @@ from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.administrator import Administrator
 from coordinator_core.simulation.application import drawn
 from coordinator_core.simulation.brokers import Brokers
+from coordinator_core.simulation.collector import collecting_rarely
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.load import Load
@@ -38,6 +39,7 @@ MEASURES = 200
 """The lag is measured at least this often in a run, and at every change."""
 
 
+@collecting_rarely()
 def simulate(
     scenario: Scenario,
     strategy: Strategy | str,

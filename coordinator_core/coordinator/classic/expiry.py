@@ -31,7 +31,7 @@ def _session_expired(step: Step, group: ClassicGroup, member_id: str) -> None:
     member = group.members.get(member_id)
     if member is None:
         return
-    parked = member.joining is not None or member.syncing is not None
+    parked = member_id in group.joins or member.syncing is not None
     if parked and not member.is_new:
         return  # its session restarts when the request is answered (PROTOCOL 5.2)
     cause = f"{member_id} did not come back in time" if member.is_new else f"session of {member_id} expired"

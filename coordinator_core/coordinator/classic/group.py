@@ -41,7 +41,7 @@ class TimerKind(IntEnum):
 
 @dataclass(slots=True)
 class Member:
-    """A member. ``joining`` and ``syncing`` are the ids of its parked requests."""
+    """A member. ``syncing`` is the id of its parked SyncGroup."""
 
     member_id: str
     instance_id: str | None
@@ -52,7 +52,6 @@ class Member:
     protocols: tuple[JoinGroupProtocol, ...]
     assignment: bytes = b""
     is_new: bool = True
-    joining: int | None = None
     syncing: int | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
@@ -62,12 +61,6 @@ class Member:
     def vote(self, candidates: Container[str]) -> str:
         """Return the first assignor among the candidates in the member's list (PROTOCOL 3.8)."""
         return next(p.name for p in self.protocols if p.name in candidates)
-
-    def update(self, request: JoinGroupRequest) -> None:
-        """Take over the protocols and timeouts of a newer join."""
-        self.protocols = request.protocols
-        self.session_timeout_ms = request.session_timeout_ms
-        self.rebalance_timeout_ms = request.rebalance_timeout_ms
 
     def size_bytes(self) -> int:
         """Return about how much memory the member takes. Its subscription is in the log's table as well."""
@@ -82,6 +75,8 @@ class ClassicGroup:
     ``pending`` are the ids of members that must join again with the id that they received. ``handed_out``
     is the highest generation that an earlier coordinator may have given to members, ``reserved`` the
     highest that this coordinator may give. ``join_is_due``: the time of the join phase has passed.
+    ``joins`` are the ids of the parked JoinGroup requests by member id. ``listing`` is the number of members
+    that list an assignor.
     """
 
     group_id: str
@@ -100,6 +95,8 @@ class ClassicGroup:
     static_members: dict[str, str] = field(default_factory=dict)
     pending: dict[str, None] = field(default_factory=dict)
     pending_sync: dict[str, None] = field(default_factory=dict)
+    joins: dict[str, int] = field(default_factory=dict)
+    listing: dict[str, int] = field(default_factory=dict)
     member_added_in_initial_delay: bool = False
     initial_delay_ms: int = 0
     initial_remaining_ms: int = 0
@@ -185,8 +182,11 @@ class ClassicGroup:
         self.previous_state, self.state = self.state, state
 
     def add(self, member: Member) -> None:
-        """Add a member; the first one becomes the leader."""
+        """Add a member, in place of one with the same id; the first one becomes the leader."""
+        if member.member_id in self.members:
+            self._count(self.members[member.member_id].protocols, -1)
         self.members[member.member_id] = member
+        self._count(member.protocols, 1)
         self.pending.pop(member.member_id, None)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
@@ -200,6 +200,8 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is None:
             return None
+        self.joins.pop(member_id, None)
+        self._count(member.protocols, -1)
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
             del self.static_members[member.instance_id]
         if self.leader == member_id:
@@ -220,6 +222,25 @@ class ClassicGroup:
         if self.leader == old_id:
             self.leader = new_id
         return member
+
+    def set_protocols(self, member: Member, protocols: tuple[JoinGroupProtocol, ...]) -> None:
+        """Replace the protocols of a member."""
+        self._count(member.protocols, -1)
+        member.protocols = protocols
+        self._count(protocols, 1)
+
+    def update(self, member: Member, request: JoinGroupRequest) -> None:
+        """Take over the protocols and timeouts of a newer join of a member."""
+        self.set_protocols(member, request.protocols)
+        member.session_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+
+    def _count(self, protocols: Sequence[JoinGroupProtocol], by: int) -> None:
+        """Count the assignors of a member in `listing`, or remove them from it."""
+        for name in dict.fromkeys(p.name for p in protocols):
+            self.listing[name] = self.listing.get(name, 0) + by
+            if not self.listing[name]:
+                del self.listing[name]
 
     def check_identity(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Check that the id is a member's, and the current one of the instance id (PROTOCOL 4.1, C-38)."""
@@ -263,11 +284,11 @@ class ClassicGroup:
 
     def joining_members(self) -> Iterator[Member]:
         """Yield the members with a parked join, in the order in which they joined the group."""
-        return (m for m in self.members.values() if m.joining is not None)
+        return (m for m in self.members.values() if m.member_id in self.joins)
 
     def all_have_joined(self) -> bool:
         """Return whether every member has joined and no id is pending (PROTOCOL 3.6)."""
-        return not self.pending and all(m.joining is not None for m in self.members.values())
+        return not self.pending and len(self.joins) == len(self.members)
 
     def rebalance_timeout_ms(self) -> int:
         """Return the largest rebalance timeout of the members (PROTOCOL 3.6)."""
@@ -275,8 +296,7 @@ class ClassicGroup:
 
     def candidates(self) -> set[str]:
         """Return the assignors that every member lists. The set is never iterated."""
-        lists = [{p.name for p in m.protocols} for m in self.members.values()]
-        return set.intersection(*lists) if lists else set()
+        return {name for name, members in self.listing.items() if members == len(self.members)}
 
     def supports(self, protocol_type: str, protocols: Sequence[JoinGroupProtocol]) -> bool:
         """Return whether a joining member's protocols fit the group's (PROTOCOL 3.3, C-06)."""
@@ -284,8 +304,10 @@ class ClassicGroup:
             return False
         if not self.members:
             return True
-        candidates = self.candidates()
-        return protocol_type == self.protocol_type and any(p.name in candidates for p in protocols)
+        members = len(self.members)
+        return protocol_type == self.protocol_type and any(
+            self.listing.get(p.name) == members for p in protocols
+        )
 
     def choose_protocol(self) -> str:
         """Return the one with most votes; ties go to the leader's order, then to the lower name (C-07)."""
@@ -304,7 +326,7 @@ class ClassicGroup:
         Returns False if no member rejoined.
         """
         leader = self.members.get(self.leader) if self.leader is not None else None
-        if leader is not None and leader.joining is not None:
+        if leader is not None and leader.member_id in self.joins:
             return True
         first = next(self.joining_members(), None)
         if first is None:

@@ -66,11 +66,9 @@ def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
     """
     if group.state is GroupState.EMPTY:
         return True
-    member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
-        waiting = sum(1 for _ in group.joining_members())
-        return (member is not None and member.joining is not None) or waiting < step.config.max_size
-    return member is not None or len(group.members) < step.config.max_size
+        return member_id in group.joins or len(group.joins) < step.config.max_size
+    return member_id in group.members or len(group.members) < step.config.max_size
 
 
 def _turn_away(step: Step, group: ClassicGroup, request_id: int, member_id: str) -> None:
@@ -132,9 +130,9 @@ def _add(step: Step, group: ClassicGroup, request_id: int, request: JoinGroupReq
         request.session_timeout_ms,
         request.rebalance_timeout_ms,
         request.protocols,
-        joining=request_id,
     )
     group.add(member)
+    group.joins[member_id] = request_id
     if rebalance.in_initial_delay(group):
         group.member_added_in_initial_delay = True
     step.schedule(TimerKind.SESSION, group, step.config.new_member_join_timeout_ms, member_id)
@@ -150,13 +148,13 @@ def _rejoin(step: Step, group: ClassicGroup, request_id: int, request: JoinGroup
     unchanged = member.protocols == request.protocols  # names in order, and bytes (C-21)
     leads = group.leader == member.member_id
     state = group.state
-    step.effects.supersede(member.joining)
-    member.joining = request_id
+    step.effects.supersede(group.joins.get(member.member_id))
+    group.joins[member.member_id] = request_id
     follows = state is GroupState.STABLE and not leads and not group.lost_a_round()
     if unchanged and (follows or state is GroupState.COMPLETING_REBALANCE):
         rebalance.answer_join(step, group, member)
         return
-    member.update(request)
+    group.update(member, request)
     group.restart_session(step, member.member_id)
     cause = f"{member.member_id} changed its metadata"
     if leads and unchanged:

@@ -134,7 +134,7 @@ def complete_join(step: Step, group: ClassicGroup) -> None:
     group.join_is_due = False
     step.cancel(TimerKind.JOIN, group)
     for member in list(group.members.values()):
-        if member.joining is None and member.instance_id is None:
+        if member.instance_id is None and member.member_id not in group.joins:
             drop_member(step, group, member, "did not rejoin within the rebalance timeout")
     if group.members and not group.elect_rejoined_leader():
         step.schedule(TimerKind.JOIN, group, max(group.rebalance_timeout_ms(), 1))  # 0 would never end
@@ -174,13 +174,12 @@ def _begin_sync_phase(step: Step, group: ClassicGroup) -> None:
     for member in group.members.values():
         member.is_new = False
         group.restart_session(step, member.member_id)
-        if member.joining is not None:
+        if member.member_id in group.joins:
             answer_join(step, group, member)
 
 
 def answer_join(step: Step, group: ClassicGroup, member: Member) -> None:
     """Answer a parked join with the current generation. Only the leader gets the members."""
-    assert member.joining is not None
     leads = member.member_id == group.leader
     response = JoinGroupResponse(
         error=ErrorCode.NONE,
@@ -191,15 +190,14 @@ def answer_join(step: Step, group: ClassicGroup, member: Member) -> None:
         member_id=member.member_id,
         members=group.described_members() if leads else (),
     )
-    step.effects.reply(member.joining, response)
-    member.joining = None
+    step.effects.reply(group.joins.pop(member.member_id), response)
 
 
-def refuse_join(step: Step, member: Member, error: ErrorCode) -> None:
+def refuse_join(step: Step, group: ClassicGroup, member: Member, error: ErrorCode) -> None:
     """Answer the parked join, if there is one, with an error."""
-    if member.joining is not None:
-        step.effects.reply(member.joining, JoinGroupResponse(error=error, member_id=member.member_id))
-        member.joining = None
+    request_id = group.joins.pop(member.member_id, None)
+    if request_id is not None:
+        step.effects.reply(request_id, JoinGroupResponse(error=error, member_id=member.member_id))
 
 
 def refuse_sync(step: Step, member: Member, error: ErrorCode) -> None:
@@ -245,7 +243,7 @@ def on_sync_timer(step: Step, group: ClassicGroup) -> None:
 
 def drop_member(step: Step, group: ClassicGroup, member: Member, reason: str) -> None:
     """Remove a member; its parked requests get UNKNOWN_MEMBER_ID (C-37)."""
-    refuse_join(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
+    refuse_join(step, group, member, ErrorCode.UNKNOWN_MEMBER_ID)
     refuse_sync(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
     group.remove(member.member_id)
     step.cancel(TimerKind.SESSION, group, member.member_id)

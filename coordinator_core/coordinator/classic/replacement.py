@@ -20,15 +20,15 @@ def replace(step: Step, group: ClassicGroup, request_id: int, request: JoinGroup
     assert request.group_instance_id is not None
     old_id = group.static_members[request.group_instance_id]
     member = group.members[old_id]
-    rebalance.refuse_join(step, member, ErrorCode.FENCED_INSTANCE_ID)
+    rebalance.refuse_join(step, group, member, ErrorCode.FENCED_INSTANCE_ID)
     rebalance.refuse_sync(step, member, ErrorCode.FENCED_INSTANCE_ID)
     before = MemberBefore(
         old_id, member.protocols, member.session_timeout_ms, member.rebalance_timeout_ms, group.leader
     )
     group.replace(old_id, new_id)
     step.cancel(TimerKind.SESSION, group, old_id)
-    member.update(request)
-    member.joining = request_id
+    group.update(member, request)
+    group.joins[new_id] = request_id
     group.restart_session(step, new_id)
     step.effects.events.append(
         MemberReplaced(
@@ -96,7 +96,8 @@ class StoreReplacement:
             self._answer(step, group, member)
 
     def _answer(self, step: Step, group: ClassicGroup, member: Member) -> None:
-        if member.joining is None:
+        request_id = group.joins.pop(member.member_id, None)
+        if request_id is None:
             return
         led = self.before.leader == self.before.member_id
         skips = led and self.version >= SKIP_ASSIGNMENT_SINCE
@@ -110,17 +111,16 @@ class StoreReplacement:
             member_id=self.new_id,
             members=group.described_members() if skips else (),
         )
-        step.effects.reply(member.joining, response)
-        member.joining = None
+        step.effects.reply(request_id, response)
         group.restart_session(step, member.member_id)
 
     def _restore(self, step: Step, group: ClassicGroup, member: Member, error: ErrorCode) -> None:
-        if member.joining is not None:
-            step.effects.reply(member.joining, JoinGroupResponse(error=error))
-            member.joining = None
+        request_id = group.joins.pop(self.new_id, None)
+        if request_id is not None:
+            step.effects.reply(request_id, JoinGroupResponse(error=error))
         step.cancel(TimerKind.SESSION, group, self.new_id)
         group.replace(self.new_id, self.before.member_id)
-        member.protocols = self.before.protocols
+        group.set_protocols(member, self.before.protocols)
         member.session_timeout_ms = self.before.session_timeout_ms
         member.rebalance_timeout_ms = self.before.rebalance_timeout_ms
         group.restart_session(step, member.member_id)

@@ -165,7 +165,9 @@ def check(bench):
             assert not group.members
         if isinstance(group, SimpleGroup):
             continue
-        joining = [member for member in group.members.values() if member.joining is not None]
+        assert group.joins.keys() <= group.members.keys()
+        assert group.listing == Counter(p.name for m in group.members.values() for p in m.protocols)
+        joining = [group.members[member_id] for member_id in group.joins]
         syncing = [member for member in group.members.values() if member.syncing is not None]
         if group.state is GroupState.STABLE:
             assert group.leader in group.members
