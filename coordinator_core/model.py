@@ -9,6 +9,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property, partial
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -139,14 +140,14 @@ class TopicIndex:
         """int32[other.size]: the number in this index of each partition of `other`, or -1. Cached."""
         if self._remapped is not None and self._remapped[0] is other:
             return self._remapped[1]
-        table = np.full(other.size, NO_OWNER, dtype=np.int32)
-        for t, topic in enumerate(other.topics):
-            here = self._position.get(topic)
-            if here is None:
-                continue
-            start, there = int(self.offsets[here]), int(other.offsets[t])
-            count = min(int(self.offsets[here + 1]) - start, int(other.offsets[t + 1]) - there)
-            table[there : there + count] = np.arange(start, start + count, dtype=np.int32)
+        here = np.fromiter(map(self._position.get, other.topics, repeat(-1)), np.int64, len(other.topics))
+        sizes = np.append(np.diff(self.offsets), 0)[here]  # 0 for position -1, of topics that it lacks
+        shift = self.offsets[here] - other.offsets[:-1]
+        end = np.repeat(other.offsets[:-1] + sizes, np.diff(other.offsets))
+        table = np.arange(other.size, dtype=np.int32)
+        known = table < end
+        table += np.repeat(shift, np.diff(other.offsets))
+        table[~known] = NO_OWNER
         self._remapped = (other, table)
         return table
 
@@ -224,25 +225,28 @@ class Partitions(AbstractSet[TopicPartition]):
     def claims(index: TopicIndex, owned: Sequence["Partitions"]) -> tuple[Int32Array, Int32Array]:
         """Return the claimed dense numbers, int32[n], and the position of each claimant in `owned`, int32[n].
 
-        Partitions that the index does not have are left out. Sets that share an index, as those of one
-        assignment do, are renumbered together.
+        Partitions that the index does not have are left out. The claims have no order. Sets that share an
+        index, as those of one assignment do, are renumbered together.
         """
+        indexes = list(map(_INDEX, owned))
+        shared = next((each for each in indexes if each is not None), None)
+        if shared is None:
+            return _claims_by_topic(index, owned)
         pieces = list(map(_DENSE, owned))
-        indexes = set(map(_INDEX, owned))
-        if None in indexes:
-            if any(len(o) for o in owned if o._index is None):
-                return _claims_by_topic(index, owned)
-            indexes.remove(None)
-            pieces = [NOTHING if dense is None else dense for dense in pieces]
-        if len(indexes) != 1:
-            return _claims_by_topic(index, owned) if indexes else (NOTHING, NOTHING)
-        shared: TopicIndex = indexes.pop()
+        others = NOTHING, NOTHING
+        if indexes.count(shared) < len(indexes):
+            together = [each is shared for each in indexes]
+            pieces = [p if own else NOTHING for p, own in zip(pieces, together, strict=True)]
+            apart = [NO_PARTITIONS if own else o for o, own in zip(owned, together, strict=True)]
+            others = _claims_by_topic(index, apart)
         numbers, holders = _gathered(pieces)
-        if index.same_numbering(shared):
+        if not index.same_numbering(shared):
+            numbers = index.table_from(shared)[numbers]
+            known = numbers != NO_OWNER
+            numbers, holders = numbers[known], holders[known]
+        if not len(others[0]):
             return numbers, holders
-        numbers = index.table_from(shared)[numbers]
-        known = numbers != NO_OWNER
-        return numbers[known], holders[known]
+        return np.concatenate((numbers, others[0])), np.concatenate((holders, others[1]))
 
     def __len__(self) -> int:
         if self._dense is not None:
@@ -462,13 +466,22 @@ class GroupAssignment(Mapping[str, Partitions]):
                 owner[self[member].dense_in(index)] = m
         return owner
 
+    def listing(self) -> tuple[TopicIndex, Int32Array, NDArray[np.int64]] | None:
+        """Return the index of an owner array and its `listing` (see `from_owners`); None without one."""
+        if self._index is None:
+            return None
+        if self._listing is None:
+            self._listing = self._listed()
+        return self._index, *self._listing
+
     def _read(self) -> dict[str, Partitions]:
         if self._assigned is None:
-            assert self._index is not None
-            listed, starts = self._listing or self._listed()
+            listing = self.listing()
+            assert listing is not None
+            index, listed, starts = listing
             bounds = starts.tolist()
             pieces = map(listed.__getitem__, map(slice, bounds, bounds[1:]))
-            of_index = partial(Partitions.dense, self._index)
+            of_index = partial(Partitions.dense, index)
             self._assigned = dict(zip(self._members, map(of_index, pieces), strict=False))
         return self._assigned
 

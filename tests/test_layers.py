@@ -12,7 +12,7 @@ from tests.places import ROOT
 
 CORE = ROOT / "coordinator_core"
 
-BASE = {"errors", "java", "model", "reading"}
+BASE = {"errors", "java", "model", "packing", "reading"}
 ASSIGNING = BASE | {"assigning"}
 REGISTRY = ASSIGNING | {"registry"}
 PROTOCOL = BASE | {"protocol"}
@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "java": set(),
     "model": {"errors", "java"},
+    "packing": {"errors", "java", "model"},
     "reading": {"errors", "java", "model"},
     "assigning": BASE,
     "registry": ASSIGNING,

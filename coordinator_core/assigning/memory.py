@@ -2,11 +2,9 @@
 
 from operator import attrgetter
 
-import msgspec
-
 from coordinator_core.assigning.assignor import Assignor, PlainAssignment
 from coordinator_core.assigning.problem import Problem
-from coordinator_core.assigning.user_data import decode_ownership, encode_ownership
+from coordinator_core.assigning.user_data import decode_ownerships, encode_ownership
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,
@@ -60,12 +58,16 @@ def recalled(problem: Problem) -> Problem:
     group = problem.group
     if not any(map(_USER_DATA, group.values())):
         return problem
-    return problem.with_claims(GroupSubscription({m: _recalled(s) for m, s in group.items()}))
+    found = decode_ownerships(list(map(_USER_DATA, group.values())))
+    return problem.with_claims(
+        GroupSubscription(
+            {
+                m: s if memory is None else _with_memory(s, *memory)
+                for (m, s), memory in zip(group.items(), found, strict=True)
+            }
+        )
+    )
 
 
-def _recalled(subscription: Subscription) -> Subscription:
-    memory = None if subscription.user_data is None else decode_ownership(subscription.user_data)
-    if memory is None:
-        return subscription
-    owned, generation = memory
-    return msgspec.structs.replace(subscription, owned=owned, generation=generation)
+def _with_memory(s: Subscription, owned: Partitions, generation: int) -> Subscription:
+    return Subscription(s.topics, owned, generation, s.rack, s.instance_id, s.user_data, s.capacity)

@@ -6,11 +6,13 @@ Bytes of another assignor or version are ignored (PITFALLS C-68).
 """
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 
 from coordinator_core.java import java_order
 from coordinator_core.model import Int32Array, Partitions
+from coordinator_core.packing import read_partitions
 
 _LENGTH = struct.Struct(">h")
 _NUMBER = struct.Struct(">i")
@@ -51,6 +53,21 @@ def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
     except (struct.error, ValueError):
         return None
     return Partitions(owned), generation
+
+
+def decode_ownerships(data: Sequence[bytes | None]) -> list[tuple[Partitions, int] | None]:
+    """Return the ownership of each member, as `decode_ownership` does; None also without user data."""
+    lists = read_partitions([b"" if each is None else each for each in data])
+    return [
+        None if each is None else (found and _with_generation(each, *found)) or decode_ownership(each)
+        for each, found in zip(data, lists, strict=True)
+    ]
+
+
+def _with_generation(data: bytes, owned: Partitions, end: int) -> tuple[Partitions, int] | None:
+    if len(data) < end + _NUMBER.size:
+        return None
+    return owned, _NUMBER.unpack_from(data, end)[0]
 
 
 def encode_generation(generation: int) -> bytes:

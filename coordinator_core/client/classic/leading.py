@@ -9,7 +9,7 @@ from coordinator_core.client.core import Core
 from coordinator_core.errors import AssignmentError
 from coordinator_core.java import java_order
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo
-from coordinator_core.protocol.consumer_protocol import KnownTopics, decode_subscription, encode_assignment
+from coordinator_core.protocol.consumer_protocol import decode_subscriptions, encode_assignments
 from coordinator_core.protocol.events import AssignmentComputed
 from coordinator_core.protocol.messages import JoinGroupMember, JoinGroupResponse, SyncGroupAssignment
 
@@ -28,11 +28,9 @@ def decode_members(members: Iterable[JoinGroupMember]) -> dict[str, Subscription
     Raises:
         ProtocolError: if a subscription cannot be decoded.
     """
-    known = KnownTopics()
-    return {
-        m.member_id: decode_subscription(m.metadata, instance_id=m.group_instance_id, known=known)
-        for m in members
-    }
+    listed = list(members)
+    subscriptions = decode_subscriptions([(m.metadata, m.group_instance_id) for m in listed])
+    return {m.member_id: subscription for m, subscription in zip(listed, subscriptions, strict=True)}
 
 
 def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
@@ -48,12 +46,9 @@ def lead(assignor: Assignor, cluster: Cluster, members: dict[str, Subscription])
         AssignmentError: if the assignor raises or returns an invalid assignment.
     """
     assignment = compute_assignment(assignor, cluster, GroupSubscription(members))
-    user_data = assignment.user_data
-    encoded = tuple(
-        SyncGroupAssignment(m, encode_assignment(assignment[m], user_data.get(m))) for m in members
-    )
-    payload_bytes = sum(len(entry.assignment) for entry in encoded)
-    return EncodedAssignments(encoded, payload_bytes, dict(assignment.report))
+    encoded = encode_assignments(assignment, members)
+    assignments = tuple(map(SyncGroupAssignment, members, encoded))
+    return EncodedAssignments(assignments, sum(map(len, encoded)), dict(assignment.report))
 
 
 class Leader:

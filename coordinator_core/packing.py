@@ -1,0 +1,383 @@
+"""Many lists of topics or partitions as bytes, read and written together.
+
+A list of partitions is an array of entries, each a topic with an array of partition numbers, as in the
+messages of the consumer protocol and in the user data of Apache Kafka's sticky assignor. A list of topics is
+an array of names. Numbers are big-endian: int16 for the length of a name, int32 for all others. Lists are
+read in lockstep, entry by entry, so that a numpy call reads a field of all lists.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.model import NO_PARTITIONS, GroupAssignment, Int32Array, Partitions, TopicIndex
+
+_Int64Array = NDArray[np.int64]
+_Uint64Array = NDArray[np.uint64]
+
+FEWEST_LISTS = 16
+"""Fewer lists are not read together, since reading one after the other takes less time."""
+
+_LENGTH = struct.Struct(">h")
+_COUNT_SIZE, _LENGTH_SIZE = 4, 2
+_PADDING = bytes(2**15 + 16)
+"""Follows the lists in the buffer: a length of 32,767 at the end of the last one still leads into it."""
+
+_LARGEST_OFFSET = 2**31 - 1 - len(_PADDING)
+
+_LARGEST_SPAN = 2**20
+"""Numbers of partitions may reach this value in sum over the topics, or eight times the count of numbers."""
+
+_MASKS: _Uint64Array = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)
+_MOST_ROUNDS = 32
+
+_BLOCK_SIZE = 1 << 13
+"""The elements of a block: arrays of 64 KB, which memory allocators reuse without returning them."""
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class _Buffer:
+    """Bytes, with a number at every offset as a view: ``lengths[at]`` is the int16 at the offset `at`."""
+
+    def __init__(self, data: bytearray | bytes) -> None:
+        self.data = data
+        self.lengths = self._view(">i2")
+        self.counts = self._view(">i4")
+        self.words = self._view("<u8")
+
+    def pieces(self, size: int) -> NDArray[np.void]:
+        """Return the piece of this size at every offset."""
+        return self._view(f"V{size}")
+
+    def _view(self, dtype: str) -> NDArray[Any]:
+        size = np.dtype(dtype).itemsize
+        shape = max(0, len(self.data) - size + 1)
+        return np.ndarray((shape,), dtype=dtype, buffer=self.data, strides=(1,))
+
+
+class _Lists(NamedTuple):
+    """Lists that were read in lockstep. K lists of all, n entries, those of a list one after the other.
+
+    ``which``   int64[K]: the positions of the lists;
+    ``end``     int64[K]: the offset after each list;
+    ``entries`` int64[K]: the count of its entries;
+    ``name``    int32[n] and ``length`` int32[n]: offset and length of the name of each entry;
+    ``number``  int32[n]: the count of its numbers, which begin at ``name + length + 4``.
+    """
+
+    which: _Int64Array
+    end: _Int64Array
+    entries: _Int64Array
+    name: Int32Array
+    length: Int32Array
+    number: Int32Array
+
+    def only(self, chosen: NDArray[np.bool_]) -> "_Lists | None":
+        """Return the chosen lists (bool[K]); None without any."""
+        if not chosen.any():
+            return None
+        of_entry = np.repeat(chosen, self.entries)
+        which, end, entries = (values[chosen] for values in (self.which, self.end, self.entries))
+        name, length, number = (values[of_entry] for values in (self.name, self.length, self.number))
+        return _Lists(which, end, entries, name, length, number)
+
+
+def read_partitions(data: Sequence[bytes]) -> list[tuple[Partitions, int] | None]:
+    """Read the list of partitions at the start of each of `data`, and the offset of its end.
+
+    An element is None if its list must be read alone: if it is longer than almost all others, is cut short,
+    or has an unusual form, such as a topic without partitions, negative numbers, or a topic twice. All
+    partitions share an index made for them.
+    """
+    found: list[tuple[Partitions, int] | None] = [None] * len(data)
+    if len(data) < FEWEST_LISTS:
+        return found
+    buffer, begin, end, counts = _joined(data)
+    for at in np.flatnonzero(counts == 0).tolist():
+        found[at] = NO_PARTITIONS, _COUNT_SIZE
+    lists = _walk(buffer, begin, end, counts, with_numbers=True)
+    made = None if lists is None else _partitions(buffer, lists)
+    if lists is None or made is None:
+        return found
+    ends = (lists.end - begin[lists.which]).tolist()
+    for at, partitions, stop in zip(lists.which.tolist(), made, ends, strict=True):
+        found[at] = partitions, stop
+    return found
+
+
+def read_topics(data: Sequence[bytes]) -> list[tuple[tuple[str, ...], int] | None]:
+    """Read the list of topics at the start of each of `data`, as `read_partitions` does."""
+    found: list[tuple[tuple[str, ...], int] | None] = [None] * len(data)
+    if len(data) < FEWEST_LISTS:
+        return found
+    buffer, begin, end, counts = _joined(data)
+    lists = _walk(buffer, begin, end, counts, with_numbers=False)
+    named = None if lists is None else _names(buffer, lists.name, lists.length)
+    if lists is None or named is None:
+        return found
+    names, number = named
+    listed = np.array(names, dtype=object)[number].tolist()
+    starts = _starts(lists.entries).tolist()
+    ends = (lists.end - begin[lists.which]).tolist()
+    for at, first, after, stop in zip(lists.which.tolist(), starts, starts[1:], ends, strict=False):
+        found[at] = tuple(listed[first:after]), stop
+    return found
+
+
+def _joined(data: Sequence[bytes]) -> tuple[_Buffer, _Int64Array, _Int64Array, _Int64Array]:
+    """Return all data one after the other, where each begins and ends, and the count at its start, or -1."""
+    sizes = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
+    end = np.cumsum(sizes)
+    begin = end - sizes
+    buffer = _Buffer(b"".join([*data, _PADDING]))
+    return buffer, begin, end, np.where(sizes < _COUNT_SIZE, -1, buffer.counts[begin])
+
+
+def _walk(
+    buffer: _Buffer, begin: _Int64Array, end: _Int64Array, counts: _Int64Array, *, with_numbers: bool
+) -> _Lists | None:
+    """Read the entries of lists in lockstep; None if too few lists have entries.
+
+    ``begin``, ``end`` and ``counts`` int64[n]: where the bytes of each list begin and end, and its count.
+    """
+    least_size = _LENGTH_SIZE + 2 * _COUNT_SIZE if with_numbers else _LENGTH_SIZE
+    fits = (counts > 0) & (counts <= (end - begin) // least_size) & (end <= _LARGEST_OFFSET)
+    which = np.flatnonzero(fits)
+    which = which[np.argsort(-counts[which], kind="stable")]  # the longest first: the active ones lead
+    if len(which) < FEWEST_LISTS:
+        return None
+    which = which[counts[which] <= counts[which[FEWEST_LISTS - 1]]]
+    count, limit = counts[which], end[which]
+    starts = _starts(count)
+    name = np.empty(starts[-1], dtype=np.int32)
+    lists = _Lists(which, begin[which] + _COUNT_SIZE, count, name, np.empty_like(name), np.empty_like(name))
+    at, place = lists.end, starts[:-1]
+    valid = np.ones(len(which), dtype=np.bool_)
+    for k in np.searchsorted(-count, -np.arange(int(count[0])), side="left").tolist():
+        at, limit, place = at[:k], limit[:k], place[:k]
+        length = buffer.lengths[at]
+        following = at + length
+        following += _LENGTH_SIZE
+        valid[:k] &= length >= 0
+        if with_numbers:
+            number = buffer.counts[following]
+            valid[:k] &= number > 0
+            following += 4 * number.astype(np.int64)
+            following += _COUNT_SIZE
+            lists.number[place] = number
+        valid[:k] &= following <= limit
+        lists.name[place] = at
+        lists.length[place] = length
+        lists.end[:k] = following
+        # an entry that is cut short leads anywhere; this offset stays in the buffer, and the list is dropped
+        at = np.minimum(np.maximum(following, 0), limit)
+        place += 1
+    name += _LENGTH_SIZE
+    return lists if valid.all() else lists.only(valid)
+
+
+def _starts(counts: NDArray[np.integer]) -> _Int64Array:
+    """int64[n + 1]: the start of each of consecutive segments with these lengths."""
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _blocks(sizes: NDArray[np.integer]) -> Iterator[slice]:
+    """Divide elements of these sizes into blocks, whose arrays fit into the caches of a processor."""
+    end = np.cumsum(sizes)
+    begin = 0
+    while begin < len(end):
+        limit = _BLOCK_SIZE + (int(end[begin - 1]) if begin else 0)
+        after = max(begin + 1, int(np.searchsorted(end, limit, side="right")))
+        yield slice(begin, after)
+        begin = after
+
+
+def _partitions(buffer: _Buffer, lists: _Lists) -> list[Partitions] | None:
+    """Return the partitions of each list, in one index; None if they need an unusual form."""
+    named = _names(buffer, lists.name, lists.length)
+    if named is None:
+        return None
+    names, topic = named
+    numbers_start = _starts(lists.number)
+    numbers = np.empty(numbers_start[-1], dtype=np.int32)
+    highest = np.empty(len(topic), dtype=np.int32)
+    for block in _blocks(lists.number):
+        begin = numbers_start[block]
+        first, count = begin[0], lists.number[block]
+        at = np.repeat(lists.name[block] + lists.length[block] + _COUNT_SIZE - 4 * (begin - first), count)
+        at += np.arange(0, 4 * len(at), 4)
+        read = buffer.counts[at].astype(np.int32)
+        if read.min() < 0:
+            return None
+        numbers[first : first + len(read)] = read
+        highest[block] = np.maximum.reduceat(read, begin - first)
+    index = _index(names, topic, highest, limit=max(_LARGEST_SPAN, 8 * len(numbers)))
+    if index is None:
+        return None
+    position = np.fromiter(map(index.topic_positions.__getitem__, names), dtype=np.int32, count=len(names))
+    topic = position[topic]
+    entries_start = _starts(lists.entries)
+    if _topic_twice(topic, entries_start):
+        return None
+    numbers += np.repeat(index.offsets[topic], lists.number)
+    bounds = numbers_start[entries_start].tolist()
+    pieces = map(numbers.__getitem__, map(slice, bounds, bounds[1:]))
+    return list(map(partial(Partitions.dense, index), pieces))
+
+
+def _index(names: Sequence[str], topic: Int32Array, highest: Int32Array, limit: int) -> TopicIndex | None:
+    """Return an index of topics up to the highest number of each; None if it has too many partitions."""
+    small = len(names) <= np.iinfo(np.int16).max
+    by_topic = np.argsort(topic.astype(np.int16) if small else topic, kind="stable")
+    counts = np.maximum.reduceat(highest[by_topic], _starts(np.bincount(topic))[:-1]).astype(np.int64) + 1
+    return None if int(counts.sum()) > limit else TopicIndex(dict(zip(names, counts.tolist(), strict=True)))
+
+
+def _topic_twice(topic: Int32Array, starts: _Int64Array) -> bool:
+    """Whether a list, of entries that begin at `starts`, has a topic twice."""
+    rising = np.ones(len(topic) + 1, dtype=np.bool_)
+    rising[1:-1] = topic[1:] > topic[:-1]
+    rising[starts] = True
+    if rising.all():
+        return False
+    of_list = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    keys = np.sort(of_list * (int(topic.max()) + 1) + topic)
+    return bool((keys[1:] == keys[:-1]).any())
+
+
+def _names(buffer: _Buffer, at: Int32Array, length: Int32Array) -> tuple[list[str], Int32Array] | None:
+    """Return the distinct names, and the number of the name at each offset: int32[n].
+
+    None if a name is not UTF-8, or if too many names have one hash.
+    """
+    known: dict[bytes, int] = {}
+    number = np.empty(len(at), dtype=np.int32)
+    for block in _blocks(np.ones(len(at), dtype=np.int64)):
+        begin, size = at[block], length[block]
+        words = [
+            buffer.words[begin + start] & _MASKS[np.clip(size - start, 0, 8)]
+            for start in range(0, int(size.max()), 8)
+        ]
+        example = _first_equal([size.astype(np.uint64), *words])
+        if example is None:
+            return None
+        distinct = np.flatnonzero(example == np.arange(len(example)))
+        pieces = map(slice, begin[distinct].tolist(), (begin + size)[distinct].tolist())
+        number_of = np.empty(len(example), dtype=np.int32)
+        number_of[distinct] = [known.setdefault(bytes(buffer.data[piece]), len(known)) for piece in pieces]
+        number[block] = number_of[example]
+    try:
+        return [name.decode() for name in known], number
+    except UnicodeDecodeError:
+        return None
+
+
+def _first_equal(words: Sequence[_Uint64Array]) -> _Int64Array | None:
+    """int64[n]: for each row of words (uint64[n] each), the same one of the rows that are equal to it.
+
+    A row that shares its slot of a hash table with another one is tried again in the next round.
+    """
+    hashed = words[0]
+    for word in words[1:]:
+        hashed = (hashed ^ word) * _MULTIPLIER
+    equal = np.arange(len(hashed))
+    left = equal
+    bits = max(8, len(hashed).bit_length())
+    table = np.empty(1 << bits, dtype=np.int32)
+    for _ in range(_MOST_ROUNDS):
+        slot = hashed[left] >> np.uint64(64 - bits)
+        table[slot] = left
+        found = table[slot]
+        same = np.ones(len(left), dtype=np.bool_)
+        for word in words:
+            same &= word[found] == word[left]
+        equal[left[same]] = found[same]
+        left = left[~same]
+        if not len(left):
+            return equal
+        hashed = (hashed ^ (hashed >> np.uint64(32))) * _MULTIPLIER
+    return None
+
+
+def write_partitions(assignment: GroupAssignment) -> list[bytes] | None:
+    """Return the list of the partitions of each member; None if they are not kept in arrays.
+
+    A list has its topics in the order of their appearance, as `Partitions.by_topic` has.
+    """
+    listing = assignment.listing()
+    if listing is None:
+        return None
+    index, listed, starts = listing
+    texts = [_text(name) for name in index.topics]
+    lists: list[bytes] = []
+    for block in _blocks(np.diff(starts)):
+        bounds = starts[block.start : block.stop + 1]
+        written = _written(index, texts, listed[bounds[0] : bounds[-1]], bounds - bounds[0])
+        if written is None:
+            return None
+        lists += written
+    return lists
+
+
+def _written(
+    index: TopicIndex, texts: Sequence[bytes], listed: Int32Array, starts: _Int64Array
+) -> list[bytes] | None:
+    """Return the lists of members: ``listed`` int32[n], dense numbers; ``starts`` int64[M + 1].
+
+    None if the partitions of a topic are apart in a member's list.
+    """
+    topic = index.topic_of_every[listed]
+    first = _entries(topic, starts)
+    entry_topic = topic[first]
+    entries_start = np.searchsorted(first, starts)
+    if len(first) and _topic_twice(entry_topic, entries_start):
+        return None
+    entries = np.diff(entries_start)
+    text_size = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))[entry_topic]
+    number = np.diff(first, append=len(listed))
+    end = _starts(text_size + _COUNT_SIZE + 4 * number)
+    list_bounds = end[entries_start] + _COUNT_SIZE * np.arange(len(starts))
+    numbers_at = end[1:] - 4 * number + _COUNT_SIZE * np.repeat(np.arange(1, len(starts)), entries)
+    buffer = _Buffer(bytearray(list_bounds[-1]))
+    buffer.counts[list_bounds[:-1]] = entries
+    buffer.counts[numbers_at - _COUNT_SIZE] = number
+    _write_texts(buffer, texts, entry_topic, numbers_at - _COUNT_SIZE - text_size)
+    at = np.repeat(numbers_at - 4 * first, number)
+    at += np.arange(0, 4 * len(listed), 4)
+    buffer.counts[at] = listed - index.offsets[topic]
+    data, bounds = bytes(buffer.data), list_bounds.tolist()
+    return list(map(data.__getitem__, map(slice, bounds, bounds[1:])))
+
+
+def _entries(topic: Int32Array, starts: _Int64Array) -> _Int64Array:
+    """int64[n]: the position of the first partition of each entry, in lists that begin at `starts`."""
+    begins = np.ones(len(topic), dtype=np.bool_)
+    begins[1:] = topic[1:] != topic[:-1]
+    begins[starts[starts < len(topic)]] = True
+    return np.flatnonzero(begins)
+
+
+def _write_texts(buffer: _Buffer, texts: Sequence[bytes], topic: Int32Array, at: _Int64Array) -> None:
+    """Write the text of each topic at an offset. Texts of equal size are written together."""
+    sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    size_of = sizes[topic]
+    rank = np.empty(len(texts), dtype=np.int64)
+    for size in np.unique(sizes).tolist():
+        alike = np.flatnonzero(sizes == size)
+        rank[alike] = np.arange(len(alike))
+        table = np.frombuffer(b"".join([texts[t] for t in alike.tolist()]), dtype=f"V{size}")
+        chosen = np.flatnonzero(size_of == size)
+        if len(chosen):
+            buffer.pieces(size)[at[chosen]] = table[rank[topic[chosen]]]
+
+
+def _text(name: str) -> bytes:
+    encoded = name.encode()
+    return _LENGTH.pack(len(encoded)) + encoded

@@ -1,0 +1,228 @@
+"""Lists of many members, read and written together: equal to those read and written one by one."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from coordinator_core import packing
+from coordinator_core.assigning.user_data import (
+    decode_ownership,
+    decode_ownerships,
+    encode_generation,
+    encode_ownership,
+)
+from coordinator_core.errors import ProtocolError
+from coordinator_core.model import GroupAssignment, Partitions, Subscription, TopicIndex
+from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, write_partitions
+from coordinator_core.protocol.consumer_protocol import (
+    decode_subscription,
+    decode_subscriptions,
+    encode_assignment,
+    encode_assignments,
+    encode_subscription,
+)
+
+TOPICS = ["a", "b", "größe", "\U0001f600", "topic-01", "topic-02", "name-of-a-topic-01", "name-of-a-topic-02"]
+numbers = st.integers(0, 20) | st.integers(0, 2**31 - 1)
+owned = st.dictionaries(
+    st.sampled_from(TOPICS), st.lists(numbers, min_size=1, max_size=4, unique=True), max_size=6
+)
+topic_lists = st.lists(st.sampled_from(TOPICS), max_size=5).map(tuple)
+subscriptions = st.builds(
+    Subscription,
+    topics=topic_lists,
+    owned=owned.map(Partitions),
+    generation=st.integers(-1, 2**31 - 1),
+    rack=st.none() | st.sampled_from(["", "r", "größe"]),
+    user_data=st.none() | st.binary(max_size=5),
+)
+
+
+def changed(data, at, byte):
+    """The bytes with another one at a position, wherever the position is in them."""
+    position = at % (len(data) + 1)
+    return data[:position] + byte + data[position + 1 :]
+
+
+@st.composite
+def damaged(draw, encoded):
+    """Bytes as they were sent, cut short, or with one other byte."""
+    data = draw(encoded)
+    kind = draw(st.sampled_from(["sound", "sound", "cut", "changed", "longer"]))
+    if kind == "cut":
+        return data[: draw(st.integers(0, len(data)))]
+    if kind == "changed":
+        return changed(data, draw(st.integers(0, 200)), draw(st.binary(min_size=1, max_size=1)))
+    return data + draw(st.binary(max_size=3)) if kind == "longer" else data
+
+
+def group_of(members):
+    """Enough members to be read together: sound ones beside those that vary."""
+    sound = st.lists(members, min_size=1, max_size=3)
+    return st.tuples(sound, st.lists(damaged(members), max_size=3), st.integers(0, 2 * FEWEST_LISTS)).map(
+        lambda t: t[0] * t[2] + t[1] + t[0]
+    )
+
+
+encoded_subscriptions = st.builds(
+    lambda s, version: encode_subscription(s, version=version), subscriptions, st.integers(0, 4)
+)
+encoded_ownerships = st.builds(
+    lambda by_topic, generation: encode_ownership(Partitions(by_topic), generation),
+    owned,
+    st.integers(-1, 2**31 - 1),
+)
+
+
+def listed(partitions):
+    return {topic: each.tolist() for topic, each in partitions.by_topic().items()}
+
+
+def fields(s):
+    return (s.topics, listed(s.owned), list(s.owned), s.generation, s.rack, s.instance_id, s.user_data)
+
+
+def outcome(decode):
+    try:
+        return decode()
+    except ProtocolError as error:
+        return str(error)
+
+
+def one_by_one(members):
+    return [fields(decode_subscription(data, instance_id=i)) for data, i in members]
+
+
+@given(group_of(encoded_subscriptions))
+def test_subscriptions_are_those_of_one_after_the_other(data):
+    """Given any members, some of whose bytes are damaged, then decoding them together gives the same
+    subscriptions, or the error of the first that is not one. C-53, C-68."""
+    members = [(each, str(m) if m % 3 else None) for m, each in enumerate(data)]
+    together = outcome(lambda: list(map(fields, decode_subscriptions(members))))
+    assert together == outcome(lambda: one_by_one(members))
+
+
+@given(st.lists(st.binary(max_size=60), min_size=FEWEST_LISTS, max_size=2 * FEWEST_LISTS))
+def test_any_bytes_of_a_group_are_read_as_one_by_one(data):
+    """C-53, C-68."""
+    members = [(each, None) for each in data]
+    together = outcome(lambda: list(map(fields, decode_subscriptions(members))))
+    assert together == outcome(lambda: one_by_one(members))
+
+
+@given(group_of(encoded_ownerships | st.just(b"") | st.just(encode_generation(7))))
+def test_ownerships_are_those_of_one_after_the_other(data):
+    """C-68."""
+
+    def read(found):
+        return None if found is None else (listed(found[0]), list(found[0]), found[1])
+
+    together = decode_ownerships([*data, None])
+    assert list(map(read, together)) == [*(read(decode_ownership(each)) for each in data), None]
+
+
+def test_members_share_an_index_and_equal_topics():
+    """The form that a leader's work is fast with: PITFALLS C-70."""
+    data = [
+        encode_subscription(Subscription(("a", "b"), Partitions({"a": [m], "b": [m, 30]}))) for m in range(20)
+    ]
+    decoded = decode_subscriptions([(each, None) for each in data])
+    assert all(s.topics is decoded[0].topics for s in decoded)
+    index = TopicIndex({"a": 20, "b": 31})
+    shared = {id(s.owned._index) for s in decoded}
+    assert len(shared) == 1
+    assert decoded[0].owned._index.same_numbering(index)
+    partition, member = Partitions.claims(TopicIndex({"b": 30, "c": 1}), [s.owned for s in decoded])
+    assert (partition.tolist(), member.tolist()) == (list(range(20)), list(range(20)))
+
+
+def list_of(*entries):
+    """A list of partitions as bytes: entries of a name and numbers."""
+    parts = [struct.pack(">i", len(entries))]
+    for name, *own in entries:
+        parts += [struct.pack(">h", len(name)), name, struct.pack(f">i{len(own)}i", len(own), *own)]
+    return b"".join(parts)
+
+
+UNUSUAL = {
+    "no numbers": list_of((b"a",)),
+    "negative": list_of((b"a", -1)),
+    "twice": list_of((b"a", 1), (b"b", 1), (b"a", 2)),
+    "no text": list_of((b"\xff", 1)),
+    "far apart": list_of((b"a", 2**31 - 1)),
+    "too many": list_of((b"a", 1), (b"b", 1))[:-11],
+    "longer than almost all": list_of(*((b"t%d" % i, i) for i in range(30))),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_an_unusual_list_is_left_to_be_read_alone(kind):
+    data = [list_of((b"a", 2), (b"b", 3))] * FEWEST_LISTS
+    assert read_partitions([*data, UNUSUAL[kind]])[-1] is None
+
+
+def test_lists_that_are_read_together_have_ends():
+    sound = [list_of((b"a", m), (b"long-name-of-it", 3, 4)) for m in range(FEWEST_LISTS)]
+    for at, found in enumerate(read_partitions([each + b"more" for each in sound])):
+        assert (listed(found[0]), found[1]) == ({"a": [at], "long-name-of-it": [3, 4]}, len(sound[at]))
+    topics = [b"\0\0\0\2" + b"\0\1a" + b"\0\2b%d" % (m % 10) for m in range(FEWEST_LISTS)]
+    assert read_topics(topics) == [(("a", f"b{m % 10}"), 11) for m in range(FEWEST_LISTS)]
+    assert read_topics(topics[1:]) == [None] * (FEWEST_LISTS - 1)
+
+
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=40), st.sampled_from([0, 1, None]))
+@example([b"topic-%d" % (i % 7) for i in range(40)], 0)
+def test_names_are_told_apart_whatever_their_hashes(names, multiplier):
+    """Given a hash that is the same for all names, or for many, then equal rows are still equal names."""
+    words = [
+        np.array([int.from_bytes(name[at : at + 8], "little") for name in names], dtype=np.uint64)
+        for at in range(0, 20, 8)
+    ]
+    words.append(np.array(list(map(len, names)), dtype=np.uint64))
+    with pytest.MonkeyPatch.context() as patch:
+        if multiplier is not None:
+            patch.setattr(packing, "_MULTIPLIER", np.uint64(multiplier))
+        equal = packing._first_equal(words)
+    if equal is None:
+        assert multiplier is not None
+        return
+    assert [names[at] for at in equal.tolist()] == names
+    assert len(set(equal.tolist())) == len(set(names))
+
+
+@st.composite
+def assignments(draw):
+    """Assignments of owner arrays, with members' partitions in any order."""
+    index = TopicIndex(draw(st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 5), max_size=6)))
+    members = [f"m{m}" for m in range(draw(st.integers(0, 4)))]
+    owners = st.lists(st.integers(-1, len(members) - 1), min_size=index.size, max_size=index.size)
+    owner = np.array(draw(owners), dtype=np.int32)
+    order = draw(st.none() | st.permutations(range(index.size)))
+    user_data = draw(st.dictionaries(st.sampled_from(["m0", "m1", "x"]), st.binary(max_size=4)))
+    return GroupAssignment.from_owners(
+        index,
+        members,
+        owner,
+        order=None if order is None else np.array(order, dtype=np.int32),
+        user_data=user_data,
+    )
+
+
+@given(assignments(), st.integers(0, 3))
+def test_assignments_have_the_bytes_of_one_after_the_other(assignment, version):
+    """Given any owners and order, then encoding all members together gives the same bytes."""
+    members = list(assignment)[::-1]
+    expected = [
+        encode_assignment(assignment[m], assignment.user_data.get(m), version=version) for m in members
+    ]
+    assert encode_assignments(assignment, members, version=version) == expected
+
+
+def test_assignments_of_a_mapping_are_encoded_alone():
+    assignment = GroupAssignment({"m": Partitions({"t": [1]}), "n": Partitions()}, user_data={"n": b"x"})
+    assert write_partitions(assignment) is None
+    expected = [encode_assignment(assignment["n"], b"x"), encode_assignment(assignment["m"])]
+    assert encode_assignments(assignment, ["n", "m"]) == expected
