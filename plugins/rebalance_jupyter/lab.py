@@ -126,7 +126,7 @@ class Lab(widgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the bench, and its result for a notebook without a kernel."""
-        return with_pictures(super()._repr_mimebundle_(**kwargs), self.traces, self.view.errors)
+        return with_pictures(super()._repr_mimebundle_(**kwargs), self.view)
 
     def _connect(self) -> None:
         self.run_button.on_click(lambda _: self.run(wait=False))

@@ -10,6 +10,7 @@ import numpy as np
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History, Span
 from coordinator_core.traces.rounds import Round, rounds
 from coordinator_core.traces.timeline import Change, Timeline
@@ -69,6 +70,7 @@ def view_model(trace: Trace) -> ViewModel:
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
         "machine": _machine(history.family),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
+        "findings": list(findings(history)),
         "rounds": _rounds(rounds(trace), numbers),
         "circle": _circle(members),
     }

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from html import escape
 from math import isnan, nan
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from coordinator_core.reports.tables import as_text
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.trace import Trace
-from rebalance_jupyter.display import picture
+from rebalance_jupyter.display import alert, picture
 from rebalance_jupyter.page import MODULE, STYLE, as_page
 from rebalance_jupyter.view_model import ViewModel, view_model
 
@@ -75,18 +74,24 @@ class RebalanceView(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the widget, and the picture for a notebook without a kernel."""
-        return with_pictures(super()._repr_mimebundle_(**kwargs), self._traces, self.errors)
+        return with_pictures(super()._repr_mimebundle_(**kwargs), self)
+
+    @property
+    def faults(self) -> list[str]:
+        """The findings of each trace, with its strategy, and then the errors."""
+        documents = [view["document"] for view in self.views]
+        return [*(f"{d['strategy']}: {text}" for d in documents for text in d["findings"]), *self.errors]
 
     def to_html(self) -> str:
         """Return the view as a page that needs no kernel and no network."""
         return as_page([_model_of(view) for view in self.views], self.figures, self.errors)
 
 
-def with_pictures(bundle: Any, traces: Sequence[Trace], errors: Sequence[str] = ()) -> Any:
-    """Return the bundle of a widget with pictures for places without widgets."""
+def with_pictures(bundle: Any, view: RebalanceView) -> Any:
+    """Return the bundle of a widget with pictures of a view for places without widgets."""
     data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
-    lines = [*(f"{t.scenario} under {t.strategy}" for t in traces), *errors]
-    shown = [*map(picture, traces), *(f"<p>{escape(error)}</p>" for error in errors)]
+    lines = [*(f"{t.scenario} under {t.strategy}" for t in view.traces), *view.faults]
+    shown = [*map(picture, view.traces), *(f"<p>{alert(fault)}</p>" for fault in view.faults)]
     data["text/html"] = "\n".join(shown) or "<p>nothing to show</p>"
     data["text/plain"] = "\n".join(lines) or "nothing to show"
     return (data, *bundle[1:]) if isinstance(bundle, tuple) else data

@@ -6,6 +6,8 @@ from itertools import pairwise
 import pytest
 
 from coordinator_core.reports.picture import PALETTE
+from coordinator_core.traces.findings import findings
+from coordinator_core.traces.history import History
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.page import as_page
 from rebalance_jupyter.view_model import ViewModel, view_model
@@ -65,6 +67,14 @@ def test_only_failures(opened):
     page = opened(compare_view([], errors=["range: it failed", "sticky: so did it"]))
     assert page.inner_text("h2") == "nothing to show"
     assert all_texts(page, ".rbl-error") == ["range: it failed", "sticky: so did it"]
+
+
+def test_findings_are_errors_of_their_run(opened):
+    page = opened(compare_view([ran(TOO_SHORT, "range"), ran()], errors=["x: wrong"]))
+    *found, wrong = all_texts(page, ".rbl-error[role=alert]")
+    assert wrong == "x: wrong"
+    assert found == list(findings(History(ran(TOO_SHORT, "range"))))
+    assert page.inner_text("h3 + .rbl-error") == found[0]
 
 
 def test_an_error_while_drawing_is_drawn(opened):

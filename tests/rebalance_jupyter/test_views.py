@@ -16,11 +16,13 @@ from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.tables import as_text
 from coordinator_core.scoring.measuring import measure
+from coordinator_core.traces.findings import findings
+from coordinator_core.traces.history import History
 from rebalance_jupyter import RebalanceView, compare_view, run, show, to_html
-from rebalance_jupyter.display import picture
+from rebalance_jupyter.display import alert, picture
 from rebalance_jupyter.view_model import view_model
 from tests.places import SCENARIOS
-from tests.rebalance_jupyter.samples import ALONE, ran
+from tests.rebalance_jupyter.samples import ALONE, TOO_SHORT, ran
 
 
 class Fixed:
@@ -153,6 +155,17 @@ def test_a_comparison_of_nothing_has_its_errors():
     ]
 
 
+def test_the_findings_of_each_run_are_shown_with_it():
+    view = compare_view([ran(TOO_SHORT, "range"), ran(TOO_SHORT)], errors=["x: wrong"])
+    each = [findings(History(trace)) for trace in view.traces]
+    assert all(each)
+    assert [shown["document"]["findings"] for shown in view.views] == list(map(list, each))
+    names = ("range", "cooperative-sticky")
+    told = [f"{name}: {text}" for name, texts in zip(names, each, strict=True) for text in texts]
+    assert view.faults == [*told, "x: wrong"]
+    assert show(ran()).faults == []
+
+
 # --- leaving the notebook
 
 
@@ -192,6 +205,13 @@ def test_without_a_kernel_there_are_the_pictures():
     assert bundle["text/html"].count("<svg") == 2
     assert "x: &lt;wrong&gt;" in bundle["text/html"]
     assert bundle["text/plain"] == "scale-out under range\nscale-out under cooperative-sticky\nx: <wrong>"
+
+
+def test_without_a_kernel_findings_are_in_the_colour_of_errors():
+    bundle = bundle_of(show(ran(TOO_SHORT)))
+    faults = show(ran(TOO_SHORT)).faults
+    assert bundle["text/html"].endswith("\n".join(f"<p>{alert(fault)}</p>" for fault in faults))
+    assert bundle["text/plain"] == "\n".join(["too-short under cooperative-sticky", *faults])
 
 
 @pytest.mark.slow

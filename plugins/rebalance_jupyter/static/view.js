@@ -388,6 +388,7 @@ class View {
     const failed = trace.end.state === "Stable" ? "" : `; ended ${trace.end.state}`;
     this.element.append(
       html("h3", {}, `${this.name}${failed}`),
+      ...trace.findings.map((finding) => html("p", { class: "rbl-error", role: "alert" }, finding)),
       html("h4", {}, "Ownership"),
       html("div", { class: "rbl-stack" }, this.ownership, this.overlay),
       this.ownerLegend,
