@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.tables import BEST, Cell, as_text
 from rebalance_spark.choices import Status
 from rebalance_spark.summaries import (
@@ -71,6 +72,13 @@ class Findings:
         """Rows that are not ok."""
         return sum(n for counts in self.statuses.values() for s, n in counts.items() if s != Status.OK)
 
+    @property
+    def headlines(self) -> list[str]:
+        """The metrics of the short form: headlines and the metric of the front, or all if none is scored."""
+        specs = default_registry().metrics()
+        chosen = {name for name, spec in specs.items() if spec.headline} | {self.balance}
+        return [name for name in self.metrics if name in chosen] or list(self.metrics)
+
     def best(self, metric: str, statistic: str) -> float | None:
         """Return the best figure of a metric, or None if all strategies are alike."""
         values: set[float] = {getattr(f, statistic) for (m, _), f in self.figures.items() if m == metric}
@@ -79,10 +87,12 @@ class Findings:
         return max(values) if higher_is_better(metric) else min(values)
 
 
-def figures_table(findings: Findings, statistic: str) -> tuple[list[str], list[list[Cell]]]:
+def figures_table(
+    findings: Findings, statistic: str, metrics: Sequence[str]
+) -> tuple[list[str], list[list[Cell]]]:
     """Return the head and the rows of a table: a row for each metric, a column for each strategy."""
     rows = []
-    for metric in findings.metrics:
+    for metric in metrics:
         cells = [Cell(metric)]
         best = findings.best(metric, statistic)
         for strategy in findings.strategies:

@@ -75,7 +75,7 @@ def _status_table(findings: Findings) -> str:
 
 
 def _figures_table(findings: Findings, statistic: str) -> str:
-    head, rows = figures_table(findings, statistic)
+    head, rows = figures_table(findings, statistic, findings.metrics)
     return _table(statistic, ["metric", *head[1:]], rows)
 
 

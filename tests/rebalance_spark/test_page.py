@@ -8,6 +8,7 @@ from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 
+import pytest
 from rich.console import Console
 
 from rebalance_spark.choices import Statistic
@@ -278,7 +279,7 @@ def test_csv_of_nothing_is_its_head():
 # --- the terminal
 
 
-def printed(findings, *statistics, width=200, terminal=False):
+def printed(findings, *statistics, width=200, terminal=False, everything=True):
     text = io.StringIO()
     console = Console(
         file=text,
@@ -289,7 +290,7 @@ def printed(findings, *statistics, width=200, terminal=False):
         color_system="standard" if terminal else None,
         _environ={},
     )
-    print_findings(findings, list(statistics) or [Statistic.mean], console)
+    print_findings(findings, list(statistics) or [Statistic.mean], console, everything=everything)
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
@@ -340,6 +341,27 @@ def test_a_name_that_is_wider_than_the_terminal_is_folded_and_its_metrics_are_wh
     rows = [line.split() for line in lines[first + 1 : second]]
     assert rows == [["rounds", "1,000,000"], ["messages", "5"], []]
     assert lines[second].split() == ["mean", "range"]
+
+
+SEVERAL = ["duplicate_records", "imbalance", "moved_partitions", "optimality_gap", "rounds"]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "balance", "shown"),
+    [
+        (SEVERAL, "imbalance", ["imbalance", "moved_partitions", "rounds"]),
+        (SEVERAL, "optimality_gap", ["moved_partitions", "optimality_gap", "rounds"]),
+        (["rounds", "custom"], "imbalance", ["rounds"]),
+        (["duplicate_records", "custom"], "imbalance", ["duplicate_records", "custom"]),
+    ],
+)
+def test_the_short_form_has_the_headlines_and_the_metric_of_the_front(metrics, balance, shown):
+    made = findings_of({name: dict.fromkeys(metrics, 1.0) for name in ("a", "b")}, balance=balance)
+    everything, short = printed(made)[3:], printed(made, everything=False)[3:]
+    rest = [] if shown == metrics else ["", f"--all shows {len(metrics) - len(shown)} more metrics"]
+    assert [line.split()[0] for line in everything] == metrics
+    assert [line.split()[0] for line in short[: len(shown)]] == shown
+    assert short[len(shown) :] == rest
 
 
 def test_each_statistic_asked_for_has_its_table():

@@ -33,6 +33,7 @@ def report(
             help=f"For the table: {', '.join(Statistic)}; repeatable. The default is mean and p95.",
         ),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="For the table: all metrics.")] = False,
     balance: Annotated[
         str, typer.Option(metavar="METRIC", help="The metric of the front beside the moves.")
     ] = "imbalance",
@@ -66,7 +67,7 @@ def report(
     elif output == "csv":
         print_document(as_csv(findings))
     else:
-        print_findings(findings, statistic or list(_SHOWN), stdout())
+        print_findings(findings, statistic or list(_SHOWN), stdout(), everything=everything)
 
 
 def _page(findings: "Findings") -> str:
@@ -87,22 +88,30 @@ def as_csv(findings: "Findings") -> str:
     return csv_text(head, rows)
 
 
-def print_findings(findings: "Findings", statistics: list[Statistic], console: Console) -> None:
-    """Print tables. Strategies that are too wide for the terminal follow in further tables below."""
+def print_findings(
+    findings: "Findings", statistics: list[Statistic], console: Console, *, everything: bool
+) -> None:
+    """Print tables of the headlines, or of all metrics.
+
+    Strategies that are too wide for the terminal follow in further tables below.
+    """
     from rebalance_spark.findings import figures_table
 
     head = f"{findings.scenarios:,} scenarios, {' and '.join(findings.fidelities)} fidelity"
     console.print(Text.assemble((head, "bold"), f" ({'; '.join(findings.versions)})"))
     if findings.failed:
         console.print(f"{findings.failed:,} rows have no figures (error or timeout); they do not count")
+    metrics = findings.metrics if everything else findings.headlines
     for statistic in statistics:
-        for table in text_tables(*figures_table(findings, statistic), console.width):
+        for table in text_tables(*figures_table(findings, statistic, metrics), console.width):
             console.print()
             console.print(table)
     if findings.front:
         console.print()
         title = f"front, of {findings.common:,} scenarios"
         console.print(text_table([title, "moved_partitions", findings.balance], _front(findings)))
+    if rest := len(findings.metrics) - len(metrics):
+        console.print(f"\n--all shows {rest} more metrics")
 
 
 def _front(findings: "Findings") -> list[list[Cell]]:
