@@ -28,14 +28,11 @@ class Closing:
         self._core, self._coordinator = core, coordinator
         self._member, self._offsets = member, offsets
         self._stage = _Stage.OPEN
+        self.has_begun = False
+        """Whether the consumer is closing or closed."""
         self._deadline_ms = self._retry_ms = 0
         self._in_flight = False
         self._to_commit: dict[TopicPartition, int] = {}
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether the consumer is closing or closed."""
-        return self._stage is not _Stage.OPEN
 
     @property
     def is_done(self) -> bool:
@@ -46,6 +43,7 @@ class Closing:
         """Start to close, unless the consumer is closing already."""
         if self.has_begun:
             return
+        self.has_begun = True
         self._stage, self._deadline_ms = _Stage.COMMITTING, now_ms + CLOSE_TIMEOUT_MS
         lost = self._core.subscriptions.is_group_managed and self._core.generation.is_lost
         if self._core.failure is None and self._core.config.enable_auto_commit and not lost:

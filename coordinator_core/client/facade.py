@@ -19,7 +19,7 @@ from coordinator_core.client.offsets import CommitCallback, CommitResult, Offset
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
 from coordinator_core.client.positions import Positions
 from coordinator_core.client.requests import Failure, RequestQueue
-from coordinator_core.client.subscription import PartitionState, Subscriptions
+from coordinator_core.client.subscription import PartitionState, SubscriptionMode, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -70,7 +70,7 @@ class Client:
         self._fetcher = Fetcher(core, self._positions) if fetching else None
         self._closing = Closing(core, coordinator, self._member, offsets)
         self._wants_poll = False
-        self._last_call_ms = -1
+        self._deadline_ms: int | None = None
 
     # --- views
 
@@ -139,6 +139,7 @@ class Client:
     def begin_auto_commit(self, *, now_ms: int) -> None:
         """Begin the interval of auto-commit now, and not at the first assignment, as some libraries do."""
         self._offsets.begin_auto_commit(now_ms=now_ms)
+        self._look_ahead(now_ms)
 
     def subscribe(self, topics: Iterable[str], *, now_ms: int) -> ClientOutcome:
         """Replace the subscribed topics. An empty list unsubscribes.
@@ -352,16 +353,7 @@ class Client:
 
     def next_deadline_ms(self) -> int | None:
         """Return the time of the next call of `on_deadline`, or None."""
-        deadlines = [self._requests.next_deadline_ms(), self._closing.next_deadline_ms()]
-        if self._is_running:
-            deadlines += [self._metadata.next_deadline_ms(), self._offsets.next_deadline_ms()]
-            if self._subscriptions.mode.uses_coordinator:
-                deadlines.append(self._coordinator.next_deadline_ms())
-        if self._is_open:
-            deadlines.append(self._member.next_deadline_ms())
-            if not self._wants_poll:
-                deadlines.append(self._next_poll_ms())
-        return _earliest(deadlines)
+        return self._deadline_ms
 
     # --- inside
 
@@ -394,36 +386,47 @@ class Client:
         return self._member.on_commit_error(error, sent, now_ms=now_ms)
 
     def _finish(self, now_ms: int) -> ClientOutcome:
-        self._last_call_ms = now_ms
-        self._wants_poll = self._is_open and self._would_progress(now_ms)
+        self._look_ahead(now_ms)
         return self._effects.drain()
 
-    def _would_progress(self, now_ms: int) -> bool:
-        """Return whether a poll would make progress now."""
-        if self._subscriptions.is_group_managed and self._member.wants_poll(now_ms=now_ms):
-            return True
-        if self._offsets.has_callbacks or self._positions.wants_poll(now_ms=now_ms):
-            return True
-        if self._fetcher is not None and (self._fetcher.has_records or self._fetcher.is_due(now_ms=now_ms)):
-            return True
-        if not self._subscriptions.partitions or not self.is_at_rest:
-            return False
-        return self._offsets.auto_commit_is_due(now_ms=now_ms)
+    def _look_ahead(self, now_ms: int) -> None:
+        """Note whether a poll would make progress now, and the time of the next call of `on_deadline`."""
+        self._wants_poll = False
+        times = [self._requests.deadline_ms]
+        if self._closing.has_begun:
+            times.append(self._closing.next_deadline_ms())
+        if self._is_running:
+            times += self._metadata.next_deadline_ms(), self._offsets.next_deadline_ms()
+            if self._subscriptions.mode is not SubscriptionMode.NONE:
+                times.append(self._coordinator.next_deadline_ms())
+        if self._is_open:
+            times.append(self._member.next_deadline_ms())
+            poll_ms = self._next_poll_ms(now_ms)
+            if poll_ms == now_ms:
+                self._wants_poll = True
+            else:
+                times.append(poll_ms)
+        self._deadline_ms = min([time for time in times if time is not None], default=None)
 
-    def _next_poll_ms(self) -> int | None:
-        """Return the time at which the next poll can make progress, or None.
+    def _next_poll_ms(self, now_ms: int) -> int | None:
+        """Return the time at which a poll can make progress: now, later, or None for never.
 
-        Times up to the last call are left out: that call has found that a poll would not make progress.
+        Times in the past are left out: a poll would not make progress now.
         """
+        managed = self._subscriptions.is_group_managed
+        if managed and self._member.wants_poll(now_ms=now_ms):
+            return now_ms
+        if self._offsets.has_callbacks or self._positions.wants_poll(now_ms=now_ms):
+            return now_ms
         times = [self._positions.next_poll_ms()]
         if self._fetcher is not None:
+            if self._fetcher.has_records or self._fetcher.is_due(now_ms=now_ms):
+                return now_ms
             times.append(self._fetcher.next_poll_ms())
         if self.is_at_rest:
+            if self._subscriptions.partitions and self._offsets.auto_commit_is_due(now_ms=now_ms):
+                return now_ms
             times.append(self._offsets.next_poll_ms())
-        if self._subscriptions.is_group_managed and self._coordinator.node is not None:
+        if managed and self._coordinator.node is not None:
             times.append(self._member.next_poll_ms())
-        return _earliest([time for time in times if time is not None and time > self._last_call_ms])
-
-
-def _earliest(times: Iterable[int | None]) -> int | None:
-    return min([time for time in times if time is not None], default=None)
+        return min([time for time in times if time is not None and time > now_ms], default=None)

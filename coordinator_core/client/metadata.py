@@ -134,9 +134,9 @@ class Metadata:
 
     def _has_interest(self) -> bool:
         subscriptions = self._subscriptions
-        if subscriptions.mode is SubscriptionMode.AUTO_PATTERN:
+        if subscriptions.topics or subscriptions.group_topics or subscriptions.partitions:
             return True
-        return bool(subscriptions.topics or subscriptions.group_topics or subscriptions.partitions)
+        return subscriptions.mode is SubscriptionMode.AUTO_PATTERN
 
     def _topics_of_interest(self) -> tuple[str, ...] | None:
         """Return the topics to request, or None for all."""

@@ -140,6 +140,8 @@ class Offsets:
 
     def retry(self, *, now_ms: int) -> None:
         """Send the commits again whose backoff is over."""
+        if not self._retries:
+            return
         due = [entry for entry in self._retries if entry.due_ms <= now_ms]
         self._retries = [entry for entry in self._retries if entry.due_ms > now_ms]
         for entry in due:

@@ -2,9 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+import msgspec
 
 from coordinator_core.client.outcome import Effects, Send
 from coordinator_core.protocol.messages import Request, Response
@@ -25,8 +26,7 @@ Completion: TypeAlias = Callable[[Reply, int], None]
 """Called once, with the response or failure and the time."""
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(msgspec.Struct):
     """A request without a response."""
 
     node: int
@@ -37,7 +37,10 @@ class _Pending:
 
 
 class RequestQueue:
-    """The pending requests of a client. Above the limit for a node they wait for their turn."""
+    """The pending requests of a client. Above the limit for a node they wait for their turn.
+
+    ``deadline_ms`` is the time at which the next request times out, or None.
+    """
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
@@ -45,13 +48,17 @@ class RequestQueue:
         self._waiting: dict[int, deque[int]] = {}
         self._in_flight: dict[int, int] = {}
         self._last_id = 0
+        self.deadline_ms: int | None = None
 
     def submit(
         self, node: int, request: Request, *, now_ms: int, timeout_ms: int, completion: Completion
     ) -> int:
         """Send a request, now or when the limit permits, and return its id."""
         self._last_id += 1
-        self._pending[self._last_id] = _Pending(node, request, now_ms + timeout_ms, completion)
+        deadline_ms = now_ms + timeout_ms
+        self._pending[self._last_id] = _Pending(node, request, deadline_ms, completion)
+        if self.deadline_ms is None or deadline_ms < self.deadline_ms:
+            self.deadline_ms = deadline_ms
         if self._in_flight.get(node, 0) < MOST_IN_FLIGHT:
             self._send(self._last_id)
         else:
@@ -77,18 +84,10 @@ class RequestQueue:
 
     def expire(self, *, now_ms: int) -> None:
         """Fail all requests to every node that has not responded in time, and disconnect the node."""
-        while True:
-            late = next((p for p in self._pending.values() if p.deadline_ms <= now_ms), None)
-            if late is None:
-                return
+        while self.deadline_ms is not None and self.deadline_ms <= now_ms:
+            late = next(p for p in self._pending.values() if p.deadline_ms <= now_ms)
             self._effects.disconnects.append(late.node)
             self.fail_node(late.node, Failure.TIMED_OUT, now_ms=now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which the next request times out, or None."""
-        if not self._pending:
-            return None
-        return min([pending.deadline_ms for pending in self._pending.values()])
 
     def _send(self, request_id: int) -> None:
         pending = self._pending[request_id]
@@ -100,6 +99,8 @@ class RequestQueue:
         pending = self._pending.pop(request_id, None)
         if pending is None:
             return None
+        if pending.deadline_ms == self.deadline_ms:
+            self.deadline_ms = min([p.deadline_ms for p in self._pending.values()], default=None)
         if pending.sent:
             self._in_flight[pending.node] -= 1
             self._send_next(pending.node)

@@ -72,16 +72,12 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self.mode = SubscriptionMode.NONE
+        self.is_group_managed = False
+        """Whether a coordinator assigns the partitions."""
         self.topics: tuple[str, ...] = ()
         self.group_topics: tuple[str, ...] = ()
         self.partitions: dict[TopicPartition, PartitionState] = {}
         self._pattern: re.Pattern[str] | None = None
-
-    @property
-    def is_group_managed(self) -> bool:
-        """Whether a coordinator assigns the partitions."""
-        mode = self.mode
-        return mode is SubscriptionMode.AUTO_TOPICS or mode is SubscriptionMode.AUTO_PATTERN
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Replace the subscribed topics.
@@ -137,7 +133,7 @@ class Subscriptions:
 
     def unsubscribe(self) -> None:
         """Remove the subscription and all partitions."""
-        self.mode, self._pattern = SubscriptionMode.NONE, None
+        self.mode, self._pattern, self.is_group_managed = SubscriptionMode.NONE, None, False
         self.topics = self.group_topics = ()
         self.partitions = {}
 
@@ -146,6 +142,7 @@ class Subscriptions:
             expected = "unsubscribe first: topics, a pattern and assigned partitions exclude one another"
             raise InputError("subscribe", f"a consumer with {self.mode.value}", expected)
         self.mode = mode
+        self.is_group_managed = mode is not SubscriptionMode.USER_ASSIGNED
 
     def _keep(self, partitions: Iterable[TopicPartition]) -> None:
         self.partitions = {tp: self.partitions.get(tp) or PartitionState() for tp in partitions}

@@ -97,8 +97,10 @@ class Leader:
 
         Only a leader watches them. Each version of the metadata is compared once.
         """
+        if self._based_on is None:
+            return False
         version = self._core.metadata.version
-        if self._based_on is None or self._based_on_version == version:
+        if self._based_on_version == version:
             return False
         self._based_on_version = version
         return self._based_on != self._snapshot()

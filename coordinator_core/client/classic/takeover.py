@@ -29,15 +29,12 @@ class Takeover:
         self._core, self._membership, self._heartbeat = core, membership, heartbeat
         self._assignors, self._protocol = assignors, protocol
         self._received: tuple[Generation, bytes] | None = None
-
-    @property
-    def is_due(self) -> bool:
+        self.is_due = False
         """Whether an assignment waits for the next poll."""
-        return self._received is not None
 
     def schedule(self, generation: Generation, data: bytes) -> None:
         """Keep an encoded assignment, with the generation that it belongs to (PITFALLS C-49)."""
-        self._received = generation, data
+        self._received, self.is_due = (generation, data), True
 
     def run(self, *, now_ms: int) -> None:
         """Take over the assignment that waits, if any.
@@ -46,7 +43,7 @@ class Takeover:
         """
         if self._received is None:
             return
-        (generation, data), self._received = self._received, None
+        (generation, data), self._received, self.is_due = self._received, None, False
         self._membership.must_prepare = True
         if generation != self._core.generation:
             return

@@ -106,6 +106,7 @@ def test_responses_wait_for_a_poll_when_the_member_says_so_and_only_in_a_group(b
 
 def test_the_deadline_of_the_member_is_one_of_the_client(bench, member):
     member.deadline_ms = 700
+    bench.call("finish_commits")
     assert bench.client.next_deadline_ms() == 700
     bench.sleep(700)
     assert member.calls == [("on_deadline", 700)]
@@ -120,6 +121,7 @@ def test_the_member_is_called_when_the_coordinator_is_found(bench, member):
 
 def test_a_poll_is_wanted_when_the_member_wants_it(bench, member):
     member.poll_ms = 500
+    bench.call("finish_commits")
     assert bench.client.next_deadline_ms() == 500
     bench.sleep(499)
     assert not bench.client.wants_poll
@@ -131,6 +133,7 @@ def test_a_poll_is_wanted_when_the_member_wants_it(bench, member):
 
 def test_a_time_without_progress_for_a_poll_is_no_longer_a_deadline(bench, member):
     member.poll_ms = 500
+    bench.call("finish_commits")
     bench.sleep(500)
     assert not bench.client.wants_poll
     assert bench.client.next_deadline_ms() > 500
@@ -145,6 +148,7 @@ def test_polls_commit_only_while_the_member_is_at_rest():
     bench.sleep(20_000, polling=True)
     assert bench.requests(m.OffsetCommitRequest) == []
     bench.client._member.is_at_rest = True
+    bench.call("finish_commits")
     bench.sleep(20_000, polling=True)
     (commit,) = bench.requests(m.OffsetCommitRequest)
     assert (commit.generation_id, commit.member_id) == (3, "w1")

@@ -65,11 +65,11 @@ def test_a_response_after_the_deadline_is_dropped(desk):
     request = desk.submit(timeout_ms=100)
     desk.queue.expire(now_ms=99)
     assert desk.done == []
-    assert desk.queue.next_deadline_ms() == 100
+    assert desk.queue.deadline_ms == 100
     desk.queue.expire(now_ms=100)
     assert not desk.queue.received(request, ANSWER, now_ms=101)
     assert desk.replies == [Failure.TIMED_OUT]
-    assert desk.queue.next_deadline_ms() is None
+    assert desk.queue.deadline_ms is None
 
 
 def test_one_expired_request_fails_all_requests_to_its_node(desk):
@@ -80,7 +80,7 @@ def test_one_expired_request_fails_all_requests_to_its_node(desk):
     desk.submit(node=2, timeout_ms=900)
     desk.queue.expire(now_ms=100)
     assert desk.replies == [Failure.TIMED_OUT] * 2
-    assert desk.queue.next_deadline_ms() == 900
+    assert desk.queue.deadline_ms == 900
 
 
 def test_a_lost_connection_fails_all_requests_to_its_node(desk):
@@ -109,7 +109,7 @@ def test_a_completion_can_send_to_the_same_node(desk):
     desk.queue.expire(now_ms=100)
     assert desk.sent() == renewed
     assert len(renewed) == MOST_IN_FLIGHT
-    assert desk.queue.next_deadline_ms() == 200
+    assert desk.queue.deadline_ms == 200
 
 
 def test_a_waiting_request_expires_too(desk):
