@@ -188,7 +188,9 @@ def _comparison(
         settings = {name: (text, config[name]) for name, text in entry.settings.items()}
         candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own)))
     seeds = [each.seed for each in entries[0].scenarios]
-    return Comparison(scenario.name, seeds, metrics, candidates, [failure.text for failure in failures])
+    errors = [failure.text for failure in failures]
+    clients = sorted({member.application.client for member in scenario.members})
+    return Comparison(scenario.name, seeds, metrics, candidates, errors, clients)
 
 
 def _by_entry(

@@ -6,25 +6,27 @@ from math import isnan
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.reports.comparison import Candidate, Comparison
 from coordinator_core.reports.tables import as_text
+from coordinator_core.simulation.clients import CLIENTS
 
 STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
 
+_COOPERATIVE = "a cooperative assignor"
 _PARTS = {
     "detection": (
         "the group still counted on members that had ended or stood still",
-        "static members, a shorter session.timeout.ms, processes that close their consumer",
+        ("static members", "a shorter session.timeout.ms", "processes that close their consumer"),
     ),
     "waiting": (
         "rounds waited for batches, and for members that had ended until their sessions expired",
-        "static members, a cooperative assignor, a smaller max.poll.records or session.timeout.ms",
+        ("static members", _COOPERATIVE, "a smaller max.poll.records or session.timeout.ms"),
     ),
-    "messages": ("assignments were under way", "fewer rounds, a faster network"),
+    "messages": ("assignments were under way", ("fewer rounds", "a faster network")),
     "application": (
         "members ran callbacks, restored state, or had yet to poll",
-        "shorter callbacks and batches, fewer moves",
+        ("shorter callbacks and batches", "fewer moves"),
     ),
-    "away": ("static members were closed or starting", "faster restarts, fewer members at a time"),
+    "away": ("static members were closed or starting", ("faster restarts", "fewer members at a time")),
 }
 """The parts of the stopped time: what happened in them, and what makes them shorter."""
 
@@ -54,7 +56,7 @@ def answers(comparison: Comparison) -> list[str]:
     found = {}
     for candidate in (comparison.candidates[i] for i in [*best[:1], 0]):
         if not candidate.findings and (largest := largest_part(candidate)) is not None:
-            found[largest[0]] = _why(comparison.label(candidate), *largest)
+            found[largest[0]] = _why(comparison, candidate, *largest)
     return [*sentences, *reversed(found.values()), *_without_effect(comparison)]
 
 
@@ -78,7 +80,8 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     names = [labels[i] for i in best]
     shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
     verb = "stops" if len(names) == 1 else "stop"
-    least = f"{shown} {verb} partitions least: {as_text(figures[best[0]])} {metric.unit}"
+    in_one = " in one run" if len(comparison.seeds) == 1 else ""
+    least = f"{shown} {verb} partitions least{in_one}: {as_text(figures[best[0]])} {metric.unit}"
     if 0 in best or comparison.varied or comparison.candidates[0].findings:
         working = [i for i, candidate in enumerate(comparison.candidates) if not candidate.findings]
         most = max(working, key=lambda i: figures[i])
@@ -86,6 +89,16 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     return f"{least}, {100 * (1 - figures[best[0]] / figures[0]):.0f} % less than {labels[0]}."
 
 
-def _why(label: str, part: str, share: float) -> str:
-    reason, remedy = _PARTS[part]
-    return f"{label}, {100 * share:.0f} % of the stopped time: {reason}. To shorten it: {remedy}."
+def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:
+    """Return why a candidate stops partitions, and remedies that help with the clients of the members."""
+    reason, remedies = _PARTS[part]
+    clients = sorted(comparison.clients)
+    limit = ""
+    if clients and not any(CLIENTS[name].gains_from_cooperation for name in clients):
+        if _COOPERATIVE in remedies:
+            limit = f" With {' and '.join(clients)} {_COOPERATIVE} does not shorten it."
+        remedies = tuple(remedy for remedy in remedies if remedy != _COOPERATIVE)
+    return (
+        f"{comparison.label(candidate)}, {100 * share:.0f} % of the stopped time: {reason}."
+        f" To shorten it: {', '.join(remedies)}.{limit}"
+    )

@@ -5,7 +5,7 @@ A figure is a value of a metric for each seed. Its spread is from the least to t
 another one only if their spreads do not overlap and their medians differ by more than 1 %.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose, isnan, nan
@@ -69,13 +69,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The candidates of a scenario, the definitions of the metrics, and the errors of what failed."""
+    """The candidates of a scenario, the definitions of the metrics, and the errors of what failed.
+
+    ``clients`` are the client libraries of the members, if they are known.
+    """
 
     scenario: str
     seeds: Sequence[int]
     metrics: Sequence[MetricSpec]
     candidates: Sequence[Candidate]
     errors: Sequence[str] = ()
+    clients: Collection[str] = ()
 
     @cached_property
     def varied(self) -> list[str]:

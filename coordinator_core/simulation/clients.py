@@ -36,6 +36,7 @@ class ClientFacts:
       it fetches at once.
     - ``heartbeat_late_ms``: how much later than after its interval a heartbeat is sent, drawn for each, so
       that the heartbeats of members that began together drift apart.
+    - ``is_cooperative``: the library has cooperative assignors.
     - ``waits_for_session``: the rebalance timeout is session.timeout.ms. Otherwise it is
       max.poll.interval.ms.
     """
@@ -47,7 +48,13 @@ class ClientFacts:
     commits_handed_out: bool = False
     fetches_every_ms: int = 0
     heartbeat_late_ms: Span = NONE
+    is_cooperative: bool = True
     waits_for_session: bool = False
+
+    @property
+    def gains_from_cooperation(self) -> bool:
+        """Whether members work on the partitions that they keep while a cooperative round is under way."""
+        return self.is_cooperative and self.records_in_round
 
 
 CLIENTS = {
@@ -60,6 +67,7 @@ CLIENTS = {
         joins=Joins.IN_BACKGROUND,
         commits_handed_out=True,
         heartbeat_late_ms=(0, 2),
+        is_cooperative=False,
         waits_for_session=True,
     ),
     "rebalance-lab": ClientFacts(heartbeat_late_ms=(0, 3)),

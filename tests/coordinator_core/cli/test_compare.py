@@ -37,6 +37,15 @@ def table_in(answer):
     return heading, rows
 
 
+KAFKA_PYTHON = """\
+name: batches
+duration: 1m
+topics: {t: {partitions: 4, backlog: 100000}}
+members: [{id: m, count: 2, topics: [t], process_rate: 100, client: kafka-python}]
+events: [{at: 30s, join: {id: late, topics: [t], start_up: 0}}]
+"""
+
+
 # --- formats
 
 
@@ -49,6 +58,13 @@ def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
     assert [row.split()[0] for row in rows] == [HEADLINES[0], "mostly", *HEADLINES[1:]]
     (row,) = [row for row in rows if row.startswith("rounds")]
     assert row.split() == ["rounds", "rounds", "1", "1"]
+
+
+def test_the_answers_know_the_client_libraries_of_the_members(lab, tmp_path):
+    path = tmp_path / "batches.yaml"
+    path.write_text(KAFKA_PYTHON)
+    (answer,) = json.loads(lab("compare", path, "-s", "range", "-j", "1", "--format", "json").out)["answers"]
+    assert answer.endswith("With kafka-python a cooperative assignor does not shorten it.")
 
 
 def test_all_metrics_are_shown_by_groups(lab, small):
