@@ -9,9 +9,9 @@ flow. Scoring uses the same result as the bound for every assignor.
 import numpy as np
 
 from coordinator_core.assigning.flow.closed_form import balance_alike
-from coordinator_core.assigning.flow.components import components
+from coordinator_core.assigning.flow.components import Component, components
 from coordinator_core.assigning.flow.dealing import IntArray, starts_of
-from coordinator_core.assigning.flow.transport import Component, balance_apart
+from coordinator_core.assigning.flow.transport import balance_apart
 from coordinator_core.assigning.problem import BoolArray, Problem, Racks
 from coordinator_core.model import NO_OWNER, Int32Array
 

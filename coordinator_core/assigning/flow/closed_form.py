@@ -5,8 +5,9 @@ with one more go first to members that own more than the floor, since only they 
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from coordinator_core.assigning.flow.dealing import IntArray, deal, starts_of
+from coordinator_core.assigning.flow.dealing import IntArray, deal, ranks_within, starts_of
 from coordinator_core.assigning.problem import BoolArray
 from coordinator_core.model import NO_OWNER, Int32Array
 
@@ -22,14 +23,16 @@ def balance_alike(
     """
     if owner is None:
         return _dealt_afresh(partition_starts, member_starts)
-    quota, kept, surplus = _quotas(owner, partition_starts, member_starts)
+    quota, held = _quotas(owner, partition_starts, member_starts)
     target = owner.copy()
+    surplus = held > quota
     if surplus.any():
-        target[_shed(owner, quota, surplus)] = NO_OWNER
+        concerned = np.flatnonzero(np.append(surplus, False)[owner])
+        target[concerned[highest_of_each(owner[concerned], held - quota)]] = NO_OWNER
     free = np.flatnonzero(target == NO_OWNER)
     if len(free):
         members = np.arange(len(quota), dtype=np.int32)
-        missing = quota - kept
+        missing = quota - np.minimum(held, quota)
         short = np.flatnonzero(missing)
         circle = None
         if len(member_starts) > 2:
@@ -50,21 +53,21 @@ def _dealt_afresh(partition_starts: IntArray, member_starts: IntArray) -> Int32A
 
 def _quotas(
     owner: Int32Array, partition_starts: IntArray, member_starts: IntArray
-) -> tuple[IntArray, IntArray, BoolArray]:
-    """Return the load of each member, the part that it keeps, and whether it owns more than that."""
+) -> tuple[IntArray, IntArray]:
+    """Return the load of each member and the number of partitions that it owned."""
     sizes = np.diff(member_starts)
     floor, extras = np.divmod(np.diff(partition_starts), sizes)
     held = np.bincount(owner + 1, minlength=int(member_starts[-1]) + 1)[1:]
     base = np.repeat(floor, sizes)
     over = held > base
-    extra = _first_of(over, extras, member_starts)
+    extra = first_of(over, extras, member_starts)
     left = extras - np.minimum(extras, _sums(over, member_starts))
-    extra |= _first_of(~over, left, member_starts)
+    extra |= first_of(~over, left, member_starts)
     quota = base + extra
-    return quota, np.minimum(held, quota), held > quota
+    return quota, held
 
 
-def _first_of(chosen: BoolArray, counts: IntArray, starts: IntArray) -> BoolArray:
+def first_of(chosen: BoolArray, counts: IntArray, starts: IntArray) -> BoolArray:
     """Select the first `counts[c]` of the chosen elements of each segment."""
     ranks = np.cumsum(chosen)
     before = np.concatenate(([0], ranks))[starts[:-1]]
@@ -77,13 +80,10 @@ def _sums(chosen: BoolArray, starts: IntArray) -> IntArray:
     return total[starts[1:]] - total[starts[:-1]]
 
 
-def _shed(owner: Int32Array, quota: IntArray, surplus: BoolArray) -> IntArray:
-    """Return the partitions that members with a surplus lose: the highest ones that they own."""
-    concerned = np.flatnonzero(np.append(surplus, False)[owner])
-    holder = owner[concerned]
-    keys = holder.astype(np.int16) if len(quota) <= np.iinfo(np.int16).max else holder
+def highest_of_each(owner: Int32Array, counts: NDArray[np.integer]) -> IntArray:
+    """Return the positions of the last `counts[m]` partitions of each owner m, owner by owner."""
+    keys = owner.astype(np.int16) if len(counts) <= np.iinfo(np.int16).max else owner
     order = np.argsort(keys, kind="stable")
-    counts = np.bincount(holder, minlength=len(quota))
-    rank = np.arange(len(order)) - np.repeat(starts_of(counts)[:-1], counts)
-    shed: IntArray = concerned[order[rank >= np.repeat(quota, counts)]]
-    return shed
+    held = np.bincount(owner, minlength=len(counts))
+    highest: IntArray = order[ranks_within(held) >= np.repeat(held - counts, held)]
+    return highest

@@ -1,11 +1,32 @@
 """Connected components of the subscription graph, which can be solved separately."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from coordinator_core.assigning.flow.dealing import IntArray
 from coordinator_core.assigning.problem import BoolArray
 from coordinator_core.model import NO_OWNER, Int32Array
 
 _QUICK_STEPS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """A connected component with numbers of its own. p partitions, m members, c classes, t topics.
+
+    ``topic``  int32[p], ascending; ``owner`` int32[p]: previous owner among the m, -1 none;
+    ``rack_set`` int32[p], a row of `crossing`; ``member_class`` int32[m]; ``member_rack`` int32[m], a
+    column of `crossing`; ``subscribes`` bool[c, t]; ``crossing`` bool[s, r].
+    """
+
+    topic: Int32Array
+    owner: Int32Array
+    rack_set: Int32Array
+    member_class: Int32Array
+    member_rack: Int32Array
+    subscribes: BoolArray
+    crossing: BoolArray
 
 
 def components(subscribes: BoolArray) -> tuple[Int32Array, Int32Array, int]:
@@ -48,3 +69,24 @@ def _is_connected(subscribes: BoolArray) -> bool:
             return False
         reached = wider
     return False
+
+
+def lowest_subscribers(subscribes: BoolArray, level: IntArray) -> BoolArray:
+    """bool[c, t]: which classes may own a topic: of its subscribers only those of the lowest level.
+
+    ``level`` int64[c]: the level of each class (see `levels`).
+    """
+    if not len(level) or (level == level[0]).all():
+        return subscribes
+    lowest = np.where(subscribes, level[:, None], np.iinfo(np.int64).max).min(axis=0)
+    return np.asarray(subscribes & (level[:, None] == lowest))
+
+
+def merged_columns(matrix: BoolArray) -> tuple[BoolArray, IntArray]:
+    """Return the distinct columns in order of appearance, and the number of each column, int64[t]."""
+    seen: dict[bytes, int] = {}
+    packed = np.packbits(matrix.T, axis=1)
+    which = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
+    if len(seen) == len(which):
+        return matrix, which
+    return matrix[:, np.unique(which, return_index=True)[1]], which

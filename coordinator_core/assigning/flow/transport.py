@@ -10,28 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coordinator_core.assigning.flow.components import Component, lowest_subscribers, merged_columns
 from coordinator_core.assigning.flow.dealing import IntArray, deal, ranks_within
+from coordinator_core.assigning.flow.keeping import keep_and_deal
 from coordinator_core.assigning.flow.levels import load_levels
 from coordinator_core.assigning.problem import BoolArray
 from coordinator_core.model import NO_OWNER, Int32Array
-
-
-@dataclass(frozen=True, eq=False)
-class Component:
-    """A connected component with numbers of its own. p partitions, m members, c classes, t topics.
-
-    ``topic``  int32[p], ascending; ``owner`` int32[p]: previous owner among the m, -1 none;
-    ``rack_set`` int32[p], a row of `crossing`; ``member_class`` int32[m]; ``member_rack`` int32[m], a
-    column of `crossing`; ``subscribes`` bool[c, t]; ``crossing`` bool[s, r].
-    """
-
-    topic: Int32Array
-    owner: Int32Array
-    rack_set: Int32Array
-    member_class: Int32Array
-    member_rack: Int32Array
-    subscribes: BoolArray
-    crossing: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,41 +36,38 @@ class _Layout:
 
 def balance_apart(component: Component) -> Int32Array:
     """Return the new owner of each partition: int32[p]. Exact in the order of PROTOCOL 10.3."""
-    members = len(component.member_class)
     classes = len(component.subscribes)
-    average = -(-len(component.topic) // members)
-    level = np.full(classes, average)
-    flows = _solve(component, level)
-    if flows is None:
+    level = np.full(classes, -(-len(component.topic) // len(component.member_class)))
+    owner = _with_levels(component, level)
+    if owner is None:
         size = np.bincount(component.member_class, minlength=classes)
         supply, pools = _pooled_supply(component)
-        level = load_levels(supply, size, pools)
-        flows = _solve(component, level)
-    assert flows is not None
-    return _materialise(component, *flows)
+        owner = _with_levels(component, load_levels(supply, size, pools))
+    assert owner is not None
+    return owner
+
+
+def _with_levels(component: Component, level: IntArray) -> Int32Array | None:
+    """Return the best owners with every load in [level - 1, level], or None if there are none."""
+    owner = None if component.crossing.any() else keep_and_deal(component, level)
+    if owner is not None:
+        return owner
+    flows = _solve(component, level)
+    return None if flows is None else _materialise(component, *flows)
 
 
 def _pooled_supply(component: Component) -> tuple[IntArray, BoolArray]:
     """Combine topics with the same subscribers: int64[s] partitions, bool[c, s] eligible classes."""
-    columns, which = _merged_columns(component.subscribes)
+    columns, which = merged_columns(component.subscribes)
     topics = component.subscribes.shape[1]
     per_topic = np.bincount(component.topic, minlength=topics)
     return np.bincount(which, weights=per_topic, minlength=columns.shape[1]).astype(np.int64), columns
 
 
-def _merged_columns(matrix: BoolArray) -> tuple[BoolArray, IntArray]:
-    packed = np.packbits(matrix.T, axis=1)
-    seen: dict[bytes, int] = {}
-    which = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
-    return matrix[:, np.unique(which, return_index=True)[1]], which
-
-
 def _layout(component: Component, level: IntArray) -> _Layout:
-    # a topic may use only its subscribers of the lowest level
-    lowest = np.where(component.subscribes, level[:, None], np.iinfo(np.int64).max).min(axis=0)
-    allowed = component.subscribes & (level[:, None] == lowest)
+    allowed = lowest_subscribers(component.subscribes, level)
     sets, racks = component.crossing.shape
-    signature_columns, signature = _merged_columns(allowed)
+    signature_columns, signature = merged_columns(allowed)
 
     keys, lot = np.unique(component.topic.astype(np.int64) * sets + component.rack_set, return_inverse=True)
     pool_keys, lot_pool = np.unique(signature[keys // sets] * sets + keys % sets, return_inverse=True)
