@@ -10,8 +10,8 @@ from coordinator_core.scoring.measuring import measure
 from coordinator_core.traces.timeline import Timeline
 from coordinator_core.traces.trace import Trace
 
-SHORTEST_MS = 50
-"""A shorter stop does not count as one: an application needs such a time between two batches."""
+ACCURACY_SECONDS = 0.1
+"""The accuracy of times: nine processes that join at once on two cores need this time."""
 
 
 class Stop(NamedTuple):
@@ -20,6 +20,11 @@ class Stop(NamedTuple):
     partition: TopicPartition
     from_ms: int
     to_ms: int
+
+    @property
+    def seconds(self) -> float:
+        """The length."""
+        return (self.to_ms - self.from_ms) / 1_000
 
 
 class Figures(NamedTuple):
@@ -37,9 +42,9 @@ class Figures(NamedTuple):
 
 
 def figures(trace: Trace, registry: Registry) -> Figures:
-    """Return the figures of a run."""
-    stops = [stop for stop in stops_of(trace) if stop.to_ms - stop.from_ms >= SHORTEST_MS]
-    lengths = [(stop.to_ms - stop.from_ms) / 1_000 for stop in stops]
+    """Return the figures of a run. Stops that are shorter than the accuracy do not count."""
+    stops = [stop for stop in stops_of(trace) if stop.seconds >= ACCURACY_SECONDS]
+    lengths = [stop.seconds for stop in stops]
     metrics = measure(trace, registry)
     return Figures(
         stopped_seconds=round(sum(lengths), 3),

@@ -41,7 +41,11 @@ FETCHED_BYTES = 1_000
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The client, its settings by Kafka's names, and the work of its application."""
+    """The client, its settings by Kafka's names, and the work of its application.
+
+    ``initial``: the group starts with this member. It is preferred when it has started, so that the start of
+    a group does not delay other groups.
+    """
 
     kind: str
     bootstrap: str
@@ -54,6 +58,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     record_seconds: float
     record_cv: float
     settings: dict[str, int]
+    initial: bool
     verbose: bool = False
 
 
@@ -278,13 +283,15 @@ class Application:
         """Run from the first line on stdin to SIGTERM. The batch in hand is finished then."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._closing.set)
-        prefer()
+        if not self._options.initial:
+            prefer(os.getpid())
         print("ready", flush=True)  # noqa: T201
         if not await loop.run_in_executor(None, sys.stdin.readline):
             return
         threading.Thread(target=_end_with_parent, daemon=True).start()
         await self._consumer.join()
         self._log.write("started")
+        prefer(os.getpid())
         while not self._closing.is_set():
             records = await self._consumer.poll()
             if records:
@@ -313,11 +320,17 @@ async def _work(seconds: float) -> None:
         seconds -= took if took < FROZEN_SECONDS else SLICE_SECONDS
 
 
-def prefer(pid: int = 0, *, only_itself: bool = False) -> None:
-    """Run a process, which sleeps most of the time, before all others, if the user may do that."""
-    with contextlib.suppress(AttributeError, PermissionError):
-        policy = os.SCHED_RR | (os.SCHED_RESET_ON_FORK if only_itself else 0)
-        os.sched_setscheduler(pid, policy, os.sched_param(1))
+def prefer(pid: int) -> None:
+    """Run the threads of a process before all others, if the user may do that."""
+    with contextlib.suppress(AttributeError, OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            os.sched_setscheduler(int(thread), os.SCHED_RR, os.sched_param(1))
+
+
+def prefer_itself() -> None:
+    """Run this thread before all others. The processes that it starts are not preferred."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def prefer_no_longer() -> None:

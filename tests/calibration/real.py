@@ -15,7 +15,7 @@ import msgspec
 from coordinator_core.reading.durations import parse_duration
 from tests.calibration.actions import Action, actions_of, duration_of
 from tests.calibration.lines import ACTIONS, TRACE, Observed, beginning, log_of, observed_in, starts_of
-from tests.calibration.member import Log, Options, prefer, prefer_no_longer
+from tests.calibration.member import Log, Options, prefer, prefer_itself, prefer_no_longer
 from tests.rebalance_kafka.served import Served
 
 GROUP = "calibrated"
@@ -94,6 +94,7 @@ def run(
         served = stack.enter_context(Served(*options))
         address = served.address()
         _produce(address, topic, described["partitions"], described["backlog"])
+        _commit(address, topic, described["partitions"])
 
         def made(start: Action, number: int) -> Process:
             options = Options(
@@ -108,6 +109,7 @@ def run(
                 record_seconds=1 / work["process_rate"],
                 record_cv=work.get("record_cv", 1.0),
                 settings={key: _setting(value) for key, value in config.items()},
+                initial=start.kind == "start",
                 verbose=verbose,
             )
             process = Process(options, folder / f"{start.member}.{number}.stderr")
@@ -118,7 +120,7 @@ def run(
         for process in processes.values():
             process.ready()
         prefer(served.pid)
-        prefer(only_itself=True)
+        prefer_itself()
         try:
             _carry_out(document, actions, processes, folder)
         finally:
@@ -173,3 +175,17 @@ def _produce(address: str, topic: str, partitions: int, records: int) -> None:
             producer.poll(0)
     left = producer.flush(SECONDS)
     assert left == 0, f"{left} records of the backlog were not written"
+
+
+def _commit(address: str, topic: str, partitions: int) -> None:
+    """Commit the first offset of each partition, as if the group had run before.
+
+    librdkafka waits for 100 ms before it requests the first offset of a partition without a commit. Meanwhile
+    its queue fills with all the records of others.
+    """
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": address, "group.id": GROUP})
+    offsets = [TopicPartition(topic, number, 0) for number in range(partitions)]
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()

@@ -8,13 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.calibration.cells import Cell
-from tests.calibration.figures import Figures
+from tests.calibration.figures import ACCURACY_SECONDS, Figures
 
 NEAR_SHARE = 0.2
 NEAR = {"duplicates": 1.0, "stopped_partitions": 1.0}
 """The difference that counts as near, whatever its share; 0.2 s for the others."""
 
 NEAR_SECONDS = 0.2
+WHOLE = {"duplicates": 0.5, "stopped_partitions": 0.5}
+"""The accuracy of figures that are numbers; `ACCURACY_SECONDS` for the others."""
+
 SHORT = {
     "stopped_seconds": "stopped s",
     "longest_stop_seconds": "longest s",
@@ -49,7 +52,7 @@ class Row(NamedTuple):
     @property
     def _slack(self) -> float:
         """A range is not narrower than the accuracy of the measurement."""
-        return NEAR.get(self.figure, NEAR_SECONDS) / 2
+        return WHOLE.get(self.figure, ACCURACY_SECONDS)
 
 
 def rows(real: Mapping[Cell, Sequence[Figures]], predicted: Mapping[Cell, Sequence[Figures]]) -> list[Row]:
