@@ -10,7 +10,10 @@ from coordinator_core.documents.application import NONE, Span
 
 
 class Joins(Enum):
-    """Where a member joins, takes over assignments, and calls the listener."""
+    """Where a member joins, takes over assignments, and calls the listener.
+
+    As long as a call in a poll is due, heartbeats do not begin another round (`UNLESS_CALLED`).
+    """
 
     IN_POLL = "in polls of the application"
     UNLESS_CALLED = "in the background, but in polls where the listener must be called"

@@ -17,7 +17,8 @@ from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabEr
 from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
-from coordinator_core.protocol.messages import Request, Response
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import HeartbeatResponse, Request, Response
 from coordinator_core.reading.raised import raised
 from coordinator_core.simulation.application import Application, drawn
 from coordinator_core.simulation.batches import Batches
@@ -316,6 +317,13 @@ class Process:
             return not self.client.calls_listener
         return self._facts.joins is Joins.IN_BACKGROUND
 
+    @property
+    def _ignores_rounds(self) -> bool:
+        """Whether heartbeats begin no round now: a call of the listener is due before."""
+        if self._facts.joins is not Joins.UNLESS_CALLED:
+            return False
+        return self.client.calls_listener and not self.client.is_at_rest
+
     def _next_poll_ms(self) -> int:
         now_ms = self._world.clock.now_ms
         return now_ms if self._polls_in_background else self._application.next_poll_ms()
@@ -353,6 +361,8 @@ class Process:
                 self._unread.append((request_id, response))
                 self._next_poll.set(next_ms)
                 return
+        if isinstance(response, HeartbeatResponse) and self._ignores_rounds:
+            response = msgspec.structs.replace(response, error=ErrorCode.NONE)
         self._after(self.client.receive(request_id, response, now_ms=now_ms))
 
     def _disconnected(self, node: int, connection: Connection) -> None:

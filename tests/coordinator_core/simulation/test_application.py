@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
-from coordinator_core.protocol.messages import HeartbeatRequest
+from coordinator_core.protocol.messages import HeartbeatRequest, JoinGroupRequest
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
 
@@ -82,6 +82,20 @@ def test_the_first_cooperative_round_of_librdkafka_does_not_wait_for_batches():
     first, second = rests(run("cooperative-sticky", record_cv=1, client="librdkafka"))
     assert first < 1_000 + 3_000 + 100
     assert second - first > 100
+
+
+def test_librdkafka_learns_of_a_round_with_the_first_heartbeat_after_a_call():
+    """Heartbeats that are answered before, while the call waits for the end of the batch, change nothing."""
+    sent, fields = [], {"topics": ["t"], "process_rate": 10, "client": "librdkafka"}
+    joins = [{"at": at, "join": {"id": f"late-{at}", **fields}} for at in (JOINS_AT - 40_000, JOINS_AT)]
+    trace = run("cooperative-sticky", events=joins, record_cv=1, client="librdkafka", exchanged=sent.append)
+    moved = {line.event.client for kind in (ev.Revoked, ev.MemberStarted) for line in seen(trace, kind)}
+    kept = [line for line in seen(trace, ev.Assigned) if line.event.client not in moved]
+    assert len(kept) >= 4
+    for line in kept:
+        requests = [e.request for e in sent if e.client == line.event.client and e.sent_ms > line.at_ms]
+        of_group = [r for r in requests if isinstance(r, (HeartbeatRequest, JoinGroupRequest))]
+        assert isinstance(of_group[0], HeartbeatRequest)
 
 
 def test_a_cooperative_round_of_the_java_client_takes_several_batches():
