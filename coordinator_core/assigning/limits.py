@@ -5,10 +5,11 @@ This is the only clock below the command line. The result of such a limit is not
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
-from threading import TIMEOUT_MAX, Thread, current_thread, main_thread
+from threading import TIMEOUT_MAX, Lock, Thread, current_thread, main_thread
+from time import monotonic
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -22,22 +23,68 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     Raises:
         TimeoutError: if the call takes longer.
     """
-    outcome: list[tuple[T] | BaseException] = []
+    (outcome,) = each_within(seconds, [call])
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome[0]
 
-    def run() -> None:
-        try:
-            outcome.append((call(),))
-        except BaseException as error:
-            outcome.append(error)
 
-    thread = Thread(target=run, name="within a deadline", daemon=True)
-    thread.start()
-    thread.join(min(seconds, TIMEOUT_MAX))
-    if not outcome:
-        raise TimeoutError(f"no answer within {seconds:g} s")
-    if isinstance(outcome[0], BaseException):
-        raise outcome[0]
-    return outcome[0][0]
+def each_within(seconds: float, calls: Sequence[Callable[[], T]]) -> Iterator[tuple[T] | BaseException]:
+    """Yield the outcomes of calls that are made one after another: the result in a tuple, or the exception.
+
+    The outcome of a call that exceeds the limit is TimeoutError, and the calls after it are made in another
+    thread. A thread makes many calls, as it takes longer to start it than to assign a small group.
+    """
+    made = 0
+    while made < len(calls):
+        series = _Series(calls[made:])
+        series.start()
+        late = series.exceeds(seconds)
+        yield from series.outcomes
+        made += len(series.outcomes)
+        if late:
+            yield TimeoutError(f"no answer within {seconds:g} s")
+            made += 1
+
+
+def outcome_of(call: Callable[[], T]) -> tuple[T] | BaseException:
+    """Return the result of a call in a tuple, or its exception."""
+    try:
+        return (call(),)
+    except BaseException as error:
+        return error
+
+
+class _Series(Thread):
+    """A thread that makes calls until one of them is too late."""
+
+    def __init__(self, calls: Sequence[Callable[[], Any]]) -> None:
+        super().__init__(name="within a deadline", daemon=True)
+        self.outcomes: list[tuple[Any] | BaseException] = []
+        self._calls, self._began = calls, monotonic()
+        self._turn, self._abandoned = Lock(), False
+
+    def run(self) -> None:
+        for call in self._calls:
+            outcome = outcome_of(call)
+            with self._turn:
+                if self._abandoned:
+                    return
+                self.outcomes.append(outcome)
+                self._began = monotonic()
+
+    def exceeds(self, seconds: float) -> bool:
+        """Wait until all calls are made, or until one takes longer than the limit."""
+        left = seconds
+        while True:
+            self.join(min(left, TIMEOUT_MAX))
+            with self._turn:
+                if len(self.outcomes) == len(self._calls):
+                    return False
+                left = seconds - (monotonic() - self._began)
+                if left <= 0:
+                    self._abandoned = True
+                    return True
 
 
 @contextmanager

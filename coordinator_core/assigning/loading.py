@@ -20,6 +20,8 @@ from coordinator_core.reading.raised import raised
 
 _REFERENCE = re.compile(r"(?P<source>.+?\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)(?=\+|$)")
 
+_CAPABILITIES = tuple(map(str, Capability))
+
 EXPECTED = "path/to/file.py:Name or package.module:Name"
 
 
@@ -36,6 +38,8 @@ def assignor_from(anything: Any) -> Assignor:
     """
     if isinstance(anything, str):
         return load_reference(anything)()
+    if isinstance(anything, Assignor):
+        return _declared(anything)
     return factory_of(anything, repr(anything))()
 
 
@@ -84,11 +88,7 @@ class Factory:
         if isclass(made) or not _is_assignor(made):
             reason = f"makes {type(made).__name__}, which is not an assignor"
             raise PluginError(self.origin, "assignor", reason)
-        assignor = made if isinstance(made, Assignor) else _Adapted(made)
-        if not assignor.name:
-            assignor.name = _kebab(type(made).__name__)
-        _check_declarations(assignor)
-        return assignor
+        return _declared(made if isinstance(made, Assignor) else _Adapted(made))
 
 
 def factory_of(anything: Any, origin: str, *, makers: bool = False) -> Factory:
@@ -179,6 +179,14 @@ def author_of(assignor: Assignor) -> Any:
     return assignor.author if isinstance(assignor, _Adapted | _Function) else assignor
 
 
+def _declared(assignor: Assignor) -> Assignor:
+    """Return an assignor with a name and valid declarations."""
+    if not assignor.name:
+        assignor.name = _kebab(type(author_of(assignor)).__name__)
+    _check_declarations(assignor)
+    return assignor
+
+
 def _check_declarations(assignor: Assignor) -> None:
     protocols: Any = assignor.supported_protocols
     if not isinstance(protocols, Collection) or not all(isinstance(p, RebalanceProtocol) for p in protocols):
@@ -187,10 +195,9 @@ def _check_declarations(assignor: Assignor) -> None:
     declared: Any = assignor.capabilities
     if not isinstance(declared, Collection):
         raise AssignmentError(assignor.name, [f"declares capabilities {declared!r}, not a list of them"])
-    known = [str(capability) for capability in Capability]
-    unknown = [str(name) for name in declared if name not in known]
+    unknown = [str(name) for name in declared if name not in _CAPABILITIES]
     if unknown:
-        violation = f"declares the unknown capability {unknown[0]!r}; there are {', '.join(known)}"
+        violation = f"declares the unknown capability {unknown[0]!r}; there are {', '.join(_CAPABILITIES)}"
         raise AssignmentError(assignor.name, [violation])
 
 

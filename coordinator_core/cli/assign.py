@@ -3,29 +3,37 @@
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any, BinaryIO, NoReturn, TypeAlias, cast
 
 import msgspec
 import typer
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.assigning.limits import each_within, outcome_of
 from coordinator_core.cli.output import ExitStatus, complain, give_up, print_traceback
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
 from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.documents.groups import assignment_document, parse_group
 from coordinator_core.errors import AssignmentError, InputError, RebalanceLabError
+from coordinator_core.model import GroupAssignment
 from coordinator_core.reading.checks import describe
 from coordinator_core.reading.raised import traceback_of
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.registry.registry import default_registry
 
 LONGEST_LINE = 64 * 2**20
 _CHUNK = 2**20
+_BATCH = 100
+"""The most lines whose groups are assigned one after the other in a thread, which has the limit of time."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_Line: TypeAlias = tuple[int, bytes | InputError]
+"""The number of a line, and the line or the error of a line that is too long."""
 
 
 def assign(
@@ -53,15 +61,22 @@ def assign(
     the others; the exit status is 1 at the end.
     """
     registry = default_registry()
+    strategy_of = cache(partial(registry.strategy, what="assignor"))
+
+    def make(name: str) -> Assignor:
+        return registry.build(strategy_of(name))
+
     if assignor is not None:
-        registry.assignor(assignor)
+        make(assignor)
     failed = count = 0
     with _opened(file) as stream:
-        for number, line in _lines(stream, file):
-            document = assigned_line(line, f"line {number}", assignor, registry, timeout=timeout)
-            failed += "error" in document
-            count += 1
-            sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
+        for batch in _batches(_lines(stream, file)):
+            groups = [_group(line, f"line {number}", assignor, make) for number, line in batch]
+            for group, outcome in zip(groups, _outcomes(groups, timeout), strict=True):
+                document = group.written(outcome)
+                failed += "error" in document
+                count += 1
+                sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
     sys.stdout.buffer.flush()
     if not count:
         give_up(InputError(_title(file), "nothing (it is empty)", "a group a line, in JSON"))
@@ -70,45 +85,69 @@ def assign(
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
 
-def assigned_line(
-    line: bytes | InputError, where: str, assignor: str | None, registry: Registry, *, timeout: float = 0
-) -> dict[str, Any]:
-    """Return the document of a line with "assignment" and the assignor's "report", or with "error".
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The group of a line: its document, and the call that assigns it or raises the error of the line."""
 
-    It is an error if the assignor takes longer than `timeout` seconds; 0 means no limit.
-    """
+    where: str
+    document: dict[str, Any]
+    call: Callable[[], GroupAssignment]
+    assignor: str = ""
+    members: Sequence[str] = ()
+
+    def written(self, outcome: tuple[GroupAssignment] | BaseException) -> dict[str, Any]:
+        """Return the document with "assignment" and the assignor's "report", or with "error"."""
+        if isinstance(outcome, tuple):
+            (assignment,) = outcome
+            listed = {"assignment": assignment_document(assignment, self.members)}
+            report = {"report": assignment.report} if assignment.report else {}
+            return {**self.document, **listed, **report}
+        if isinstance(outcome, TimeoutError):
+            outcome = AssignmentError(self.assignor, [str(outcome)])
+        if not isinstance(outcome, RebalanceLabError):
+            raise outcome
+        print_traceback(traceback_of(outcome))
+        if isinstance(outcome, AssignmentError):
+            name = self.document.get("name")
+            outcome = outcome.of(self.where if name is None else f"{self.where} ({name})")
+        return {**self.document, "error": str(outcome)}
+
+
+def _outcomes(groups: Sequence[_Group], timeout: float) -> Iterator[tuple[GroupAssignment] | BaseException]:
+    calls = [group.call for group in groups]
+    return each_within(timeout, calls) if timeout else map(outcome_of, calls)
+
+
+def _group(
+    line: bytes | InputError, where: str, assignor: str | None, make: Callable[[str], Assignor]
+) -> _Group:
+    """Return the group of a line. ``make`` returns a fresh assignor."""
     document: dict[str, Any] = {}
     try:
         if isinstance(line, InputError):
             raise line
         document = _decoded(line, where)
-        document.pop("assignment", None)
-        document.pop("error", None)
-        document.pop("report", None)
+        for field in ("assignment", "error", "report"):
+            document.pop(field, None)
         parsed = parse_group(document, where)
         name = assignor or parsed.assignor
         if name is None:
-            expected = f"one of {', '.join(sorted(registry.assignors()))}, here or as --assignor"
+            expected = f"one of {', '.join(sorted(default_registry().assignors()))}, here or as --assignor"
             raise InputError(f"{where}: assignor", "nothing", expected)
-        made = _assignor(name, where, registry)
-        limited = with_deadline(made, timeout) if timeout else made
-        assignment = compute_assignment(limited, parsed.cluster, parsed.group)
-        document["assignment"] = assignment_document(assignment, list(parsed.group))
-        if assignment.report:
-            document["report"] = assignment.report
-    except AssignmentError as error:
-        name = document.get("name")
-        document["error"] = str(error.of(where if name is None else f"{where} ({name})"))
-        print_traceback(traceback_of(error))
+        made = _made(name, where, make)
     except RebalanceLabError as error:
-        document["error"] = str(error)
-        print_traceback(traceback_of(error))
-    return document
+        return _Group(where, document, partial(_raise, error))
+    call = partial(compute_assignment, made, parsed.cluster, parsed.group)
+    return _Group(where, document, call, made.name, list(parsed.group))
 
 
-def _assignor(name: str, where: str, registry: Registry) -> Assignor:
+def _raise(error: RebalanceLabError) -> NoReturn:
+    raise error
+
+
+def _made(name: str, where: str, make: Callable[[str], Assignor]) -> Assignor:
     try:
-        return registry.assignor(name)
+        return make(name)
     except InputError as error:
         raise InputError(f"{where}: {error.where}", error.found, error.expected) from None
 
@@ -124,7 +163,7 @@ def _decoded(line: bytes, where: str) -> dict[str, Any]:
     return document
 
 
-def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes | InputError]]:
+def _lines(stream: BinaryIO, name: str) -> Iterator[_Line]:
     """Yield the lines that are not blank with their numbers, and an error for a line that is too long."""
     number = 0
     try:
@@ -139,6 +178,23 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[int, bytes | InputErro
                 yield number, line
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(_title(name), f"what cannot be read after line {number} ({error})", "text") from None
+
+
+def _batches(lines: Iterable[_Line]) -> Iterator[list[_Line]]:
+    """Yield the lines in batches of limited size. An error follows the lines before it."""
+    batch: list[_Line] = []
+    size = 0
+    try:
+        for number, line in lines:
+            batch.append((number, line))
+            size += len(line) if isinstance(line, bytes) else 0
+            if size > _CHUNK or len(batch) == _BATCH:
+                yield batch
+                batch, size = [], 0
+    except InputError:
+        yield batch
+        raise
+    yield batch
 
 
 def _skip_line(stream: BinaryIO) -> int:

@@ -1,8 +1,15 @@
-"""A group as a document: topics, members, and the partitions that they own."""
+"""A group as a document: topics, members, and the partitions that they own.
 
+A correct document is converted at once by msgspec. Any other is read field by field, with the place of each
+field, for the error.
+"""
+
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 
 from coordinator_core.assigning.problem import build_problem
@@ -11,11 +18,13 @@ from coordinator_core.errors import InputError
 from coordinator_core.model import (
     NO_GENERATION,
     NO_OWNER,
+    NO_PARTITIONS,
     Cluster,
     GroupAssignment,
     GroupSubscription,
     Partitions,
     Subscription,
+    TopicIndex,
     TopicInfo,
 )
 from coordinator_core.reading import checks as doc
@@ -27,6 +36,35 @@ MOST_PARTITIONS_IN_ALL = 10_000_000
 """An assignment of this many partitions takes 2 GB. A larger one could exhaust the memory of the process."""
 _TOPIC_FIELDS = ("partitions", "racks", "weights")
 _MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", "capacity")
+
+
+_Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=249)]
+_Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_PARTITIONS)]
+_Generation: TypeAlias = Annotated[int, msgspec.Meta(ge=NO_GENERATION, le=2**31 - 1)]
+_Weight: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
+_Capacity: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
+
+
+class _Topic(msgspec.Struct, forbid_unknown_fields=True):
+    partitions: _Number
+    racks: tuple[tuple[_Name, ...] | None, ...] | None = None
+    weights: tuple[_Weight, ...] | None = None
+
+
+class _Member(msgspec.Struct, forbid_unknown_fields=True):
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+    topics: list[_Name]
+    owned: list[tuple[str, _Number]] | None = None
+    generation: _Generation | None = None
+    rack: _Name | None = None
+    instance_id: _Name | None = None
+    capacity: _Capacity | None = None
+
+
+class _Group(msgspec.Struct):
+    topics: dict[_Name, _Topic]
+    members: list[_Member]
+    assignor: _Name | None = None
 
 
 class GroupDocument(NamedTuple):
@@ -43,6 +81,71 @@ def parse_group(document: Any, where: str) -> GroupDocument:
     Raises:
         InputError: if the document is invalid. The message has the place inside the document.
     """
+    return _converted(document) or _read(document, where)
+
+
+def _converted(document: Any) -> GroupDocument | None:
+    """Return the group of a document, or None if the document may be invalid."""
+    try:
+        read = msgspec.convert(document, _Group)
+    except (msgspec.ValidationError, ValueError):
+        return None
+    cluster = Cluster({name: _info(topic) for name, topic in read.topics.items()})
+    ids = {member.id for member in read.members}
+    total = sum(topic.partitions for topic in read.topics.values())
+    complete = all(map(_is_complete, read.topics.values())) and len(ids) == len(read.members)
+    if not complete or total > MOST_PARTITIONS_IN_ALL or not all(map(str.strip, _texts(read))):
+        return None
+    index = cluster.index
+    counts = {name: topic.partitions for name, topic in read.topics.items()}
+    starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
+    group = {
+        member.id: Subscription(
+            topics=tuple(dict.fromkeys(member.topics)),
+            owned=_partitions(member.owned, index, counts, starts) if member.owned else NO_PARTITIONS,
+            generation=NO_GENERATION if member.generation is None else member.generation,
+            rack=member.rack,
+            instance_id=member.instance_id,
+            capacity=member.capacity,
+        )
+        for member in read.members
+    }
+    return GroupDocument(cluster, GroupSubscription(group), read.assignor)
+
+
+def _info(topic: _Topic) -> TopicInfo:
+    racks = None if topic.racks is None else tuple(names or () for names in topic.racks)
+    return TopicInfo(topic.partitions, racks, topic.weights)
+
+
+def _is_complete(topic: _Topic) -> bool:
+    """Whether the lists of a topic have an element for each partition."""
+    return all(listed is None or len(listed) == topic.partitions for listed in (topic.racks, topic.weights))
+
+
+def _texts(read: _Group) -> set[str]:
+    """Return the texts of a group that must not be blank."""
+    optional = [
+        read.assignor,
+        *(text for member in read.members for text in (member.rack, member.instance_id)),
+    ]
+    racks = (names for topic in read.topics.values() for names in topic.racks or () if names)
+    found = {text for text in optional if text is not None}
+    return found.union(read.topics, *(member.topics for member in read.members), *racks)
+
+
+def _partitions(
+    owned: Sequence[tuple[str, int]], index: TopicIndex, counts: Mapping[str, int], starts: Mapping[str, int]
+) -> Partitions:
+    """Return partitions as numbers of an index, if it has all of them."""
+    numbers = [starts[topic] + number for topic, number in owned if number < counts.get(topic, 0)]
+    if not len(owned) == len(numbers) == len(set(numbers)):
+        return Partitions.of(owned)
+    return Partitions.dense(index, np.array(numbers, dtype=np.int32))
+
+
+def _read(document: Any, where: str) -> GroupDocument:
+    """Return the group of a document, as `parse_group` does."""
     root = f"{where}: "
     fields = doc.mapping(document, root)
     expected = "a mapping of topic names, each with partitions"
@@ -70,7 +173,16 @@ def parse_group(document: Any, where: str) -> GroupDocument:
 
 def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> dict[str, list[list[Any]]]:
     """Return ``{member: [[topic, partition], ...]}``, with members and partitions in their order."""
-    return {m: [[topic, number] for topic, number in assignment[m]] for m in members}
+    listing = assignment.listing()
+    if listing is None:
+        return {m: [[topic, number] for topic, number in assignment[m]] for m in members}
+    index, dense, starts = listing
+    at = index.topic_of(dense)
+    numbers = dense - index.offsets[at]
+    topics = index.topics
+    pairs = [[topics[t], number] for t, number in zip(at.tolist(), numbers.tolist(), strict=True)]
+    slices = dict(zip(assignment, pairwise(starts.tolist()), strict=True))
+    return {m: pairs[slice(*slices[m])] for m in members}
 
 
 def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:

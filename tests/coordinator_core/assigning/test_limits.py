@@ -3,11 +3,13 @@
 import signal
 import sys
 import threading
+import time
+from functools import partial
 from math import inf
 
 import pytest
 
-from coordinator_core.assigning.limits import Worker, within
+from coordinator_core.assigning.limits import Worker, each_within, within
 
 NEVER = 0.02
 """Seconds; the calls that are too late here wait until they are let go."""
@@ -57,6 +59,51 @@ def test_a_call_that_hangs_does_not_keep_the_process_from_ending(stuck):
 def test_no_limit_is_too_long(seconds):
     """Threads of the platform wait no longer than some centuries."""
     assert within(seconds, lambda: "answer") == "answer"
+
+
+def test_calls_are_made_one_after_another_in_a_thread():
+    threads = []
+
+    def call():
+        threads.append(threading.current_thread())
+        return len(threads)
+
+    assert list(each_within(60, [call] * 5)) == [(1,), (2,), (3,), (4,), (5,)]
+    (thread,) = set(threads)
+    assert thread is not threading.current_thread()
+
+
+def test_a_call_that_raises_or_is_too_late_does_not_stop_the_calls_after_it(stuck):
+    error = ValueError("no")
+
+    def fail():
+        raise error
+
+    outcomes = list(each_within(NEVER, [lambda: 1, stuck, fail, stuck, lambda: 5]))
+    assert [outcomes[0], outcomes[2], outcomes[4]] == [(1,), error, (5,)]
+    late = [outcomes[1], outcomes[3]]
+    assert [str(outcome) for outcome in late] == ["no answer within 0.02 s"] * 2
+    assert all(isinstance(outcome, TimeoutError) for outcome in late)
+
+
+def test_the_limit_is_that_of_each_call():
+    """Together the calls take longer."""
+    calls = [partial(time.sleep, 0.3)] * 4
+    assert list(each_within(1, calls)) == [(None,)] * 4
+
+
+def test_a_thread_whose_call_was_too_late_makes_no_other_call():
+    made = []
+    let_go = threading.Event()
+    calls = [let_go.wait, lambda: made.append(threading.current_thread())]
+    before = set(threading.enumerate())
+    late, _ = each_within(NEVER, calls)
+    (left_behind,) = set(threading.enumerate()) - before
+    let_go.set()
+    left_behind.join(60)
+    assert isinstance(late, TimeoutError)
+    assert len(made) == 1
+    assert made[0] is not left_behind
 
 
 # --- in a process

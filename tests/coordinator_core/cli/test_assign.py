@@ -253,6 +253,25 @@ def damaged():
     return bytes(data)
 
 
+def test_the_lines_before_a_part_that_cannot_be_unpacked_are_assigned(lab, tmp_path):
+    path = tmp_path / "groups.jsonl.gz"
+    path.write_bytes(gzip.compress(lines(group(name=1), group(name=2))) + gzip.compress(lines(group()))[:20])
+    answer = lab("assign", "-a", "range", path)
+    assert answer.status == 2
+    assert [document["assignment"] for document in documents(answer)] == [RANGE, RANGE]
+    assert "found what cannot be read after line 2 (" in answer.err
+
+
+def test_lines_in_several_batches_keep_their_order(lab, monkeypatch):
+    monkeypatch.setattr(assign_module, "_BATCH", 2)
+    groups = [group(name=str(n)) for n in range(5)]
+    groups[3].pop("topics")
+    given = documents(lab("assign", "-a", "range", stdin=lines(*groups)))
+    assert [document["name"] for document in given] == ["0", "1", "2", "3", "4"]
+    assert [document.get("assignment") for document in given] == [RANGE, RANGE, RANGE, None, RANGE]
+    assert given[3]["error"].startswith("line 4: topics: found nothing")
+
+
 @pytest.mark.parametrize("packed", [not_packed, cut_short, damaged])
 def test_a_packed_file_that_cannot_be_unpacked_is_wrong_use(lab, tmp_path, packed):
     path = tmp_path / "groups.jsonl.gz"

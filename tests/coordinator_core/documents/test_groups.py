@@ -3,14 +3,15 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from coordinator_core.documents import groups as group_document
 from coordinator_core.documents.groups import assignment_document, parse_group, scenario_document
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
-from coordinator_core.model import GroupAssignment, Partitions
+from coordinator_core.model import NO_PARTITIONS, GroupAssignment, Partitions
 
 
 def group(members=(), **topics):
@@ -270,6 +271,55 @@ def test_whatever_a_document_is_it_is_a_group_or_one_clear_error(document):
     except InputError as wrong:
         error = wrong
     assert error is None or (error.where.startswith("line 3") and error.found and error.expected)
+
+
+NAMES = st.sampled_from([*["t", "u", "C0", "C1"] * 10, "", " ", "\x1f", "x" * 249, "x" * 250])
+WRONG = [-2, -1, 2.0, 0.5, True, float("inf"), 2**31 - 1, 2**31, 10**400, "1"]
+NUMBERS = st.sampled_from([*[0, 1, 2] * 20, *WRONG])
+TOPICS = st.fixed_dictionaries(
+    {"partitions": NUMBERS},
+    optional={
+        "racks": st.none() | st.lists(st.none() | st.lists(NAMES, max_size=1), max_size=2),
+        "weights": st.none() | st.lists(NUMBERS, max_size=2),
+    },
+)
+MEMBERS = st.fixed_dictionaries(
+    {"id": NAMES, "topics": st.lists(NAMES, max_size=3)},
+    optional={
+        "owned": st.none() | st.lists(st.tuples(NAMES, NUMBERS).map(list), max_size=3),
+        "generation": st.none() | NUMBERS,
+        "rack": st.none() | NAMES,
+        "instance_id": st.none() | NAMES,
+        "capacity": st.none() | NUMBERS,
+    },
+)
+GROUPS = st.fixed_dictionaries(
+    {"topics": st.dictionaries(NAMES, TOPICS, max_size=2), "members": st.lists(MEMBERS, max_size=2)},
+    optional={"assignor": st.none() | NAMES, "name": st.none()},
+)
+
+
+def content(parsed):
+    """What a parsed group has, as plain values. Owned partitions are in the order of their topics."""
+    members = {m: replace(s, owned=NO_PARTITIONS) for m, s in parsed.group.items()}
+    owned = {m: {t: n.tolist() for t, n in s.owned.by_topic().items()} for m, s in parsed.group.items()}
+    return parsed.cluster.topics, repr(members), owned, parsed.assignor
+
+
+@given(GROUPS)
+@example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["u", 0], ["t", 0]])]})
+@example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["t", 1]])]})
+@example({"topics": {"t": {"partitions": 2}}, "members": [member(owned=[["t", 1], ["t", 0]])]})
+def test_a_document_that_is_converted_at_once_is_the_one_that_is_read_field_by_field(document):
+    """It is converted if and only if it is valid."""
+    converted = group_document._converted(document)
+    try:
+        read = group_document._read(document, "line 3")
+    except InputError:
+        assert converted is None
+        return
+    assert converted is not None
+    assert content(converted) == content(read)
 
 
 # --- assignments
