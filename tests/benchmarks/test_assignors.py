@@ -1,11 +1,13 @@
-"""How long assigning takes: fresh, after a join, after a leave; alone, as a leader's work, and beside others.
+"""The CPU time of assigning: fresh, after a join and after a leave.
 
-Measured from group and cluster objects to an assignment object whose every member can be read; what reading
-all of them adds is measured beside it. Run with
+*assign* goes from the decoded subscriptions of the members, as a leader has them, to the bytes of the
+assignment of each member. *leader* goes from the bytes of the subscriptions to the bytes of the assignments.
+Every round gets a cluster of its own. Run with
 ``python -m pytest tests/benchmarks --benchmark-only --benchmark-json=results.json``, then
 ``python -m tests.benchmarks.table results.json``.
 """
 
+import time
 import warnings
 from functools import cache
 from importlib import import_module
@@ -17,8 +19,12 @@ from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.assigning.user_data import encode_generation, encode_ownership
 from coordinator_core.client.classic.leading import decode_members, lead
 from coordinator_core.documents.files import load_scenario
-from coordinator_core.model import Subscription
-from coordinator_core.protocol.consumer_protocol import encode_subscription
+from coordinator_core.model import GroupSubscription, Subscription
+from coordinator_core.protocol.consumer_protocol import (
+    decode_assignment,
+    encode_assignments,
+    encode_subscription,
+)
 from coordinator_core.protocol.messages import JoinGroupMember
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
@@ -30,6 +36,8 @@ CHANGES = ["fresh", "join", "leave"]
 FIRST_THREE = list(SIZES)[:3]
 CASES = [(size, "equal") for size in SIZES]
 CASES += [(size, shape) for shape in ("disjoint", "half") for size in FIRST_THREE]
+
+CPU_TIME = pytest.mark.benchmark(timer=time.process_time)
 
 ROLLING_DEPLOY = SCENARIOS / "rolling-deploy.yaml"
 
@@ -49,19 +57,42 @@ def settled(assignor, size, shape):
 
 
 def group_of(assignor, change, size, shape):
+    """Return the group as the benchmark makes it."""
     if change == "fresh":
         return fresh(size, shape)
     return after(settled(assignor, size, shape), size, shape, change)
 
 
-def measure(benchmark, function, arguments, *, who, change, size, shape):
-    """Rounds in which nothing is left from the round before: each gets arguments of its own."""
+def joining(assignor, members):
+    """Return the members as JoinGroup hands them to the leader."""
+    requests = []
+    for m, s in members.items():
+        if assignor == "sticky":
+            sent = Subscription(s.topics, user_data=encode_ownership(s.owned, s.generation))
+        elif assignor == "cooperative-sticky":
+            sent = Subscription(s.topics, s.owned, s.generation, user_data=encode_generation(s.generation))
+        else:
+            sent = Subscription(s.topics)
+        requests.append(JoinGroupMember(m, None, encode_subscription(sent)))
+    return requests
+
+
+def measure(benchmark, function, arguments, *, who, job, change, size, shape):
+    """Measure rounds in which nothing is left from the round before: each gets arguments of its own."""
     benchmark.group = f"{size} {shape}"
-    benchmark.extra_info.update(who=who, change=change, size=size, shape=shape)
+    benchmark.extra_info.update(who=who, job=job, change=change, size=size, shape=shape)
     rounds = 15 if size in FIRST_THREE else 7
     return benchmark.pedantic(function, setup=lambda: (arguments(), {}), rounds=rounds, warmup_rounds=1)
 
 
+def check(encoded, assignor, change, size):
+    """Check that the assignments have all partitions, unless a cooperative assignor holds some back."""
+    given = sum(len(decode_assignment(data)[0]) for data in encoded)
+    assert given <= SIZES[size][1]
+    assert given == SIZES[size][1] or (assignor, change) == ("cooperative-sticky", "join")
+
+
+@CPU_TIME
 @pytest.mark.parametrize(
     ("assignor", "change", "size", "shape"),
     [
@@ -73,63 +104,38 @@ def measure(benchmark, function, arguments, *, who, change, size, shape):
 )
 def test_assigning(benchmark, assignor, change, size, shape):
     """C-70."""
-    members = group_of(assignor, change, size, shape)
+    members = GroupSubscription(decode_members(joining(assignor, group_of(assignor, change, size, shape))))
     made = default_registry().assignor(assignor)
 
     def run(topics):
-        return compute_assignment(made, topics, members)
+        return encode_assignments(compute_assignment(made, topics, members), members)
 
-    known = cluster(size)  # lives as long as the leader's metadata
-    assignment = measure(
-        benchmark, run, lambda: (known,), who=assignor, change=change, size=size, shape=shape
-    )
-    given = sum(len(assignment[m]) for m in members)
-    held_back = assignor == "cooperative-sticky" and change == "join"
-    assert given <= SIZES[size][1]
-    assert given == SIZES[size][1] or held_back
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_assigning_and_reading(benchmark, size):
-    """The same for Sticky, and every member's partitions read from the object."""
-    members = group_of("sticky", "join", size, "equal")
-    made = default_registry().assignor("sticky")
-
-    def run(topics):
-        assignment = compute_assignment(made, topics, members)
-        return [assignment[m] for m in members]
-
-    read = measure(
+    encoded = measure(
         benchmark,
         run,
         lambda: (cluster(size),),
-        who="sticky, read whole",
-        change="join",
+        who=assignor,
+        job="assign",
+        change=change,
         size=size,
-        shape="equal",
+        shape=shape,
     )
-    assert sum(map(len, read)) == SIZES[size][1]
+    check(encoded, assignor, change, size)
 
 
-def joining(assignor, members):
-    """The members as JoinGroup hands them to the leader."""
-    for m, s in members.items():
-        if assignor == "sticky":
-            sent = Subscription(s.topics, user_data=encode_ownership(s.owned, s.generation))
-        elif assignor == "cooperative-sticky":
-            sent = Subscription(s.topics, s.owned, s.generation, user_data=encode_generation(s.generation))
-        else:
-            sent = Subscription(s.topics)
-        yield JoinGroupMember(m, None, encode_subscription(sent))
-
-
+@CPU_TIME
 @pytest.mark.parametrize(
-    ("assignor", "size"),
-    [pytest.param(a, size, id=f"leader-{a}-join-{size}-equal") for size in FIRST_THREE for a in ASSIGNORS],
+    ("assignor", "change", "size"),
+    [
+        pytest.param(assignor, change, size, id=f"leader-{assignor}-{change}-{size}")
+        for size in FIRST_THREE
+        for assignor in ASSIGNORS
+        for change in CHANGES
+    ],
 )
-def test_leading(benchmark, assignor, size):
+def test_leading(benchmark, assignor, change, size):
     """C-70: from encoded subscriptions to encoded assignments."""
-    requests = list(joining(assignor, group_of(assignor, "join", size, "equal")))
+    requests = joining(assignor, group_of(assignor, change, size, "equal"))
     made = default_registry().assignor(assignor)
 
     def run(topics):
@@ -139,12 +145,13 @@ def test_leading(benchmark, assignor, size):
         benchmark,
         run,
         lambda: (cluster(size),),
-        who=f"leader, {assignor}",
-        change="join",
+        who=assignor,
+        job="leader",
+        change=change,
         size=size,
         shape="equal",
     )
-    assert len(led.assignments) == len(requests)
+    check([entry.assignment for entry in led.assignments], assignor, change, size)
 
 
 @cache
@@ -171,6 +178,7 @@ def as_kafka_python(assignor, members, topics):
     return metadata, joined
 
 
+@CPU_TIME
 @pytest.mark.parametrize(
     ("assignor", "change", "size"),
     [
@@ -187,7 +195,8 @@ def test_kafka_python_beside_it(benchmark, assignor, change, size):
         benchmark,
         lambda topics, joined: made().assign(topics, joined),
         lambda: as_kafka_python(assignor, members, cluster(size).topics),
-        who=f"kafka-python, {assignor}",
+        who=assignor,
+        job="kafka-python",
         change=change,
         size=size,
         shape="equal",

@@ -150,10 +150,15 @@ def list_of(*entries):
 UNUSUAL = {
     "no numbers": list_of((b"a",)),
     "negative": list_of((b"a", -1)),
-    "twice": list_of((b"a", 1), (b"b", 1), (b"a", 2)),
+    "twice": list_of((b"a", 1), (b"a", 2)),
     "no text": list_of((b"\xff", 1)),
     "far apart": list_of((b"a", 2**31 - 1)),
     "too many": list_of((b"a", 1), (b"b", 1))[:-11],
+    "many numbers": list_of((b"a", 1), (b"b", 1)).replace(b"a\0\0\0", b"a\x20\0\0"),
+    "many numbers below zero": list_of((b"a", 1), (b"b", 1)).replace(b"a\0\0\0", b"a\xe0\0\0"),
+    "a length that leads back to its numbers": struct.pack(">i", 2)
+    + list_of((b"a", 1, 7))[4:]
+    + struct.pack(">h", -10),
     "longer than almost all": list_of(*((b"t%d" % i, i) for i in range(30))),
 }
 
@@ -164,12 +169,19 @@ def test_an_unusual_list_is_left_to_be_read_alone(kind):
     assert read_partitions([*data, UNUSUAL[kind]])[-1] is None
 
 
+def test_counts_that_the_bytes_cannot_hold_are_left_to_be_read_alone():
+    """Given counts of a billion, then no memory is taken for them."""
+    data = [b"\x40\0\0\0" + bytes(40)] * FEWEST_LISTS
+    assert read_partitions(data) == read_topics(data) == [None] * FEWEST_LISTS
+
+
 def test_lists_that_are_read_together_have_ends():
     sound = [list_of((b"a", m), (b"long-name-of-it", 3, 4)) for m in range(FEWEST_LISTS)]
     for at, found in enumerate(read_partitions([each + b"more" for each in sound])):
         assert (listed(found[0]), found[1]) == ({"a": [at], "long-name-of-it": [3, 4]}, len(sound[at]))
     topics = [b"\0\0\0\2" + b"\0\1a" + b"\0\2b%d" % (m % 10) for m in range(FEWEST_LISTS)]
     assert read_topics(topics) == [(("a", f"b{m % 10}"), 11) for m in range(FEWEST_LISTS)]
+    assert read_topics([*topics, b"\0\0\0\1\xff\xff"])[-1] is None
     assert read_topics(topics[1:]) == [None] * (FEWEST_LISTS - 1)
 
 
@@ -219,6 +231,14 @@ def test_assignments_have_the_bytes_of_one_after_the_other(assignment, version):
         encode_assignment(assignment[m], assignment.user_data.get(m), version=version) for m in members
     ]
     assert encode_assignments(assignment, members, version=version) == expected
+
+
+def test_a_topic_whose_partitions_are_apart_has_one_entry():
+    index = TopicIndex({"a": 2, "b": 1})
+    order = np.array([0, 2, 1], dtype=np.int32)
+    assignment = GroupAssignment.from_owners(index, ["m"], np.zeros(3, dtype=np.int32), order=order)
+    assert write_partitions(assignment) is None
+    assert encode_assignments(assignment, ["m"]) == [encode_assignment(Partitions({"a": [0, 1], "b": [0]}))]
 
 
 def test_assignments_of_a_mapping_are_encoded_alone():
