@@ -1,17 +1,25 @@
 """Optimal: the best assignment, or the best one found in limited time with its gap to a bound.
 
-Without weights and capacities it is exact by PROTOCOL 10.3 (a flow). With them, in this order: the
-least largest load relative to capacity, the least sum of squares of relative loads, the fewest owners outside
-their replicas' racks, the least moved weight. Components of the subscription graph are solved separately. The
-report of the assignment has:
+Without weights and capacities it is exact by PROTOCOL 10.3 (a flow). With them, in this order: a
+largest load relative to capacity within a tolerance of the least one, the fewest members without partitions
+that another member could give, the fewest owners outside their replicas' racks, the fewest moves, the least
+sum of squares of relative loads, the least moved weight. The strict order is the least largest load, the
+least sum of squares, the fewest owners outside racks, the least moved weight. Components of the subscription
+graph are solved separately. The report of the assignment has:
 
 ``method``           flow, enumeration, solver (CP-SAT) or heuristic;
 ``optimality_gap``   (value - bound) / bound of the largest load, or with `move_cost` of that and the cost;
-                     0.0 when proven;
-``largest_load``, ``bound``, ``moved_weight``, ``moved_partitions``, ``solver_seconds``.
+                     0.0 when proven, or proven to be within the tolerance;
+``largest_load``, ``bound``, ``moved_weight``, ``moved_partitions``, ``solver_seconds``;
+``level``            the largest load that the tolerance allows: above the least one, or above its bound;
+``moves_bound``      a lower bound of the moved partitions under the level;
+``moves_gap``        (moves - bound) / bound of the moved partitions, with a bound of at least 1.
+
+The last three are not in the reports of the strict order, and of assignments that are greedy.
 
 Sizes: groups of few partial answers are enumerated; up to 60,000 pairs of a partition and a member CP-SAT
-takes the whole; up to 20,000,000 local search improves a greedy answer; beyond, it is the greedy answer.
+takes the whole; beyond, members keep their partitions under the level, and what does not fit moves; in the
+strict order, local search improves a greedy answer. Beyond 20,000,000 pairs it is the greedy answer.
 """
 
 from collections.abc import Mapping
@@ -32,13 +40,14 @@ from assignors.weighted.options import (
 )
 from assignors.weighted.parts import Light, Part, parts_of, units_of
 from assignors.weighted.reports import flow_report, greedy_report, moved_away, solved_report
-from assignors.weighted.solve import Method, Solution, Wishes, relax, solve
+from assignors.weighted.solve import Method, Solution, Wishes, solve
 from assignors.weighted.tolerant import sticky_within
+from assignors.weighted.within import solve_within
 from coordinator_core.assigning.assignor import Capability
 from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.assigning.memory import Memory, recalled
 from coordinator_core.assigning.problem import FloatArray, Problem
-from coordinator_core.errors import AssignmentError
+from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.model import (
     NO_OWNER,
     GroupAssignment,
@@ -49,10 +58,14 @@ MOST_PAIRS = 20_000_000
 """Larger groups, in pairs of a partition and a member, get the greedy assignment."""
 
 
+TOLERANCE = 0.02
+"""The default of `tolerance` if partitions have weights."""
+
 OPTIONS = {
     "max_moves": read_moves,
     "move_cost": read_amount,
     "tolerance": read_share,
+    "strict": read_switch,
     "time_limit": read_seconds,
     "colocate": read_switch,
     "racks": read_switch,
@@ -71,24 +84,31 @@ class OptimalAssignor(Memory):
         *,
         max_moves: MoveLimit | int | None = None,
         move_cost: float = 0.0,
-        tolerance: float = 0.0,
+        tolerance: float | None = None,
+        strict: bool = False,
         time_limit: float = 1.0,
         colocate: bool = False,
         racks: bool = True,
     ) -> None:
-        """Set the options. All but `time_limit` and `racks` use weights (1 without weights), not the flow.
+        """Set the options. Those of moves, balance and colocation use weights (1 without), not the flow.
 
         ``max_moves``: partitions, or a `MoveLimit`; partitions without a valid owner do not count.
         ``move_cost``: the cost of moving the whole weight, as a multiple of the ideal largest load.
         ``tolerance``: of all assignments whose largest load exceeds the least by at most this share, the one
-        with the fewest owners outside the racks of their replicas, and then the fewest moves.
+        with the fewest owners outside the racks of their replicas, and then the fewest moves; 2 % if the
+        partitions have weights and moves have no cost. ``strict``: the strict order, with no tolerance.
         ``time_limit``: deterministic seconds of CP-SAT and local search, about seconds of a core.
         ``colocate``: in topics with equal counts and subscribers, partitions with equal numbers have one
         owner. ``racks``: whether rack crossings count.
         """
         super().__init__()
+        if strict and tolerance is not None:
+            raise InputError("options of optimal", "strict and tolerance", "one of the two")
         self._max_moves = MoveLimit(partitions=max_moves) if isinstance(max_moves, int) else max_moves
-        self._wishes = Wishes(price=move_cost, tolerance=tolerance, seconds=time_limit)
+        self._counts = colocate or max_moves is not None or bool(move_cost) or bool(tolerance)
+        usual = None if strict or move_cost else TOLERANCE
+        share = usual if tolerance is None else tolerance
+        self._wishes = Wishes(price=move_cost, tolerance=share, seconds=time_limit)
         self._colocate, self._racks = colocate, racks
 
     def solve(self, problem: Problem) -> GroupAssignment:
@@ -109,8 +129,7 @@ class OptimalAssignor(Memory):
 
     def _weights(self, problem: Problem) -> FloatArray | None:
         """float64[P], or None if only the number of partitions counts."""
-        wishes = self._wishes
-        weighted = self._colocate or self._max_moves is not None or wishes.price or wishes.tolerance
+        weighted = self._counts
         weight, mine = problem.weights, problem.subscribed
         if weight is None or not weight[mine].any():
             counts = problem.capacity is not None or weighted
@@ -144,12 +163,10 @@ class OptimalAssignor(Memory):
 
     def _solved(self, instances: list[Instance], wishes: Wishes) -> list[Solution]:
         """Solve the instances. Below the largest load of all, and the tolerance, the other keys count."""
+        if wishes.tolerance is not None:
+            return solve_within(instances, wishes, wishes.tolerance)
         solved = [solve(instance, wishes) for instance in instances]
         overall = max((s.worth.largest for s in solved), default=0.0)
-        if wishes.tolerance:
-            least = max((s.worth.largest if s.proven else s.bound for s in solved), default=0.0)
-            level = max(overall, min(least, overall) * (1 + wishes.tolerance))
-            return [relax(instance, wishes, s, level) for instance, s in zip(instances, solved, strict=True)]
         for i, instance in enumerate(instances):
             if len(instances) > 1 and less(solved[i].worth.largest, overall) < 0:
                 lower = solve(instance, wishes, floor=overall)
@@ -190,7 +207,8 @@ _TOLERANCES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, inf)
 
 def _greedy(problem: Problem, weight: FloatArray, wishes: Wishes) -> tuple[Int32Array, Mapping[str, Any]]:
     capacity = np.ones(len(problem.members)) if problem.capacity is None else problem.capacity
-    for tolerance in (wishes.tolerance, *(t for t in _TOLERANCES if t > wishes.tolerance)):
+    least = wishes.tolerance or 0.0
+    for tolerance in (least, *(t for t in _TOLERANCES if t > least)):
         owner, bound = sticky_within(problem, weight, capacity, tolerance)
         away = moved_away(problem, owner)
         if (int(away.sum()) if wishes.by_count else float(weight[away].sum())) <= wishes.budget:

@@ -36,12 +36,16 @@ _Costs: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Improved:
-    """The result of the solver: an assignment or None, the bound of the first key, and the time."""
+    """The result of the solver: an assignment or None, the bound of the first key, and the time.
+
+    ``placing`` is a bound of the sum of `Instance.placing` with `moves_first`, and 0 without.
+    """
 
     owner: Int32Array | None
     bound: float
     proven: bool
     seconds: float
+    placing: float = 0.0
 
 
 def improve(instance: Instance, aim: Aim, known: Int32Array, bound: float, seconds: float) -> Improved:
@@ -68,7 +72,7 @@ def improve(instance: Instance, aim: Aim, known: Int32Array, bound: float, secon
             owner[u] = m
     proven = status == cp_model.OPTIMAL
     if aim.moves_first:
-        return Improved(owner, bound, proven, used)
+        return Improved(owner, bound, proven, used, solver.best_objective_bound)
     rounded = 0 if model.scale == 1.0 else 2 if aim.price else 1  # by less than one, every weight and price
     slack = rounded * len(known) / model.scale
     shown = solver.best_objective_bound / model.scale - slack
@@ -107,7 +111,7 @@ class _Model:
                 for first, second in pairwise(alike.tolist()):
                     self.model.add(loads[first] >= loads[second])
         if aim.moves_first:
-            self.model.minimize(self._priced(_placing(instance)))
+            self.model.minimize(self._priced(np.round(instance.placing).astype(np.int64)))
         elif aim.price:
             prices = np.round(instance.moved * (aim.price * self.scale)).astype(np.int64)
             self.model.minimize(largest + self._priced(prices))
@@ -154,9 +158,3 @@ def _scale(instance: Instance, aim: Aim, first_key: float) -> float:
     """Return the scale of loads: 1 if they are whole numbers without a price, so that nothing is rounded."""
     whole = bool((instance.weight == np.floor(instance.weight)).all() and (instance.capacity == 1).all())
     return 1.0 if whole and not aim.price and instance.total < _RANGE else _RANGE / first_key
-
-
-def _placing(instance: Instance) -> _Costs:
-    """int64[U, M]: the cost of crossings, then of moved weight."""
-    moved = np.round(instance.moved * (_RANGE / instance.total)).astype(np.int64)
-    return moved if instance.crossing is None else moved + instance.crossing.astype(np.int64) * (2 * _RANGE)

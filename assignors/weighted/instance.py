@@ -91,6 +91,24 @@ class Instance:
         attached = np.minimum(elsewhere.min(axis=1, initial=np.inf) - here, self.weight[kept])
         return sums_at(home, attached, len(self.capacity))
 
+    @cached_property
+    def placing(self) -> FloatArray:
+        """float64[U, M]: the crossings and the moved partitions of each unit as one number, in this order."""
+        if self.crossing is None:
+            return self.moved_count
+        placing: FloatArray = self.moved_count + self.crossing * (1 + self.moved_count.max(axis=1).sum())
+        return placing
+
+    def placed(self, owner: Int32Array) -> float:
+        """Return the sum of `placing` of an assignment."""
+        return float(self.placing[np.arange(len(owner)), owner].sum())
+
+    @cached_property
+    def least_placing(self) -> FloatArray:
+        """float64[U]: the least `placing` of each unit with a member that may own it."""
+        least: FloatArray = np.where(self.allowed, self.placing, np.inf).min(axis=1)
+        return least
+
     def bound_within(self, weight: float) -> float:
         """Return the bound if at most so much weight may move."""
         return max(self.bound, within_moves(self.attached_loads, self.capacity, weight))
@@ -109,7 +127,26 @@ class Instance:
             crossings=0 if self.crossing is None else int(self.crossing[units, owner].sum()),
             moved=float(self.moved[units, owner].sum()),
             moved_count=int(self.moved_count[units, owner].sum()),
+            idle=self.idle(owner, relative),
         )
+
+    def idle(self, owner: Int32Array, relative: FloatArray) -> int:
+        """Return the members without a unit to which another member could give one of several.
+
+        ``relative`` float64[M]: the relative loads.
+        """
+        empty = np.flatnonzero(np.bincount(owner, minlength=len(relative)) == 0)
+        return sum(bool((self.gains(owner, relative, m) > 0).any()) for m in empty.tolist())
+
+    def gains(self, owner: Int32Array, relative: FloatArray, member: int) -> FloatArray:
+        """float64[U]: the reductions of the sum of squares if a member without a unit gets one, or 0.
+
+        A unit counts if its owner has others, and if the member stays below the former load of the owner.
+        """
+        before, given = relative[owner], self.weight / self.capacity[member]
+        gain = before**2 - (before - self.weight / self.capacity[owner]) ** 2 - given**2
+        usable = self.allowed[:, member] & (np.bincount(owner) > 1)[owner] & (given < before * (1 - SAME))
+        return np.where(usable & (gain > SAME * before**2), gain, 0.0)
 
 
 class Worth(NamedTuple):
@@ -120,6 +157,7 @@ class Worth(NamedTuple):
     crossings: int
     moved: float
     moved_count: int
+    idle: int = 0
 
 
 def less(first: float, second: float) -> int:
@@ -135,8 +173,9 @@ class Aim:
 
     The keys are the largest relative load, the sum of squares, crossings, moved weight and moved partitions.
     A largest load below ``floor`` counts as the floor. ``price`` is the cost of a moved unit of weight in
-    largest load. With ``moves_first``, crossings and moves come before the sum of squares. At most ``budget``
-    may move, in weight, or ``by_count`` in partitions.
+    largest load. With ``moves_first`` the keys are the largest relative load, idle members, crossings, moved
+    partitions, the sum of squares and moved weight. At most ``budget`` may move, in weight, or ``by_count``
+    in partitions.
     """
 
     floor: float = 0.0
@@ -158,7 +197,7 @@ class Aim:
         """Return the keys in order."""
         first = max(worth.largest, self.floor) + self.price * worth.moved
         if self.moves_first:
-            return first, worth.crossings, worth.moved, worth.moved_count, worth.squares
+            return first, worth.idle, worth.crossings, worth.moved_count, worth.squares, worth.moved
         return first, worth.squares, worth.crossings, worth.moved, worth.moved_count
 
     def allows(self, worth: Worth) -> bool:

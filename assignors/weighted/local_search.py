@@ -34,22 +34,24 @@ def even_out(
     *,
     cost: FloatArray | None = None,
     budget: float = np.inf,
+    movable: BoolArray | None = None,
 ) -> Int32Array:
     """int32[U]: an assignment whose sum of squared relative loads no move or exchange reduces.
 
     Only moves that leave the receiver below the former load of the giver count, so that the largest load
     never grows. The search starts at the most loaded member, and again after each improvement. ``cost``
-    float64[U, M] is limited by `budget`, if the start is within it. The search ends with the work.
+    float64[U, M] is limited by `budget`, if the start is within it. Units that are not ``movable``, bool[U],
+    stay where they are. The search ends with the work.
     """
     owner, load = start.copy(), instance.loads(start)
     spent = 0.0 if cost is None else float(cost[np.arange(len(owner)), owner].sum())
-    tried = np.zeros(len(load), dtype=np.bool_)
+    tried = _without(movable, owner, len(load))
     while not work.done:
         relative = np.where(tried, -1.0, load / instance.capacity)
         source = int(relative.argmax())
         if relative[source] <= 0:
             break
-        found = _best(instance, owner, load, source, work, cost, budget - spent)
+        found = _best(instance, owner, load, source, work, cost, budget - spent, movable)
         if found is None:
             tried[source] = True
             continue
@@ -64,8 +66,16 @@ def even_out(
             owner[other] = source
         load[source] -= shifted
         load[target] += shifted
-        tried[:] = False
+        tried = _without(movable, owner, len(load))
     return owner
+
+
+def _without(movable: BoolArray | None, owner: Int32Array, members: int) -> BoolArray:
+    """bool[M]: the members that have no movable unit."""
+    if movable is None:
+        return np.zeros(members, dtype=np.bool_)
+    none: BoolArray = np.bincount(owner[movable], minlength=members) == 0
+    return none
 
 
 def _best(
@@ -76,9 +86,10 @@ def _best(
     work: Work,
     cost: FloatArray | None,
     left: float,
+    movable: BoolArray | None,
 ) -> tuple[int, int, int] | None:
     """Return the best unit to move, its receiver, and the unit that comes back (-1 for none)."""
-    mine = np.flatnonzero(owner == source)
+    mine = np.flatnonzero(owner == source if movable is None else (owner == source) & movable)
     work.cells -= (len(mine) + 1) * len(load)
     best: tuple[float, int, int, int] | None = None
     weight = instance.weight
@@ -95,7 +106,7 @@ def _best(
             row, column = divmod(at, gain.shape[1])
             best = float(gain.flat[at]), int(mine[row]), column, -1
     # exchanges
-    others = np.flatnonzero(owner != source)
+    others = np.flatnonzero(owner != source if movable is None else (owner != source) & movable)
     others = others[instance.allowed[others, source]]
     others = others[:: 1 + len(mine) * len(others) // _MOST_EXCHANGES]
     work.cells -= len(mine) * len(others)

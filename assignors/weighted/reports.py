@@ -33,6 +33,9 @@ def flow_report(problem: Problem, owner: Int32Array) -> Mapping[str, Any]:
         "moved_weight": float(away.sum()) * unit,
         "moved_partitions": int(away.sum()),
         "solver_seconds": 0.0,
+        "level": largest,
+        "moves_bound": int(away.sum()),
+        "moves_gap": 0.0,
     }
 
 
@@ -69,6 +72,8 @@ def solved_report(instances: list[Instance], solved: list[Solution], wishes: Wis
     largest = max((v for v, _ in pairs), default=0.0)
     binding = [s for v, s in pairs if not less(v, largest)]
     proven = any(s.proven for s in binding) or not less(largest, bound)
+    if wishes.tolerance is not None and solved:
+        proven = all(s.proven for s in solved) or less(largest, bound * (1 + wishes.tolerance)) <= 0
     return {
         "method": max((s.method for s in solved), key=_ORDER.index, default=Method.FLOW).value,
         "largest_load": max((s.worth.largest for s in solved), default=0.0),
@@ -77,4 +82,15 @@ def solved_report(instances: list[Instance], solved: list[Solution], wishes: Wis
         "moved_weight": sum(s.worth.moved for s in solved),
         "moved_partitions": sum(s.worth.moved_count for s in solved),
         "solver_seconds": round(sum(s.seconds for s in solved), 6),
+        **({} if wishes.tolerance is None else _moves(solved)),
+    }
+
+
+def _moves(solved: list[Solution]) -> Mapping[str, Any]:
+    """Return the figures of moves under the level."""
+    bound, moved = sum(s.moves_bound for s in solved), sum(s.worth.moved_count for s in solved)
+    return {
+        "level": max((s.level for s in solved), default=0.0),
+        "moves_bound": bound,
+        "moves_gap": (moved - bound) / max(bound, 1),
     }

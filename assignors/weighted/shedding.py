@@ -41,11 +41,11 @@ def shed_to(instance: Instance, level: float, *, by_count: bool) -> Int32Array:
 def _to_shed(weight: FloatArray, excess: float, *, by_count: bool) -> list[int]:
     """Return positions in falling `weight` whose sum is the excess or a little more."""
     if by_count:
-        return _fewest(weight, excess)
+        return fewest_above(weight, excess)
     return _lightest(weight, excess)
 
 
-def _fewest(weight: FloatArray, excess: float) -> list[int]:
+def fewest_above(weight: FloatArray, excess: float) -> list[int]:
     """Return the heaviest units; the last one is the lightest that suffices."""
     shed: list[int] = []
     rest = list(range(len(weight)))
@@ -113,10 +113,7 @@ def shed_and_place(instance: Instance, level: float, aim: Aim, work: Work) -> In
     placed = owner != NO_OWNER
     load = sums_at(owner[placed], instance.weight[placed], len(instance.capacity))
     place(instance, owner, load)
-    spent = instance.worth(owner)
-    already = float(spent.moved_count if aim.by_count else spent.moved)
-    budget = max(already, 0.0) if aim.moves_first else aim.budget
-    return even_out(instance, owner, work, cost=aim.cost(instance), budget=budget)
+    return even_out(instance, owner, work, cost=aim.cost(instance), budget=aim.budget)
 
 
 def go_home(instance: Instance, start: Int32Array, level: float) -> Int32Array:

@@ -11,7 +11,7 @@ from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import Aim, Instance, Worth, build_part, less
 from assignors.weighted.local_search import CELLS_PER_SECOND, Work, even_out
 from assignors.weighted.relabel import keep_most
-from assignors.weighted.shedding import answers_within, go_home, shed_and_place
+from assignors.weighted.shedding import answers_within
 from coordinator_core.model import Int32Array
 
 MOST_PAIRS_FOR_PROOF = 60_000
@@ -25,7 +25,7 @@ NEIGHBOURHOOD = 6
 
 _NEIGHBOURHOOD_SECONDS = 0.25
 _NEIGHBOURHOOD_PAIRS = 6_000
-_SHARE_OF_SEARCH = 0.5
+SHARE_OF_SEARCH = 0.5
 _PATIENCE = 60
 """The number of consecutive neighbourhoods without improvement after which the search ends."""
 
@@ -41,7 +41,11 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class Solution:
-    """An assignment: ``owner`` int32[U], ``bound`` of the first key, ``seconds`` of deterministic time."""
+    """An assignment: ``owner`` int32[U], ``bound`` of the first key, ``seconds`` of deterministic time.
+
+    With a tolerance, ``level`` is the largest load that it allows, and ``moves_bound`` a bound of the moved
+    partitions under that level.
+    """
 
     owner: Int32Array
     worth: Worth
@@ -49,55 +53,47 @@ class Solution:
     method: Method
     proven: bool
     seconds: float
+    level: float = 0.0
+    moves_bound: int = 0
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """The options of an author besides balance; see `Aim`."""
+    """The options of an author besides balance; see `Aim`. Without a tolerance the order is strict."""
 
     budget: float = np.inf
     by_count: bool = False
     price: float = 0.0
-    tolerance: float = 0.0
+    tolerance: float | None = None
     seconds: float = 1.0
 
 
 def solve(instance: Instance, wishes: Wishes, *, floor: float = 0.0) -> Solution:
-    """Return the best assignment within the time. It is never worse than the greedy ones.
+    """Return the best assignment in the strict order within the time. It is never worse than the greedy ones.
 
     ``wishes.price`` is per share of the whole weight, relative to the bound. Largest loads below ``floor``
-    are equal. With a tolerance, half of the time is left for `relax`.
+    are equal.
     """
     price = wishes.price * instance.bound / instance.total if wishes.price else 0.0
     aim = Aim(floor=floor, price=price, budget=wishes.budget, by_count=wishes.by_count)
-    return _solve_for(instance, aim, wishes.seconds / 2 if wishes.tolerance else wishes.seconds)
+    return _solve_for(instance, aim, wishes.seconds)
 
 
-def relax(instance: Instance, wishes: Wishes, balanced: Solution, level: float) -> Solution:
-    """Return the assignment with the fewest moves and a largest load up to the level, as in `balanced`."""
-    aim = Aim(floor=level, moves_first=True, budget=wishes.budget, by_count=wishes.by_count)
-    seconds = max(wishes.seconds - balanced.seconds, wishes.seconds / 2)
-    final = _solve_for(instance, aim, seconds, known=balanced.owner)
-    used = balanced.seconds + final.seconds
-    return replace(final, bound=balanced.bound, proven=False, seconds=used)
-
-
-def _solve_for(instance: Instance, aim: Aim, seconds: float, known: Int32Array | None = None) -> Solution:
-    work = Work(seconds * _SHARE_OF_SEARCH * CELLS_PER_SECOND)
-    best = _best_heuristic(instance, aim, work, known)
+def _solve_for(instance: Instance, aim: Aim, seconds: float) -> Solution:
+    work = Work(seconds * SHARE_OF_SEARCH * CELLS_PER_SECOND)
+    best = _best_heuristic(instance, aim, work)
     worth, bound = instance.worth(best), _bound(instance, aim)
     exact = best_of_all(instance, aim, best)
     if exact is not None:
         found = instance.worth(exact)
-        bound = aim.keys(found)[0] if not aim.moves_first else bound
-        return Solution(exact, found, bound, Method.ENUMERATION, True, 0.0)
+        return Solution(exact, found, aim.keys(found)[0], Method.ENUMERATION, True, 0.0)
     proven = not aim.is_limited and not less(worth.largest, max(bound, aim.floor))
-    if proven or (not aim.moves_first and aim.keys(worth)[0] <= max(bound, aim.floor) * (1 + GAP_ENOUGH)):
+    if proven or aim.keys(worth)[0] <= max(bound, aim.floor) * (1 + GAP_ENOUGH):
         best = _settled(instance, aim, best)
         return Solution(best, instance.worth(best), bound, Method.HEURISTIC, proven, 0.0)
     if int(instance.allowed.sum()) > MOST_PAIRS_FOR_PROOF:
         found_best, used = _by_neighbourhoods(instance, aim, best, bound, seconds)
-        best = _settled(instance, aim, _better(instance, aim, best, found_best))
+        best = _settled(instance, aim, better(instance, aim, best, found_best))
         return Solution(best, instance.worth(best), bound, Method.HEURISTIC, False, used)
     return _with_solver(instance, aim, best, bound, seconds)
 
@@ -106,13 +102,12 @@ def _with_solver(instance: Instance, aim: Aim, best: Int32Array, bound: float, s
     """Solve the whole instance by CP-SAT, and even out the result."""
     improved = improve(instance, aim, best, bound, seconds)
     if improved.owner is not None:
-        polish = Work(CELLS_PER_SECOND * _SHARE_OF_SEARCH)
-        best = _better(instance, aim, best, improved.owner)
-        if not aim.moves_first:
-            best = _better(instance, aim, best, _evened(instance, aim, best, polish))
+        polish = Work(CELLS_PER_SECOND * SHARE_OF_SEARCH)
+        best = better(instance, aim, best, improved.owner)
+        best = better(instance, aim, best, _evened(instance, aim, best, polish))
     best = _settled(instance, aim, best)
     worth = instance.worth(best)
-    bound = max(bound, min(improved.bound, aim.keys(worth)[0])) if not aim.moves_first else bound
+    bound = max(bound, min(improved.bound, aim.keys(worth)[0]))
     return Solution(best, worth, bound, Method.SOLVER, improved.proven, improved.seconds)
 
 
@@ -122,15 +117,12 @@ def _bound(instance: Instance, aim: Aim) -> float:
     return instance.bound
 
 
-def _best_heuristic(instance: Instance, aim: Aim, work: Work, known: Int32Array | None) -> Int32Array:
+def _best_heuristic(instance: Instance, aim: Aim, work: Work) -> Int32Array:
     home = stay_home(instance)
-    answers = [home] if known is None else [known, home]
+    answers = [home]
     if not aim.is_limited:
         fresh = largest_first(instance)
         answers += [fresh, even_out(instance, fresh, work), even_out(instance, home, work)]
-    elif aim.moves_first:
-        shed = shed_and_place(instance, aim.floor, aim, work)
-        answers += [go_home(instance, a, aim.floor) for a in (*answers, shed)]
     elif aim.price:
         answers += [largest_first(instance), even_out(instance, home, work)]
         for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
@@ -140,7 +132,7 @@ def _best_heuristic(instance: Instance, aim: Aim, work: Work, known: Int32Array 
         answers += [_evened(instance, aim, home, work), *answers_within(instance, aim, work)]
     best = answers[0]
     for answer in answers[1:]:
-        best = _better(instance, aim, best, answer)
+        best = better(instance, aim, best, answer)
     return best
 
 
@@ -149,7 +141,7 @@ def _evened(instance: Instance, aim: Aim, start: Int32Array, work: Work) -> Int3
     return even_out(instance, start, work, cost=cost, budget=aim.budget)
 
 
-def _better(instance: Instance, aim: Aim, best: Int32Array, other: Int32Array) -> Int32Array:
+def better(instance: Instance, aim: Aim, best: Int32Array, other: Int32Array) -> Int32Array:
     """Return the other assignment if it is within the budget and better."""
     mine, its = instance.worth(best), instance.worth(other)
     if not aim.allows(its):
@@ -159,7 +151,7 @@ def _better(instance: Instance, aim: Aim, best: Int32Array, other: Int32Array) -
 
 def _settled(instance: Instance, aim: Aim, owner: Int32Array) -> Int32Array:
     """Return the assignment with the fewest moves for these loads."""
-    return _better(instance, aim, owner, keep_most(instance, owner))
+    return better(instance, aim, owner, keep_most(instance, owner))
 
 
 def _by_neighbourhoods(

@@ -13,7 +13,7 @@ from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import Aim, Instance, Worth, build_instance, build_part, less
 from assignors.weighted.local_search import Work, even_out
 from assignors.weighted.relabel import keep_most
-from assignors.weighted.shedding import _STEPS, _fewest, _lightest, answers_within, go_home, shed_to
+from assignors.weighted.shedding import _STEPS, _lightest, answers_within, fewest_above, go_home, shed_to
 from assignors.weighted.tolerant import deal_weightless
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import Cluster, TopicInfo
@@ -180,10 +180,12 @@ def test_the_solver_may_use_the_whole_budget(part):
 
 
 def test_the_solver_finds_what_moves_least_under_a_level():
-    instance = made([5.0, 4.0, 3.0, 2.0], [0, 0, 0, 0], members=2, crossing=[[0, 0], [0, 0], [0, 0], [0, 1]])
-    known = np.array([0, 1, 1, 0], dtype=np.int32)
-    found = improve(instance, Aim(floor=11.0, moves_first=True), known, instance.bound, 1.0)
-    assert found.owner.tolist() == [0, 0, 1, 0]  # the 2 would cross
+    """Under 10 the 5, the 4, or the 3 and the 2 may leave; the 5 would cross."""
+    instance = made([5.0, 4.0, 3.0, 2.0], [0, 0, 0, 0], members=2, crossing=[[0, 1], [0, 0], [0, 0], [0, 0]])
+    known = np.array([0, 0, 1, 1], dtype=np.int32)
+    found = improve(instance, Aim(floor=10.0, moves_first=True), known, instance.bound, 1.0)
+    assert found.owner.tolist() == [0, 1, 0, 0]
+    assert found.placing == 1
 
 
 # --- first answers
@@ -305,7 +307,7 @@ def test_the_lightest_that_is_enough_is_shed(weight, share):
 def test_the_fewest_that_are_enough_are_shed(weight, share):
     falling = np.sort(np.array(weight))[::-1]
     excess = share * falling.sum()
-    shed = _fewest(falling, excess)
+    shed = fewest_above(falling, excess)
     assert falling[shed].sum() >= excess * (1 - 1e-9)
     sums = np.cumsum(falling)
     least, most = (np.searchsorted(sums * (1 + rounding), excess) + 1 for rounding in (1e-12, -1e-12))

@@ -3,7 +3,7 @@
 Nothing here uses the program's flow, bounds or arrays: owners and racks come from `groups`.
 """
 
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import combinations
 from statistics import fmean
 
@@ -133,11 +133,11 @@ class Everything:
             return reduce(lambda a, b: np.add.outer(a, b).ravel(), map(np.array, each), np.zeros(1))
 
         capacity = capacities_of(members)
-        self.largest, self.squares = np.zeros(self.count), np.zeros(self.count)
-        for name in self.names:
-            relative = summed(lambda tp, m, name=name: self.weights[tp] * (m == name)) / capacity[name]
-            self.largest = np.maximum(self.largest, relative)
-            self.squares += relative**2
+        self.capacity = capacity
+        self.loads = {m: summed(lambda tp, n, m=m: self.weights[tp] * (n == m)) for m in self.names}
+        relative = [self.loads[m] / capacity[m] for m in self.names]
+        self.largest = reduce(np.maximum, relative, np.zeros(self.count))
+        self.squares = sum((r**2 for r in relative), np.zeros(self.count))
         self.crossings = summed(lambda tp, m: crosses(cluster, members[m], tp))
         self.moved = summed(lambda tp, m: self.weights[tp] * (owners.get(tp, m) != m))
         self.moved_count = summed(lambda tp, m: owners.get(tp, m) != m)
@@ -162,8 +162,35 @@ class Everything:
             left &= key <= key[left].min() * (1 + CLOSE) + CLOSE * CLOSE * self.total
         return left
 
-    def usual_keys(self):
+    def strict_keys(self):
         return self.largest, self.squares, self.crossings, self.moved, self.moved_count
+
+    def best_within(self, tolerance, among=True):
+        """The best of the default order: within the tolerance of the least largest load."""
+        among = np.full(self.count, True) & among
+        among &= self.largest <= self.largest[among].min() * (1 + tolerance) * (1 + CLOSE)
+        keys = self.idle, self.crossings, self.moved_count, self.squares, self.moved
+        return self.best(*keys, among=among)
+
+    @cached_property
+    def idle(self):
+        """How many have nothing, though another of two or more could give one of them: C-73."""
+        idle = np.zeros(self.count)
+        counts = [len(able) for able in self.choices]
+        owners = np.unravel_index(np.arange(self.count), counts) if counts else ()
+        for name in self.names:
+            at = np.flatnonzero(self.loads[name] == 0)
+            better = np.zeros(len(at), dtype=bool)
+            for unit, able, chosen in zip(self.units, self.choices, owners, strict=True):
+                for number, giver in enumerate(able if name in able else ()):
+                    weight = sum(self.weights[tp] for tp in unit)
+                    full, own, room = self.loads[giver][at], self.capacity[giver], self.capacity[name]
+                    rest = full - weight
+                    gives = (chosen[at] == number) & (rest > CLOSE) & (weight / room < full / own - CLOSE)
+                    after = (rest / own) ** 2 + (weight / room) ** 2
+                    better |= gives & (after < (full / own) ** 2 * (1 - CLOSE))
+            idle[at] += better
+        return idle
 
 
 def ideal(cluster, members):
