@@ -12,7 +12,8 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.simulation.batches import Batches
 from coordinator_core.simulation.clients import ClientFacts
 from coordinator_core.simulation.clock import VirtualClock
-from coordinator_core.simulation.load import Load, Worker
+from coordinator_core.simulation.load import Load
+from coordinator_core.simulation.workers import Worker
 
 
 class Owner(Protocol):

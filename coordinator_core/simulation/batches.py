@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from math import floor, inf, sqrt
 from random import Random
 
-from coordinator_core.simulation.load import WHOLE, Work
+from coordinator_core.simulation.load import WHOLE
+from coordinator_core.simulation.workers import Work
 
 CERTAIN = 6.0
 """Batches are passed in one draw as long as they end before the time in question, by this many deviations."""

@@ -7,7 +7,7 @@ from statistics import fmean, quantiles
 import pytest
 
 from coordinator_core.simulation.batches import Batches
-from coordinator_core.simulation.load import Work
+from coordinator_core.simulation.workers import Work
 
 
 def exact(overhead_ms=0, records=50):

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
+from coordinator_core.simulation import workers as workers_module
 from coordinator_core.simulation.load import Load
 from tests.examples import scaled
 
@@ -325,6 +326,51 @@ def test_measuring_more_often_changes_no_position_and_no_total(actions, rates, c
     (exact, totals), (exact_without, totals_without) = outcome(looks), outcome([])
     assert exact == exact_without
     assert totals == pytest.approx(totals_without, rel=1e-6, abs=1e-2)
+
+
+takeovers = st.lists(
+    st.tuples(st.floats(0, 500), st.integers(0, 900), st.integers(0, 400)), min_size=3, max_size=9
+)
+
+
+@settings(max_examples=scaled(200))
+@given(takeovers, st.floats(1.05, 3))
+def test_a_takeover_of_many_partitions_agrees_with_small_steps_as_lists_and_as_arrays(takeovers, headroom):
+    """Each has a rate, a backlog and records that are handled again, which end at times of their own."""
+    rates, waiting, again = zip(*takeovers, strict=True)
+    capacity = headroom * sum(rates) + 100
+    steps = SmallSteps(rates, {"b": capacity}, 1)
+    partitions = partitions_of(len(rates))
+
+    def measures(many):
+        load = Load()
+        load.add_topic("t", [400] * len(rates), now_ms=0)
+        first, second = load.add_worker("a", inf), load.add_worker("b", capacity)
+        load.start(first, dict.fromkeys(partitions, 0), now_ms=0)
+        load.release(first, partitions, now_ms=0)
+        load.set_rates("t", [float(records) for records in waiting], now_ms=0)
+        load.set_rates("t", rates, now_ms=1_000)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(workers_module, "MANY", many)
+            load.start(second, {p: 400 - n for p, n in zip(partitions, again, strict=True)}, now_ms=1_000)
+        return [
+            (load.measure(now_ms=at_ms), load.work(second, now_ms=at_ms))
+            for at_ms in range(1_000, 4_001, 250)
+        ]
+
+    steps.produced = [400.0 + records for records in waiting]
+    steps.high = [400.0] * len(rates)
+    steps.position = [400.0 - n for n in again]
+    steps.owner = ["b"] * len(rates)
+    assert repr(measures(0)) == repr(measures(100))
+    _, *later = measures(100)
+    duplicates = 0.0
+    for measured, work in later:
+        steps.run(250)
+        duplicates += measured.duplicates
+        assert measured.lag == pytest.approx(steps.lag(), abs=5)
+        assert duplicates == pytest.approx(steps.duplicates, abs=5)
+        assert work.waiting == pytest.approx(sum(steps.produced) - sum(steps.position), abs=5)
 
 
 @settings(max_examples=scaled(60))
