@@ -22,6 +22,7 @@ README = ROOT / "README.md"
 ASSIGNORS = ROOT / "assignors" / "README.md"
 SCENARIOS = ROOT / "coordinator_core" / "documents" / "README.md"
 METRICS = ROOT / "coordinator_core" / "scoring" / "README.md"
+COMMANDS = ROOT / "coordinator_core" / "cli" / "README.md"
 CONFORMANCE = ROOT / "plugins" / "rebalance_conformance" / "README.md"
 SPARK = ROOT / "plugins" / "rebalance_spark" / "README.md"
 
@@ -65,6 +66,14 @@ def test_a_command_prints_what_its_document_shows(command, lab):
     assert answer.out
     if command.output:
         assert [line.rstrip() for line in answer.out.strip().splitlines()] == command.output.splitlines()
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_messages_of_a_round_are_those_of_the_command_before(lab):
+    (command,) = (c for c in commands(COMMANDS) if "--messages" in c.line)
+    (excerpt,) = (b.text for b in blocks(COMMANDS, "") if "SyncGroup" in b.text)
+    printed = lab(*shlex.split(command.line)[1:]).out
+    assert excerpt in "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
 def test_the_documents_show_commands_with_their_output():
