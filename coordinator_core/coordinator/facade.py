@@ -113,7 +113,8 @@ class Coordinator:
             else:
                 row.handle(self._step(shard, effects, now_ms, client_id, client_host), request_id, request)
         elif isinstance(request, m.FindCoordinatorRequest):
-            reply = finding.answer(request, self._config, self._leaders, self._live_brokers)
+            home = self._home(request.key)
+            reply = finding.answer(home, self._config, self._leaders, self._live_brokers)
             effects.reply(request_id, reply)
         elif isinstance(request, m.DescribeGroupsRequest):
             groups = tuple(self._describe(group_id) for group_id in request.group_ids)

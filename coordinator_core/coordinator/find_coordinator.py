@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.java import java_hash
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from coordinator_core.protocol.messages import FindCoordinatorResponse
 
 
 def home_partition(group_id: str, partitions: int) -> int:
@@ -15,12 +15,12 @@ def home_partition(group_id: str, partitions: int) -> int:
 
 
 def answer(
-    request: FindCoordinatorRequest, config: CoordinatorConfig, leaders: Mapping[int, int], live_brokers: int
+    home: int, config: CoordinatorConfig, leaders: Mapping[int, int], live_brokers: int
 ) -> FindCoordinatorResponse:
-    """Return the broker that leads the group's partition. Without any leader the topic does not exist yet."""
+    """Return the broker that leads a group's partition. Without any leader the topic does not exist yet."""
     if not leaders and live_brokers < config.offsets_topic_replication:
         return FindCoordinatorResponse(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    node = leaders.get(home_partition(request.key, config.offsets_topic_partitions))
+    node = leaders.get(home)
     if node is None:
         return FindCoordinatorResponse(error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return FindCoordinatorResponse(error=ErrorCode.NONE, node=node)

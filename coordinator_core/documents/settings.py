@@ -1,6 +1,7 @@
 """The ``config`` of a scenario: settings of consumers, coordinator and protocols by their dotted names."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import product
 from typing import Any, TypeVar
 
@@ -28,8 +29,9 @@ _OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
 
 
+@cache
 def settings_of(kind: type[Any]) -> dict[str, msgspec.structs.FieldInfo]:
-    """Return the settings of a configuration by their dotted names."""
+    """Return the settings of a configuration by their dotted names, not to be changed."""
     return {f.encode_name: f for f in msgspec.structs.fields(kind) if f.encode_name not in _NOT_FOR_SCENARIOS}
 
 
