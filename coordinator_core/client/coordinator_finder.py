@@ -47,7 +47,7 @@ class CoordinatorFinder:
 
     def _on_reply(self, reply: Reply, now_ms: int) -> None:
         self._in_flight = False
-        if isinstance(reply, FindCoordinatorResponse) and reply.error is ErrorCode.NONE:
+        if isinstance(reply, FindCoordinatorResponse) and not reply.error:
             self.node = reply.node
             self._found(now_ms)
             return

@@ -19,7 +19,7 @@ from coordinator_core.client.offsets import CommitCallback, CommitResult, Offset
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
 from coordinator_core.client.positions import Positions
 from coordinator_core.client.requests import Failure, RequestQueue
-from coordinator_core.client.subscription import PartitionState, SubscriptionMode, Subscriptions
+from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -295,7 +295,7 @@ class Client:
             return NOTHING
         self._offsets.run_callbacks()
         self._metadata.refresh(now_ms=now_ms)
-        if self._subscriptions.mode.uses_coordinator:
+        if self._subscriptions.uses_coordinator:
             self._coordinator.find(now_ms=now_ms)
         if self._subscriptions.is_group_managed:
             self._member.poll(now_ms=now_ms)
@@ -343,7 +343,7 @@ class Client:
             self._coordinator.lose(now_ms=now_ms)
         if self._is_running:
             self._metadata.refresh(now_ms=now_ms)
-            if self._subscriptions.mode.uses_coordinator:
+            if self._subscriptions.uses_coordinator:
                 self._coordinator.find(now_ms=now_ms)
             self._offsets.retry(now_ms=now_ms)
         if self._is_open:
@@ -397,7 +397,7 @@ class Client:
             times.append(self._closing.next_deadline_ms())
         if self._is_running:
             times += self._metadata.next_deadline_ms(), self._offsets.next_deadline_ms()
-            if self._subscriptions.mode is not SubscriptionMode.NONE:
+            if self._subscriptions.uses_coordinator:
                 times.append(self._coordinator.next_deadline_ms())
         if self._is_open:
             times.append(self._member.next_deadline_ms())
@@ -406,19 +406,21 @@ class Client:
                 self._wants_poll = True
             else:
                 times.append(poll_ms)
-        self._deadline_ms = min([time for time in times if time is not None], default=None)
+        self._deadline_ms = _earliest(times, -1)
 
     def _next_poll_ms(self, now_ms: int) -> int | None:
         """Return the time at which a poll can make progress: now, later, or None for never.
 
         Times in the past are left out: a poll would not make progress now.
         """
+        times: list[int | None] = []
         managed = self._subscriptions.is_group_managed
-        if managed and self._member.wants_poll(now_ms=now_ms):
+        if (managed and self._member.wants_poll(now_ms=now_ms)) or self._offsets.has_callbacks:
             return now_ms
-        if self._offsets.has_callbacks or self._positions.wants_poll(now_ms=now_ms):
-            return now_ms
-        times = [self._positions.next_poll_ms()]
+        if not self._positions.all_known():
+            if self._positions.wants_poll(now_ms=now_ms):
+                return now_ms
+            times.append(self._positions.next_poll_ms())
         if self._fetcher is not None:
             if self._fetcher.has_records or self._fetcher.is_due(now_ms=now_ms):
                 return now_ms
@@ -429,4 +431,13 @@ class Client:
             times.append(self._offsets.next_poll_ms())
         if managed and self._coordinator.node is not None:
             times.append(self._member.next_poll_ms())
-        return min([time for time in times if time is not None and time > now_ms], default=None)
+        return _earliest(times, now_ms)
+
+
+def _earliest(times: Iterable[int | None], after_ms: int) -> int | None:
+    """Return the earliest time after another, or None."""
+    earliest = None
+    for time in times:
+        if time is not None and time > after_ms and (earliest is None or time < earliest):
+            earliest = time
+    return earliest

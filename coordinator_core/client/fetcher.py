@@ -155,7 +155,7 @@ class Fetcher:
             self._core.metadata.request_update()
             return
         session.in_flight = False
-        if reply.error is not ErrorCode.NONE:
+        if reply.error:
             self._sessions[node] = _Session()
             if reply.error not in _NEW_SESSION:
                 self._back_off(node, now_ms=now_ms)
@@ -181,7 +181,7 @@ class Fetcher:
             return
         if state.position != requested[tp].offset or not state.is_fetchable:
             return  # moved, paused or being revoked since the request (PROTOCOL 9.2)
-        if part.error is not ErrorCode.NONE:
+        if part.error:
             self._on_error(tp, part.error, state.position, now_ms=now_ms)
             return
         state.high_watermark = part.high_watermark

@@ -157,14 +157,14 @@ class Metadata:
         assert isinstance(reply, MetadataResponse)
         if reply.nodes:
             self._nodes = reply.nodes
-        self.topics = {t.name: t for t in reply.topics if t.error is ErrorCode.NONE}
+        self.topics = {t.name: t for t in reply.topics if not t.error}
         self.unauthorized = tuple(
             t.name for t in reply.topics if t.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED
         )
         self._requested = topics
         self._received_ms = now_ms
         self.version += 1
-        found = all(t.error is ErrorCode.NONE or t.name in self.unauthorized for t in reply.topics)
+        found = all(not t.error or t.name in self.unauthorized for t in reply.topics)
         complete = found and all(topic.is_led for topic in self.topics.values())
         self._due_ms = now_ms + (self._config.metadata_max_age_ms if complete else INCOMPLETE_MS)
         self._subscriptions.match(self.external_topics)

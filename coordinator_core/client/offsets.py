@@ -229,8 +229,8 @@ class Offsets:
         if isinstance(reply, Failure):
             return CommitResult(reply.value, retriable=True)
         assert isinstance(reply, OffsetCommitResponse)
-        error = next((p.error for p in reply.partitions if p.error is not ErrorCode.NONE), ErrorCode.NONE)
-        if error is ErrorCode.NONE:
+        error = next((p.error for p in reply.partitions if p.error), ErrorCode.NONE)
+        if not error:
             return CommitResult()
         if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             return CommitResult(error.name)

@@ -26,6 +26,8 @@ from coordinator_core.protocol.messages import (
 
 TIMESTAMPS = {"latest": -1, "earliest": -2}
 
+_FETCHING = FetchState.FETCHING
+
 
 class Positions:
     """Gives every assigned partition a position. Requests are sent in polls, one to each node."""
@@ -36,21 +38,22 @@ class Positions:
         self._settled: object = None
         """The last mapping of partitions that all had positions. Each assignment makes a new mapping."""
 
-    def _all_have_positions(self) -> bool:
+    def all_known(self) -> bool:
+        """Return whether all assigned partitions have positions."""
         partitions = self._core.subscriptions.partitions
         if self._settled is partitions:
             return True
-        if all(state.fetch_state is FetchState.FETCHING for state in partitions.values()):
+        if all(state.fetch_state is _FETCHING for state in partitions.values()):
             self._settled = partitions
             return True
         return False
 
     def wants_poll(self, *, now_ms: int) -> bool:
         """Return whether `update` would send a request."""
-        if self._all_have_positions() or now_ms < self._retry_ms or self._core.failure is not None:
+        if self.all_known() or now_ms < self._retry_ms or self._core.failure is not None:
             return False
         for tp, state in self._core.subscriptions.partitions.items():
-            if state.busy or state.pending_revocation or state.fetch_state is FetchState.FETCHING:
+            if state.busy or state.pending_revocation or state.fetch_state is _FETCHING:
                 continue
             if state.fetch_state is FetchState.INITIALIZING:
                 if self._coordinator.node is not None:
@@ -61,11 +64,11 @@ class Positions:
 
     def next_poll_ms(self) -> int | None:
         """Return the time at which `update` can retry, or None if all partitions have positions."""
-        return None if self._all_have_positions() else self._retry_ms
+        return None if self.all_known() else self._retry_ms
 
     def update(self, *, now_ms: int) -> None:
         """Request the positions that are missing."""
-        if self._all_have_positions() or now_ms < self._retry_ms or self._core.failure is not None:
+        if self.all_known() or now_ms < self._retry_ms or self._core.failure is not None:
             return
         subscriptions = self._core.subscriptions
         fresh = subscriptions.in_state(FetchState.INITIALIZING)
@@ -132,7 +135,7 @@ class Positions:
         if isinstance(reply, Failure) or not isinstance(reply, OffsetFetchResponse):
             self._back_off(now_ms=now_ms)
             return
-        if reply.error is not ErrorCode.NONE:
+        if reply.error:
             if reply.error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
                 self._coordinator.lose(now_ms=now_ms)
             elif reply.error is ErrorCode.GROUP_AUTHORIZATION_FAILED:
@@ -145,7 +148,7 @@ class Positions:
             state = requested.current(tp, FetchState.INITIALIZING)
             if state is None:
                 continue
-            if offset.error is not ErrorCode.NONE:
+            if offset.error:
                 self._back_off(now_ms=now_ms)
             elif offset.offset == NO_OFFSET:
                 self.reset_by_policy(tp, "no offset is committed")
@@ -222,7 +225,7 @@ class Positions:
     # --- shared
 
     def _usable(self, listed: ListedOffset | EpochEnd, *, now_ms: int) -> bool:
-        if listed.error is ErrorCode.NONE:
+        if not listed.error:
             return True
         self._retry_with_new_metadata(now_ms=now_ms)
         return False

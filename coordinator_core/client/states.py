@@ -1,10 +1,10 @@
 """The states of a partition of a consumer, with the table of legal moves."""
 
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import TypeVar
 
 
-class FetchState(Enum):
+class FetchState(StrEnum):
     """The state of the position of a partition."""
 
     INITIALIZING = "initializing"

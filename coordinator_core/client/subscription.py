@@ -20,10 +20,9 @@ class SubscriptionMode(Enum):
     AUTO_PATTERN = "a pattern"
     USER_ASSIGNED = "assigned partitions"
 
-    @property
-    def uses_coordinator(self) -> bool:
-        """Whether the consumer joins a group or commits offsets to one."""
-        return self is not SubscriptionMode.NONE
+
+_FETCHING = FetchState.FETCHING
+_WITH_POSITION = (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
 
 
 @dataclass(slots=True)
@@ -59,12 +58,12 @@ class PartitionState:
     @property
     def has_position(self) -> bool:
         """Whether the position is known, validated or not."""
-        return self.fetch_state in (FetchState.FETCHING, FetchState.AWAIT_VALIDATION)
+        return self.fetch_state in _WITH_POSITION
 
     @property
     def is_fetchable(self) -> bool:
         """Whether records may be fetched and returned."""
-        return self.fetch_state is FetchState.FETCHING and not self.paused and not self.pending_revocation
+        return self.fetch_state is _FETCHING and not self.paused and not self.pending_revocation
 
 
 class Subscriptions:
@@ -72,6 +71,8 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self.mode = SubscriptionMode.NONE
+        self.uses_coordinator = False
+        """Whether the consumer joins a group or commits offsets to one."""
         self.is_group_managed = False
         """Whether a coordinator assigns the partitions."""
         self.topics: tuple[str, ...] = ()
@@ -133,7 +134,8 @@ class Subscriptions:
 
     def unsubscribe(self) -> None:
         """Remove the subscription and all partitions."""
-        self.mode, self._pattern, self.is_group_managed = SubscriptionMode.NONE, None, False
+        self.mode, self._pattern = SubscriptionMode.NONE, None
+        self.uses_coordinator = self.is_group_managed = False
         self.topics = self.group_topics = ()
         self.partitions = {}
 
@@ -141,7 +143,7 @@ class Subscriptions:
         if self.mode not in (SubscriptionMode.NONE, mode):
             expected = "unsubscribe first: topics, a pattern and assigned partitions exclude one another"
             raise InputError("subscribe", f"a consumer with {self.mode.value}", expected)
-        self.mode = mode
+        self.mode, self.uses_coordinator = mode, True
         self.is_group_managed = mode is not SubscriptionMode.USER_ASSIGNED
 
     def _keep(self, partitions: Iterable[TopicPartition]) -> None:

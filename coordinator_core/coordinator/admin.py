@@ -89,5 +89,5 @@ class DeleteOffsets:
 
     def completed(self, step: Step, error: ErrorCode) -> None:
         """Answer with the errors of the partitions, or with the error of the write."""
-        partitions = self.errors if error is ErrorCode.NONE else ()
+        partitions = self.errors if not error else ()
         step.effects.reply(self.request_id, OffsetDeleteResponse(error=error, partitions=partitions))

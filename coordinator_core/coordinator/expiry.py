@@ -66,7 +66,7 @@ class ForgetGroup:
         if group is None:
             return
         written_to = bool(step.on_their_way(self.group_id))
-        if error is ErrorCode.NONE and group.is_empty and not group.expects_members and not written_to:
+        if not error and group.is_empty and not group.expects_members and not written_to:
             step.forget(group, self.cause)
         else:
             step.schedule_retention(group)

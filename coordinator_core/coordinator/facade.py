@@ -138,7 +138,7 @@ class Coordinator:
         if shard is None or shard is not self._shards.get(shard.partition):
             return NOTHING
         pending = shard.writes.pop(append_id)
-        if error is ErrorCode.NONE:
+        if not error:
             for record in pending.records:
                 shard.table.apply(record)
         step = self._step(shard, Effects(), now_ms)
@@ -242,7 +242,7 @@ class Coordinator:
 
     def _describe(self, group_id: str) -> m.DescribedGroup:
         error = self._unavailable(group_id)
-        if error is not ErrorCode.NONE:
+        if error:
             return m.DescribedGroup(error=error, group_id=group_id)
         return admin.describe(self.group(group_id), group_id)
 
@@ -258,9 +258,9 @@ class Coordinator:
     def _delete(self, group_id: str, effects: Effects, now_ms: int) -> m.DeletedGroup:
         error = self._unavailable(group_id)
         group = self.group(group_id)
-        if error is ErrorCode.NONE:
+        if not error:
             error = admin.cannot_delete(group)
-        if error is ErrorCode.NONE and group is not None:
+        if not error and group is not None:
             shard = self._shards[self._home(group_id)]
             admin.delete(self._step(shard, effects, now_ms), group)
         return m.DeletedGroup(group_id, error)

@@ -24,7 +24,7 @@ def refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitRespo
 def handle(step: Step, request_id: int, request: OffsetCommitRequest) -> None:
     """Write the offsets, and answer when they are written."""
     error = _accept(step, request)
-    if error is not ErrorCode.NONE:
+    if error:
         step.effects.reply(request_id, refused(request, error))
         return
     limit = step.config.offset_metadata_max_bytes

@@ -29,9 +29,8 @@ _OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
 
 
-@cache
 def settings_of(kind: type[Any]) -> dict[str, msgspec.structs.FieldInfo]:
-    """Return the settings of a configuration by their dotted names, not to be changed."""
+    """Return the settings of a configuration by their dotted names."""
     return {f.encode_name: f for f in msgspec.structs.fields(kind) if f.encode_name not in _NOT_FOR_SCENARIOS}
 
 
@@ -138,7 +137,13 @@ def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
 
 def configured(kind: type[_Config], config: Mapping[str, Any], **identity: Any) -> _Config:
     """Return a configuration of that kind, with those settings of a scenario that it has."""
-    known = settings_of(kind)
+    known = _fields_of(kind)
     chosen = {**_OTHER_DEFAULTS, **config}
-    settings = {known[name].name: value for name, value in chosen.items() if name in known}
+    settings = {known[name]: value for name, value in chosen.items() if name in known}
     return kind(**identity, **settings)
+
+
+@cache
+def _fields_of(kind: type[msgspec.Struct]) -> Mapping[str, str]:
+    """Return the field of each setting of a configuration."""
+    return {name: setting.name for name, setting in settings_of(kind).items()}

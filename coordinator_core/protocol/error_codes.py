@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The numbers on the wire, under Kafka's names."""
+    """The numbers on the wire, under Kafka's names. NONE is 0, so that it is false."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

@@ -7,7 +7,6 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.requests import Failure, Reply
-from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
 _SENDING = (MemberState.STABLE, MemberState.COMPLETING_REBALANCE)
@@ -74,18 +73,20 @@ class Heartbeat:
         """Restart the session, carry out the action of an error, or send again after retry.backoff.ms."""
         self._in_flight = False
         todo = self._action_after(reply)
+        if todo is None:
+            self.received(now_ms=now_ms)
+            return
         if todo is Action.REDISCOVER:
             self._coordinator.lose(now_ms=now_ms)
         if todo in (Action.REDISCOVER, Action.BACK_OFF):
             self._due_ms = now_ms + self._core.config.retry_backoff_ms
             return
-        if todo in (None, Action.REJOIN) or sent != self._core.generation:
+        if todo is Action.REJOIN or sent != self._core.generation:
             self.received(now_ms=now_ms)
         if todo is Action.REJOIN and self._membership.state is not MemberState.STABLE:
             return  # the consumer is rebalancing already (PITFALLS C-47)
-        if todo is not None:
-            assert isinstance(reply, HeartbeatResponse)
-            self._membership.act_on("Heartbeat", todo, reply.error, sent, now_ms=now_ms)
+        assert isinstance(reply, HeartbeatResponse)
+        self._membership.act_on("Heartbeat", todo, reply.error, sent, now_ms=now_ms)
 
     @staticmethod
     def _action_after(reply: Reply) -> Action | None:
@@ -93,4 +94,4 @@ class Heartbeat:
         if isinstance(reply, Failure):
             return Action.BACK_OFF
         assert isinstance(reply, HeartbeatResponse)
-        return None if reply.error is ErrorCode.NONE else action(HEARTBEAT, reply.error)
+        return action(HEARTBEAT, reply.error) if reply.error else None

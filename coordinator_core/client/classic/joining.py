@@ -46,6 +46,9 @@ class Phase(Enum):
     SYNC = auto()
 
 
+_NOTHING = Phase.NOTHING
+
+
 class Joining:
     """Runs one round after another. `step` runs in polls; responses arrive between them."""
 
@@ -69,18 +72,19 @@ class Joining:
 
     def must_rejoin(self) -> bool:
         """Return whether the consumer has to join again (PROTOCOL 9.4)."""
-        if self._membership.rejoin_requested:
+        membership = self._membership
+        if membership.rejoin_requested:
             return True
-        if self._membership.joined_topics != self._core.subscriptions.topics:
-            self._membership.request_rejoin("the subscription changed")
-        elif self._leader.cluster_has_changed():
-            self._membership.request_rejoin("partitions of a subscribed topic changed")
-        return self._membership.rejoin_requested
+        if membership.joined_topics != self._core.subscriptions.topics:
+            membership.request_rejoin("the subscription changed")
+        elif self._leader.is_elected and self._leader.cluster_has_changed():
+            membership.request_rejoin("partitions of a subscribed topic changed")
+        return membership.rejoin_requested
 
     @property
     def is_between_rounds(self) -> bool:
         """Whether no round is in progress or requested."""
-        return self._phase is Phase.NOTHING and not self._takeover.is_due and not self.must_rejoin()
+        return self._phase is _NOTHING and not self._takeover.is_due and not self.must_rejoin()
 
     @property
     def calls_listener(self) -> bool:
@@ -99,7 +103,7 @@ class Joining:
 
     def next_poll_ms(self) -> int | None:
         """Return the time at which `step` can make progress, or None."""
-        if self._phase is not Phase.NOTHING or not self._membership.rejoin_requested:
+        if self._phase is not _NOTHING or not self._membership.rejoin_requested:
             return None
         prepared_ms = self._preparation.next_poll_ms() if self._membership.must_prepare else None
         retry_ms = self._membership.retry_ms
@@ -136,7 +140,7 @@ class Joining:
         self._core.subscriptions.match(self._membership.joined_topics)
 
     def _can_join(self, *, now_ms: int) -> bool:
-        if self._phase is not Phase.NOTHING or not self.must_rejoin():
+        if self._phase is not _NOTHING or not self.must_rejoin():
             return False
         if self._coordinator.node is None or now_ms < self._membership.retry_ms:
             return False
@@ -214,7 +218,7 @@ class Joining:
             return
         assert isinstance(reply, JoinGroupResponse)
         is_waiting = self._membership.state is MemberState.PREPARING_REBALANCE
-        if reply.error is not ErrorCode.NONE:
+        if reply.error:
             todo = action(JOIN, reply.error)
             if todo is not Action.ADOPT_ID:
                 self._act_on("JoinGroup", todo, reply.error, sent, now_ms=now_ms)
@@ -286,7 +290,7 @@ class Joining:
             self._fail_round(reply, now_ms=now_ms)
             return
         assert isinstance(reply, SyncGroupResponse)
-        if reply.error is not ErrorCode.NONE:
+        if reply.error:
             self._membership.request_rejoin(f"SyncGroup: {reply.error.name}")
             self._act_on("SyncGroup", action(SYNC, reply.error), reply.error, sent, now_ms=now_ms)
             return

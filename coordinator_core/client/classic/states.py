@@ -1,9 +1,9 @@
 """The states of a member of a classic group, with the table of legal moves."""
 
-from enum import Enum
+from enum import StrEnum
 
 
-class MemberState(Enum):
+class MemberState(StrEnum):
     """The state of a member."""
 
     UNJOINED = "unjoined"

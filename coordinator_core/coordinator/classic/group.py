@@ -153,7 +153,7 @@ class ClassicGroup:
         """Check a commit (C-33 to C-36). A commit restarts the session of its member."""
         simple = request.generation_id < 0 and self.is_empty
         error = ErrorCode.NONE if simple else self.check(request)
-        if error is ErrorCode.NONE and request.member_id in self.members:
+        if not error and request.member_id in self.members:
             self.restart_session(step, request.member_id)
         return error
 
@@ -259,7 +259,7 @@ class ClassicGroup:
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = self.check_identity(request.member_id, request.group_instance_id)
-        if error is not ErrorCode.NONE:
+        if error:
             return error
         if request.generation_id != self.generation:
             return ErrorCode.ILLEGAL_GENERATION

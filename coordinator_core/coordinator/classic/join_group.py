@@ -15,7 +15,7 @@ def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
     """Park the join until the round is complete, or answer it."""
     group = find(step, request.group_id)
     error = _check(step, group, request)
-    if error is not ErrorCode.NONE:
+    if error:
         step.effects.reply(request_id, refused(request, error))
         return
     if group is None:
@@ -113,7 +113,7 @@ def _known_id(step: Step, group: ClassicGroup, request_id: int, request: JoinGro
         _add(step, group, request_id, request, member_id)
         return
     error = group.check_identity(member_id, request.group_instance_id)
-    if error is ErrorCode.NONE:
+    if not error:
         _rejoin(step, group, request_id, request)
     else:
         step.effects.reply(request_id, refused(request, error))

@@ -23,7 +23,7 @@ def handle(step: Step, request_id: int, request: LeaveGroupRequest) -> None:
     left = []
     for identity in request.members:
         error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(step, group, identity)
-        if error is ErrorCode.NONE:
+        if not error:
             left.append(identity.member_id or f"instance {identity.group_instance_id}")
         responses.append(LeaveGroupMemberResponse(identity.member_id, identity.group_instance_id, error))
     step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.NONE, members=tuple(responses)))
@@ -44,6 +44,6 @@ def _leave(step: Step, group: ClassicGroup, identity: MemberIdentity) -> ErrorCo
         step.cancel(TimerKind.PENDING_MEMBER, group, member_id)
         return ErrorCode.NONE
     error = group.check_identity(member_id, identity.group_instance_id)
-    if error is ErrorCode.NONE:
+    if not error:
         rebalance.drop_member(step, group, group.members[member_id], identity.reason or "left")
     return error

@@ -113,11 +113,11 @@ class ReserveGeneration:
         if group is None:
             return
         group.is_reserving = False
-        if error is ErrorCode.NONE:
+        if not error:
             group.reserved = max(group.reserved, self.generation)
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
-        if error is not ErrorCode.NONE:
+        if error:
             if group.join_is_due or (group.all_have_joined() and not in_initial_delay(group)):
                 step.schedule(TimerKind.JOIN, group, RESERVE_AGAIN_MS)
         elif group.join_is_due:

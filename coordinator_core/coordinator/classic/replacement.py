@@ -90,7 +90,7 @@ class StoreReplacement:
             return
         if group.state is not GroupState.STABLE or group.generation != self.generation:
             return  # the member is in a round, which stores its new id and answers it
-        if error is not ErrorCode.NONE:
+        if error:
             self._restore(step, group, member, error)
         else:
             self._answer(step, group, member)

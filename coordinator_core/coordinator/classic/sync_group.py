@@ -15,7 +15,7 @@ def handle(step: Step, request_id: int, request: SyncGroupRequest) -> None:
     """Park the request until the leader's assignment is stored, or answer it."""
     group = find(step, request.group_id)
     error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else group.check(request)
-    if group is None or error is not ErrorCode.NONE:
+    if group is None or error:
         step.effects.reply(request_id, SyncGroupResponse(error=error))
         return
     member = group.members[request.member_id]
@@ -56,7 +56,7 @@ class StoreAssignment:
             return
         if group.state is not GroupState.COMPLETING_REBALANCE:
             return
-        if error is not ErrorCode.NONE:
+        if error:
             rebalance.reset_assignments(step, group, error)
             rebalance.start(step, group, f"the assignment could not be stored ({error.name})")
             return
