@@ -28,8 +28,8 @@ def handle(step: Step, request_id: int, request: OffsetCommitRequest) -> None:
         step.effects.reply(request_id, refused(request, error))
         return
     limit = step.config.offset_metadata_max_bytes
-    fits = [o for o in request.offsets if len(o.metadata.encode()) <= limit]
-    records = tuple(_record(request.group_id, o, step.now_ms) for o in fits)
+    fits = [o for o in request.offsets if _fits(o, limit)]
+    records = tuple([_record(request.group_id, o, step.now_ms) for o in fits])
     write = CommitOffsets(request_id, request, limit)
     if records:
         step.append(records, write)
@@ -49,6 +49,10 @@ def _accept(step: Step, request: OffsetCommitRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def _fits(offset: OffsetToCommit, limit: int) -> bool:
+    return not offset.metadata or len(offset.metadata.encode()) <= limit
+
+
 def _record(group_id: str, offset: OffsetToCommit, now_ms: int) -> OffsetRecord:
     stored = StoredOffset(offset.offset, offset.leader_epoch, offset.metadata, now_ms)
     return OffsetRecord(group_id, offset.topic, offset.partition, stored)
@@ -66,7 +70,6 @@ class CommitOffsets:
         """Answer with the result, or for a partition with too much metadata with that error."""
         errors = []
         for o in self.request.offsets:
-            fits = len(o.metadata.encode()) <= self.limit
-            result = error if fits else ErrorCode.OFFSET_METADATA_TOO_LARGE
+            result = error if _fits(o, self.limit) else ErrorCode.OFFSET_METADATA_TOO_LARGE
             errors.append(PartitionError(o.topic, o.partition, result))
         step.effects.reply(self.request_id, OffsetCommitResponse(partitions=tuple(errors)))

@@ -105,26 +105,29 @@ class GroupTable:
 
     def apply(self, record: Record) -> None:
         """Apply one record, live or at recovery."""
-        if isinstance(record, GroupRecord):
+        if isinstance(record, OffsetRecord):
+            self._apply_offset(record)
+        elif isinstance(record, GroupRecord):
             if record.value is None:
                 self.groups.pop(record.group_id, None)
             else:
                 self.groups[record.group_id] = record.value
-            return
-        if isinstance(record, GenerationRecord):
-            if record.value is None:
-                self.generations.pop(record.group_id, None)
-            else:
-                self.generations[record.group_id] = record.value
-            return
+        elif record.value is None:
+            self.generations.pop(record.group_id, None)
+        else:
+            self.generations[record.group_id] = record.value
+
+    def _apply_offset(self, record: OffsetRecord) -> None:
         key = TopicPartition(record.topic, record.partition)
+        offsets = self.offsets.get(record.group_id)
         if record.value is not None:
-            self.offsets.setdefault(record.group_id, {})[key] = record.value
-            return
-        offsets = self.offsets.get(record.group_id, {})
-        offsets.pop(key, None)
-        if not offsets:
-            self.offsets.pop(record.group_id, None)
+            if offsets is None:
+                offsets = self.offsets[record.group_id] = {}
+            offsets[key] = record.value
+        elif offsets is not None:
+            offsets.pop(key, None)
+            if not offsets:
+                del self.offsets[record.group_id]
 
 
 def encode_record(record: Record) -> bytes:
