@@ -102,7 +102,12 @@ def compare(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, help="The number of processes; default: one per core."),
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            help="The number of processes; default: one per core, none for little work.",
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,

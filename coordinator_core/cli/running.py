@@ -1,4 +1,4 @@
-"""Runs of strategies on scenarios, in parallel processes, with progress bars on a terminal."""
+"""Runs of strategies on scenarios, in this process or in parallel ones, with progress bars on a terminal."""
 
 import os
 import sys
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
-
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from time import process_time
+from typing import TYPE_CHECKING, Any
 
 from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.assigning.limits import Worker
@@ -29,8 +28,17 @@ from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 DEFAULT_TIMEOUT = 60.0
 TIMEOUT_HELP = "How long an assignor may take for one assignment; 0 waits for ever."
+
+
+TRIED_SECONDS = 0.25
+WORTH_SECONDS = 1.0
+"""Processes are started for work of so many CPU seconds, as estimated after `TRIED_SECONDS`. To start two of
+them takes about as long."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +77,19 @@ class StrategyRun:
 
 
 def run_all(tasks: Sequence[Task], *, jobs: int | None, timeout: float) -> list[StrategyRun]:
-    """Do runs in parallel processes and return their results in order. A run that fails does not stop others.
+    """Do runs and return their results in order. A run that fails does not stop others.
 
-    A process that ends fails its run, and another process takes its place. With one job, or with a single
-    run, all runs are done in this process. None stands for a job per core. An assignor fails if it takes
-    longer than `timeout` seconds for an assignment; 0 means no limit.
+    With one job, or with a single run, all runs are done in this process; with more jobs, in so many parallel
+    processes. A process that ends fails its run, and another process takes its place. None stands for this
+    process as long as little work is left and no code of other authors is run, and for a job per core then.
+    An assignor fails if it takes longer than `timeout` seconds for an assignment; 0 means no limit.
     """
     with _bars(tasks) as bars:
         if jobs == 1 or len(tasks) == 1:
             return [_run(task, timeout, partial(bars.move, i)) for i, task in enumerate(tasks)]
-        return _in_processes(tasks, min(jobs or available_cores(), len(tasks)), timeout, bars.move)
+        results = dict(enumerate(_short_runs(tasks, timeout, bars.move) if jobs is None else ()))
+        count = min(jobs or available_cores(), len(tasks) - len(results))
+        return _in_processes(tasks, count, timeout, bars.move, results)
 
 
 def run_one(
@@ -101,11 +112,52 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class _MuchWorkError(Exception):
+    """More work is left than it takes to start processes."""
+
+
+def _short_runs(
+    tasks: Sequence[Task], timeout: float, move: Callable[[int, int], None]
+) -> Iterator[StrategyRun]:
+    """Do runs in this process, in order, until much work is left. The others are left to processes.
+
+    A run that turns out to be long is abandoned. No run is begun if a strategy has code of other authors,
+    which could end the process, or after a run that has failed, whose code may still run.
+    """
+    registry = default_registry()
+    if not all(registry.is_ours(registry.strategy(task.strategy)) for task in tasks):
+        return
+    total_ms = sum(task.scenario.duration_ms for task in tasks)
+    done_ms = 0
+    began = process_time()
+
+    def progress(number: int, at_ms: int) -> None:
+        move(number, at_ms)
+        spent = process_time() - began
+        reached = done_ms + at_ms
+        if spent > TRIED_SECONDS and spent * (total_ms - reached) > WORTH_SECONDS * reached:
+            raise _MuchWorkError
+
+    for number, task in enumerate(tasks):
+        try:
+            run = _run(task, timeout, partial(progress, number))
+        except _MuchWorkError:
+            return
+        yield run
+        if run.error:
+            return
+        done_ms += task.scenario.duration_ms
+
+
 def _in_processes(
-    tasks: Sequence[Task], count: int, timeout: float, move: Callable[[int, int], None]
+    tasks: Sequence[Task],
+    count: int,
+    timeout: float,
+    move: Callable[[int, int], None],
+    results: dict[int, StrategyRun],
 ) -> list[StrategyRun]:
-    results: dict[int, StrategyRun] = {}
-    waiting = deque(range(len(tasks)))
+    """Do the runs without a result in processes, and return the results of all runs."""
+    waiting = deque(number for number in range(len(tasks)) if number not in results)
     idle: list[Worker] = []
     busy: dict[Connection, tuple[Worker, int]] = {}
     try:
@@ -192,7 +244,7 @@ def _with_timeout(strategy: Strategy, timeout: float) -> Strategy:
 class _Bars:
     """A bar for each strategy: the virtual time that its runs have reached, of all of them together."""
 
-    def __init__(self, tasks: Sequence[Task], progress: Progress | None) -> None:
+    def __init__(self, tasks: Sequence[Task], progress: "Progress | None") -> None:
         self._tasks, self._progress = tasks, progress
         self._reached = [0] * len(tasks)
         self._bars: dict[str, Any] = {}
@@ -214,6 +266,8 @@ def _bars(tasks: Sequence[Task]) -> Iterator[_Bars]:
     if not sys.stderr.isatty():
         yield _Bars(tasks, None)
         return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Progress(*columns, TimeElapsedColumn(), console=stderr(), transient=True) as progress:
         yield _Bars(tasks, progress)

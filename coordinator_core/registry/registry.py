@@ -57,6 +57,8 @@ _RECORD_TYPES: dict[str, type] = {
     "scenario_events": ScenarioEventSpec,
     "commands": CommandSpec,
 }
+_OF_EVERY_RUN = ("protocols", "modifiers", "providers", "metrics", "scenario_events")
+"""Kinds whose records may run in a simulation, whatever its strategy is."""
 _SHARED_NAMES = {"modifiers": "protocols", "protocols": "modifiers"}
 """Kinds whose names must differ: both are parts of a strategy."""
 
@@ -327,6 +329,14 @@ class Registry:
             PluginError: if the assignor cannot be made.
         """
         return self.build(self.strategy(text, what="assignor"))
+
+    def is_ours(self, strategy: Strategy) -> bool:
+        """Whether a run under a strategy executes code of this distribution alone."""
+        assignor = "assignors", strategy.assignor
+        of_runs = {assignor, *(key for key in self._owners if key[0] in _OF_EVERY_RUN)}
+        owners = (self._owners.get(key) for key in of_runs)
+        others = any(owner is None or owner.distribution != DISTRIBUTION for owner in owners)
+        return not others and ":" not in strategy.name  # a file, or the fallback of a budget
 
     @contextmanager
     def blaming(

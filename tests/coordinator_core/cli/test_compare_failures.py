@@ -274,9 +274,10 @@ def test_in_processes_of_their_own_failures_and_hangs_are_told_the_same_way(smal
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_told_without_a_traceback(small, authors):
-    options = ["-j", "2", "-s", f"{authors}:DiesWithItsProcess", "-s", f"{authors}:DiesWithItsProcess+static"]
-    done = in_a_process("compare", small, *options)
+@pytest.mark.parametrize("jobs", [[], ["-j", "2"]])
+def test_a_process_that_dies_is_told_without_a_traceback(small, authors, jobs):
+    options = ["-s", f"{authors}:DiesWithItsProcess", "-s", f"{authors}:DiesWithItsProcess+static"]
+    done = in_a_process("compare", small, *jobs, *options)
     assert (done.returncode, done.stdout) == (1, b"")
     lines = done.stderr.decode().splitlines()
     assert len(lines) == 2
