@@ -142,8 +142,8 @@ class LagMeasured(_Event, frozen=True):
 
     ``lag`` is the number of records in all partitions that are not handled yet, ``max_lag`` its maximum
     since the last measurement, ``lag_record_seconds`` its integral over that time. ``duplicates`` is the
-    number of records handled again in that time. ``by_client`` is the lag of each consumer's partitions, and
-    ``unowned`` that of the partitions without an owner.
+    number of records handled again in that time. ``by_client`` is the lag of the partitions of each
+    consumer that has a lag, and ``unowned`` that of the partitions without an owner.
     """
 
     lag: float

@@ -74,7 +74,6 @@ class Load:
     def __init__(self) -> None:
         self._flows: dict[TopicPartition, Flow] = {}
         self._topics: dict[str, list[Flow]] = {}
-        self._workers: dict[Worker, None] = {}
         self._late: dict[Worker, None] = {}
         self._unowned = _Unowned()
         self._heap: list[tuple[float, int, Worker]] = []
@@ -135,14 +134,11 @@ class Load:
 
     def add_worker(self, name: str, process_rate: float) -> Worker:
         """Return a new worker."""
-        worker = Worker(name, process_rate)
-        self._workers[worker] = None
-        return worker
+        return Worker(name, process_rate)
 
     def remove_worker(self, worker: Worker, *, now_ms: int) -> None:
         """Remove a worker. Its partitions stand still."""
         self.release(worker, list(worker.flows), now_ms=now_ms)
-        self._workers.pop(worker, None)
 
     def set_working(self, worker: Worker, working: bool, *, now_ms: int) -> None:
         """Stop or continue a worker. It keeps its partitions and positions."""
@@ -269,11 +265,11 @@ class Load:
     def measure(self, *, now_ms: int) -> LagMeasured:
         """Return the load now and since the last measure, and begin the next one."""
         self._advance(now_ms)
-        by_client = dict.fromkeys((worker.name for worker in self._workers), 0.0)
+        by_client: dict[str, float] = {}
         lag, slope, repeats = self._unowned.lag_at(now_ms), self._unowned.slope, 0.0
         for worker in self._late:
             own = worker.lag_at(now_ms)
-            by_client[worker.name] += own
+            by_client[worker.name] = by_client.get(worker.name, 0.0) + own
             lag += own
             slope += worker.lag_slope
             repeats += worker.repeats
@@ -282,7 +278,7 @@ class Load:
             max_lag=_rounded(max(self._lag_max, lag)),
             lag_record_seconds=_rounded(self._lag_seconds),
             duplicates=_rounded(self._duplicates),
-            by_client={name: _rounded(own) for name, own in by_client.items()},
+            by_client={name: own for name, exact in by_client.items() if (own := _rounded(exact))},
         )
         self._lag, self._slope, self._repeats = lag, slope, repeats
         self._lag_max, self._lag_seconds, self._duplicates = lag, 0.0, 0.0

@@ -144,13 +144,18 @@ class _Lanes:
         if isinstance(event, ev.MemberStarted):
             self._started(event, self.lanes.setdefault(event.client, _Lane(event.client)))
         elif isinstance(event, ev.LagMeasured):
-            for name, lag in event.by_client.items():
-                self.lanes[name].figure("lag", at_ms, round(lag, 1))
+            self._measured(event)
             _add(self.unowned_lag, at_ms, round(event.unowned, 1))
         else:
             lane = self.lanes.get(getattr(event, "client", ""))
             if lane is not None:
                 self._see_member(event, lane)
+
+    def _measured(self, event: ev.LagMeasured) -> None:
+        """Add the lag of each consumer that runs or has run. Those without a lag are not in the event."""
+        for name, lane in self.lanes.items():
+            if name in self._now.consumers or lane.document["lag"]:
+                lane.figure("lag", self._now.at_ms, round(event.by_client.get(name, 0.0), 1))
 
     def _started(self, event: ev.MemberStarted, lane: _Lane) -> None:
         """Also of a consumer that starts again: it is in no generation."""

@@ -194,9 +194,9 @@ def generation_at(trace, client, at_ms):
 
 def lag_at(trace, client, at_ms):
     measures = [
-        e.event.by_client[client]
+        e.event.by_client.get(client, 0.0)
         for e in trace.events
-        if isinstance(e.event, ev.LagMeasured) and client in e.event.by_client and e.at_ms <= at_ms
+        if isinstance(e.event, ev.LagMeasured) and e.at_ms <= at_ms
     ]
     return measures[-1] if measures else None
 

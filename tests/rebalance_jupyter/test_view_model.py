@@ -126,10 +126,11 @@ def test_members_have_states_callbacks_generations_and_what_they_own():
 def test_lag_is_what_was_measured():
     model = view_model(ran())
     measures = [(e.at_ms, e.event.by_client) for e in ran().events if isinstance(e.event, ev.LagMeasured)]
-    measured = {(at_ms, name): lag for at_ms, lags in measures for name, lag in lags.items()}
-    assert len(measured) > 100
-    for (at_ms, name), lag in measured.items():
-        assert at(named(model, name)["lag"], at_ms) == round(lag, 1)
+    assert sum(bool(lags) for _, lags in measures) > 10
+    for at_ms, lags in measures:
+        for name in ("c1", "c2", "c3"):
+            if name in lags or name != "c3" or at_ms >= 30_000:  # c3 joins at 30 s
+                assert at(named(model, name)["lag"], at_ms) == round(lags.get(name, 0.0), 1)
 
 
 def test_the_lag_of_partitions_without_an_owner_has_a_series_of_its_own():
