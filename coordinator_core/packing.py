@@ -87,55 +87,74 @@ class _Lists(NamedTuple):
         return _Lists(which, end, entries, name, length, number)
 
 
-def read_partitions(data: Sequence[bytes]) -> list[tuple[Partitions, int] | None]:
-    """Read the list of partitions at the start of each of `data`, and the offset of its end.
+class Rows(NamedTuple):
+    """The bytes of n members in one buffer; those of each are between ``begin`` and ``end`` (int64[n])."""
+
+    buffer: _Buffer
+    begin: _Int64Array
+    end: _Int64Array
+
+    def hold(self, at: _Int64Array, size: int | _Int64Array) -> NDArray[np.bool_]:
+        """bool[n]: whether each row has so many bytes at its offset in `at` (int64[n])."""
+        return np.asarray(at + size <= self.end)
+
+    def numbers(self, at: _Int64Array) -> _Int64Array:
+        """int64[n]: the int32 at an offset in each row; undefined if the row does not hold it."""
+        return self.buffer.counts[np.minimum(at, self.end)].astype(np.int64)
+
+    def lengths(self, at: _Int64Array) -> _Int64Array:
+        """int64[n]: the int16 at an offset in each row; undefined if the row does not hold it."""
+        return self.buffer.lengths[np.minimum(at, self.end)].astype(np.int64)
+
+    def piece(self, begin: int, end: int) -> bytes:
+        """Return the bytes between two offsets."""
+        return bytes(self.buffer.data[begin:end])
+
+
+def rows_of(data: Sequence[bytes]) -> Rows:
+    """Return the bytes of members in one buffer."""
+    sizes = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
+    end = np.cumsum(sizes)
+    return Rows(_Buffer(b"".join([*data, _PADDING])), end - sizes, end)
+
+
+def read_partitions(rows: Rows, at: _Int64Array) -> tuple[list[Partitions | None], _Int64Array]:
+    """Read the list of partitions at an offset in each row (int64[n]), and the offset after it (int64[n]).
 
     An element is None if its list must be read alone: if it is longer than almost all others, is cut short,
-    or has an unusual form, such as a topic without partitions, negative numbers, or a topic twice. All
-    partitions share an index made for them.
+    or has a topic without partitions. All lists with topics must be read alone if one has a topic twice, a
+    name that is not UTF-8, or a number that is negative or far above the others. The partitions share an
+    index made for them.
     """
-    found: list[tuple[Partitions, int] | None] = [None] * len(data)
-    if len(data) < FEWEST_LISTS:
-        return found
-    buffer, begin, end, counts = _joined(data)
-    for at in np.flatnonzero(counts == 0).tolist():
-        found[at] = NO_PARTITIONS, _COUNT_SIZE
-    lists = _walk(buffer, begin, end, counts, with_numbers=True)
-    made = None if lists is None else _partitions(buffer, lists)
+    counts = np.where(rows.hold(at, _COUNT_SIZE), rows.numbers(at), -1)
+    found: list[Partitions | None] = [NO_PARTITIONS if count == 0 else None for count in counts.tolist()]
+    after = at + _COUNT_SIZE
+    lists = _walk(rows.buffer, at, rows.end, counts, with_numbers=True)
+    made = None if lists is None else _partitions(rows.buffer, lists)
     if lists is None or made is None:
-        return found
-    ends = (lists.end - begin[lists.which]).tolist()
-    for at, partitions, stop in zip(lists.which.tolist(), made, ends, strict=True):
-        found[at] = partitions, stop
-    return found
+        return found, after
+    after[lists.which] = lists.end
+    for row, partitions in zip(lists.which.tolist(), made, strict=True):
+        found[row] = partitions
+    return found, after
 
 
-def read_topics(data: Sequence[bytes]) -> list[tuple[tuple[str, ...], int] | None]:
-    """Read the list of topics at the start of each of `data`, as `read_partitions` does."""
-    found: list[tuple[tuple[str, ...], int] | None] = [None] * len(data)
-    if len(data) < FEWEST_LISTS:
-        return found
-    buffer, begin, end, counts = _joined(data)
-    lists = _walk(buffer, begin, end, counts, with_numbers=False)
-    named = None if lists is None else _names(buffer, lists.name, lists.length)
+def read_topics(rows: Rows, at: _Int64Array) -> tuple[list[tuple[str, ...] | None], _Int64Array]:
+    """Read the list of topics at an offset in each row, as `read_partitions` does."""
+    counts = np.where(rows.hold(at, _COUNT_SIZE), rows.numbers(at), -1)
+    found: list[tuple[str, ...] | None] = [None] * len(at)
+    lists = _walk(rows.buffer, at, rows.end, counts, with_numbers=False)
+    named = None if lists is None else _names(rows.buffer, lists.name, lists.length)
     if lists is None or named is None:
-        return found
+        return found, at
     names, number = named
     listed = np.array(names, dtype=object)[number].tolist()
     starts = _starts(lists.entries).tolist()
-    ends = (lists.end - begin[lists.which]).tolist()
-    for at, first, after, stop in zip(lists.which.tolist(), starts, starts[1:], ends, strict=False):
-        found[at] = tuple(listed[first:after]), stop
-    return found
-
-
-def _joined(data: Sequence[bytes]) -> tuple[_Buffer, _Int64Array, _Int64Array, _Int64Array]:
-    """Return all data one after the other, where each begins and ends, and the count at its start, or -1."""
-    sizes = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
-    end = np.cumsum(sizes)
-    begin = end - sizes
-    buffer = _Buffer(b"".join([*data, _PADDING]))
-    return buffer, begin, end, np.where(sizes < _COUNT_SIZE, -1, buffer.counts[begin])
+    for row, first, end in zip(lists.which.tolist(), starts, starts[1:], strict=False):
+        found[row] = tuple(listed[first:end])
+    after = at.copy()
+    after[lists.which] = lists.end
+    return found, after
 
 
 def _walk(

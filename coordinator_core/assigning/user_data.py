@@ -12,7 +12,7 @@ import numpy as np
 
 from coordinator_core.java import java_order
 from coordinator_core.model import Int32Array, Partitions
-from coordinator_core.packing import read_partitions
+from coordinator_core.packing import FEWEST_LISTS, read_partitions, rows_of
 
 _LENGTH = struct.Struct(">h")
 _NUMBER = struct.Struct(">i")
@@ -57,17 +57,17 @@ def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
 
 def decode_ownerships(data: Sequence[bytes | None]) -> list[tuple[Partitions, int] | None]:
     """Return the ownership of each member, as `decode_ownership` does; None also without user data."""
-    lists = read_partitions([b"" if each is None else each for each in data])
+    if len(data) < FEWEST_LISTS:
+        return [None if each is None else decode_ownership(each) for each in data]
+    rows = rows_of([each or b"" for each in data])
+    owned, after = read_partitions(rows, rows.begin)
+    columns = owned, rows.hold(after, _NUMBER.size).tolist(), rows.numbers(after).tolist()
     return [
-        None if each is None else (found and _with_generation(each, *found)) or decode_ownership(each)
-        for each, found in zip(data, lists, strict=True)
+        (partitions, generation)
+        if partitions is not None and whole
+        else (None if each is None else decode_ownership(each))
+        for each, partitions, whole, generation in zip(data, *columns, strict=True)
     ]
-
-
-def _with_generation(data: bytes, owned: Partitions, end: int) -> tuple[Partitions, int] | None:
-    if len(data) < end + _NUMBER.size:
-        return None
-    return owned, _NUMBER.unpack_from(data, end)[0]
 
 
 def encode_generation(generation: int) -> bytes:

@@ -7,7 +7,7 @@ newer than 3 is decoded by the schema of version 3 (C-68).
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from coordinator_core.model import (
     Partitions,
     Subscription,
 )
-from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, write_partitions
+from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, rows_of, write_partitions
 
 PROTOCOL_TYPE = "consumer"
 """The protocol type of a group of consumers."""
@@ -34,9 +34,6 @@ _I32 = struct.Struct(">i")
 
 _MOST_KNOWN = 8
 """The number of lists of topics that are looked for at the start of the next subscription."""
-
-_Topics: TypeAlias = tuple[tuple[str, ...], int]
-"""Topics, and the offset of their end in the bytes of a subscription."""
 
 
 def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTION_VERSION) -> bytes:
@@ -72,103 +69,112 @@ def decode_subscriptions(members: Sequence[tuple[bytes, str | None]]) -> list[Su
     Raises:
         ProtocolError: if the bytes of a member are not a subscription.
     """
-    topics = _topics_of_each([data for data, _ in members])
+    heads = _heads([data for data, _ in members])
     if len(members) < FEWEST_LISTS:
-        return [_decoded(data, i, known) for (data, i), known in zip(members, topics, strict=True)]
-    begun = [_begun(data, known) for (data, _), known in zip(members, topics, strict=True)]
-    owned = read_partitions([b"" if begin is None else begin.tail for begin in begun])
+        return [_decoded(data, i, head) for (data, i), head in zip(members, heads, strict=True)]
+    together = _decoded_together(members, heads)
     return [
-        (begin and claimed and _finished(begin, claimed, instance_id)) or _decoded(data, instance_id, known)
-        for (data, instance_id), known, begin, claimed in zip(members, topics, begun, owned, strict=True)
+        _decoded(data, instance_id, head) if subscription is None else subscription
+        for (data, instance_id), head, subscription in zip(members, heads, together, strict=True)
     ]
 
 
-def _decoded(data: bytes, instance_id: str | None, known: _Topics | None) -> Subscription:
-    reader = _Reader(data, "subscription")
-    version = reader.i16()
-    if known is None:
-        topics = reader.topics()
-    else:
-        topics, reader.at = known
-    user_data = reader.nullable_bytes()
-    owned, generation, rack = NO_PARTITIONS, NO_GENERATION, None
-    if version >= 1:
-        owned = Partitions(reader.topic_partitions())
-    if version >= 2:
-        generation = reader.i32()
-    if version >= 3:
-        rack = reader.nullable_string()
-    return Subscription(topics, owned, generation, rack, instance_id, user_data)
-
-
-def _topics_of_each(data: Sequence[bytes]) -> list[_Topics | None]:
-    """Read the topics of subscriptions, and the offset of their end; None if they cannot be read."""
-    known: list[tuple[bytes, _Topics]] = []
-    found: list[_Topics | None] = []
-    for subscription in data:
-        for encoded, topics in known:
-            if subscription.startswith(encoded, _I16.size):
-                found.append(topics)
-                break
-        else:
-            read = _topics_of(subscription) if len(known) < _MOST_KNOWN else None
-            found.append(read)
-            if read is not None:
-                known.append((subscription[_I16.size : read[1]], read))
-    unknown = [at for at, topics in enumerate(found) if topics is None]
-    for at, together in zip(unknown, read_topics([data[at][_I16.size :] for at in unknown]), strict=True):
-        if together is not None:
-            found[at] = together[0], together[1] + _I16.size
-    return found
-
-
-def _topics_of(data: bytes) -> _Topics | None:
-    reader = _Reader(data, "subscription")
-    try:
-        reader.i16()
-        return reader.topics(), reader.at
-    except ProtocolError:
-        return None
-
-
-class _Begun(NamedTuple):
-    """A subscription that was read as far as its user data. ``tail``: the fields of later versions."""
+class _Head(NamedTuple):
+    """The first fields of a subscription. ``end``: the offset after them."""
 
     version: int
     topics: tuple[str, ...]
-    user_data: bytes | None
-    tail: bytes
+    end: int
 
 
-def _begun(data: bytes, topics: _Topics | None) -> _Begun | None:
-    """Read a subscription after its topics; None if it is cut short or has version 0."""
-    if topics is None or len(data) < topics[1] + _I32.size:
-        return None
-    (version,), (size,) = _I16.unpack_from(data), _I32.unpack_from(data, topics[1])
-    begin = topics[1] + _I32.size
-    end = begin + max(size, 0)
-    if version < 1 or end > len(data):
-        return None
-    return _Begun(version, topics[0], None if size < 0 else data[begin:end], data[end:])
+_NO_HEAD = _Head(0, (), 0)
 
 
-def _finished(begun: _Begun, claimed: tuple[Partitions, int], instance_id: str | None) -> Subscription | None:
-    """Read the fields after the owned partitions; None if they are cut short or not text."""
-    version, topics, user_data, tail = begun
-    owned, at = claimed
-    generation, rack = NO_GENERATION, None
+def _decoded_together(
+    members: Sequence[tuple[bytes, str | None]], known: Sequence[_Head | None]
+) -> list[Subscription | None]:
+    """Decode the fields after the topics.
+
+    An element is None if its bytes must be decoded alone: in version 0, if they are cut short, if the rack is
+    not ASCII, or if the owned partitions have an unusual form.
+    """
+    heads = [head or _NO_HEAD for head in known]
+    rows = rows_of([data[head.end :] for (data, _), head in zip(members, heads, strict=True)])
+    version = np.array([head.version for head in heads])
+    size = np.where(rows.hold(rows.begin, _I32.size), rows.numbers(rows.begin), -1)
+    begin = rows.begin + _I32.size
+    end = begin + np.maximum(size, 0)
+    owned, after = read_partitions(rows, np.where(version >= 1, end, rows.end))
+    generation = np.where(version >= 2, rows.numbers(after), NO_GENERATION)
+    rack_size = np.where(version >= 3, rows.lengths(after + _I32.size), -1)
+    rack = after + _I32.size + _I16.size
+    rack_end = rack + np.maximum(rack_size, 0)
+    whole = rows.hold(np.where(version >= 3, rack_end, after + _I32.size * (version >= 2)), 0)
+    columns = (whole, generation, size, begin, end, rack_size, rack, rack_end)
+    return [
+        None
+        if o is None or not w or (r >= 0 and not rows.piece(r_begin, r_end).isascii())
+        else Subscription(
+            head.topics,
+            o,
+            g,
+            None if r < 0 else rows.piece(r_begin, r_end).decode(),
+            instance_id,
+            None if s < 0 else rows.piece(u_begin, u_end),
+        )
+        for (_, instance_id), head, o, w, g, s, u_begin, u_end, r, r_begin, r_end in zip(
+            members, heads, owned, *(column.tolist() for column in columns), strict=True
+        )
+    ]
+
+
+def _decoded(data: bytes, instance_id: str | None, head: _Head | None) -> Subscription:
+    reader = _Reader(data, "subscription")
+    if head is None:
+        head = reader.head()
+    reader.at = head.end
+    user_data = reader.nullable_bytes()
+    owned, generation, rack = NO_PARTITIONS, NO_GENERATION, None
+    if head.version >= 1:
+        owned = Partitions(reader.topic_partitions())
+    if head.version >= 2:
+        generation = reader.i32()
+    if head.version >= 3:
+        rack = reader.nullable_string()
+    return Subscription(head.topics, owned, generation, rack, instance_id, user_data)
+
+
+def _heads(data: Sequence[bytes]) -> list[_Head | None]:
+    """Read the versions and topics of subscriptions. An element is None if it must be read alone."""
+    known: list[tuple[bytes, _Head]] = []
+    found: list[_Head | None] = []
+    for subscription in data:
+        for encoded, head in known:
+            if subscription.startswith(encoded):
+                found.append(head)
+                break
+        else:
+            alone = _head(subscription) if len(known) < _MOST_KNOWN else None
+            found.append(alone)
+            if alone is not None:
+                known.append((subscription[: alone.end], alone))
+    unknown = [at for at, head in enumerate(found) if head is None]
+    if len(unknown) < FEWEST_LISTS:
+        return found
+    rows = rows_of([data[at] for at in unknown])
+    read, after = read_topics(rows, rows.begin + _I16.size)
+    versions = rows.lengths(rows.begin).tolist()
+    ends = (after - rows.begin).tolist()
+    for at, version, topics, end in zip(unknown, versions, read, ends, strict=True):
+        found[at] = None if topics is None else _Head(version, topics, end)
+    return found
+
+
+def _head(data: bytes) -> _Head | None:
     try:
-        if version >= 2:
-            (generation,) = _I32.unpack_from(tail, at)
-        if version >= 3:
-            (size,) = _I16.unpack_from(tail, at + _I32.size)
-            begin = at + _I32.size + _I16.size
-            if begin + size > len(tail):
-                return None
-            rack = None if size < 0 else tail[begin : begin + size].decode()
-    except (struct.error, UnicodeDecodeError):
+        return _Reader(data, "subscription").head()
+    except ProtocolError:
         return None
-    return Subscription(topics, owned, generation, rack, instance_id, user_data)
 
 
 def encode_assignment(
@@ -188,7 +194,9 @@ def encode_assignments(
         return [encode_assignment(assignment[m], user_data.get(m), version=version) for m in members]
     list_of = dict(zip(assignment, lists, strict=True))
     head = _I16.pack(version)
-    return [head + list_of[m] + _nullable_bytes(user_data.get(m)) for m in members]
+    tails = {m: _nullable_bytes(data) for m, data in user_data.items()}
+    no_data = _nullable_bytes(None)
+    return [head + list_of[m] + tails.get(m, no_data) for m in members]
 
 
 def decode_assignment(data: bytes) -> tuple[Partitions, bytes | None]:
@@ -237,8 +245,11 @@ class _Reader:
         self.at += size
         return piece
 
-    def topics(self) -> tuple[str, ...]:
-        return tuple(self.string() for _ in range(self.count()))
+    def head(self) -> _Head:
+        """Read the version and the topics of a subscription."""
+        version = self.i16()
+        topics = tuple(self.string() for _ in range(self.count()))
+        return _Head(version, topics, self.at)
 
     def i16(self) -> int:
         value: int = _I16.unpack(self._take(2))[0]

@@ -1,6 +1,7 @@
 """Lists of many members, read and written together: equal to those read and written one by one."""
 
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from coordinator_core.assigning.user_data import (
 )
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import GroupAssignment, Partitions, Subscription, TopicIndex
-from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, write_partitions
+from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, rows_of, write_partitions
 from coordinator_core.protocol.consumer_protocol import (
     decode_subscription,
     decode_subscriptions,
@@ -105,6 +106,46 @@ def test_subscriptions_are_those_of_one_after_the_other(data):
     assert together == outcome(lambda: one_by_one(members))
 
 
+SUBSCRIPTIONS = [
+    Subscription(("a", "b"), Partitions({"a": [1, 2], "b": [0]}), 5),
+    Subscription(("a", "b"), Partitions({"a": [1]}), 5, "r", user_data=b"xy"),
+    Subscription(("b",), Partitions(), 6, "größe", user_data=b""),
+    Subscription((), Partitions({"b": [7]}), -1, ""),
+]
+
+
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("topic_count", [1, 30])
+def test_a_subscription_that_is_cut_anywhere_is_decoded_as_alone(version, topic_count):
+    """Given a group with few or many lists of topics and one subscription that is cut short, or not, then the
+    others are decoded, or the error is that of the one. C-53."""
+    sound = [
+        (encode_subscription(Subscription((f"topic-{m % topic_count}",), Partitions({"a": [m]}), 4)), None)
+        for m in range(FEWEST_LISTS if topic_count == 1 else 2 * FEWEST_LISTS)
+    ]
+    expected = one_by_one(sound)
+    for subscription in SUBSCRIPTIONS:
+        last = encode_subscription(subscription, version=version)
+        broken = last.replace("größe".encode(), b"gr\xff\xff\xff\xffe")
+        longer = last + list_of((b"a", 1)) + bytes(6)
+        for data in [*(last[:cut] for cut in range(len(last) + 1)), longer, broken]:
+            decoded = outcome(partial(decode_subscriptions, [*sound, (data, None)]))
+            alone = outcome(partial(decode_subscription, data))
+            if isinstance(alone, str):
+                assert decoded == alone
+            else:
+                assert list(map(fields, decoded)) == [*expected, fields(alone)]
+
+
+def test_an_ownership_that_is_cut_anywhere_is_none():
+    """C-68."""
+    sound = [encode_ownership(Partitions({"a": [m]}), m) for m in range(FEWEST_LISTS)]
+    for cut in range(len(sound[0])):
+        decoded = decode_ownerships([*sound, sound[0][:cut]])
+        assert decoded[:-1] == [(Partitions({"a": [m]}), m) for m in range(FEWEST_LISTS)]
+        assert decoded[-1] is None
+
+
 @given(st.lists(st.binary(max_size=60), min_size=FEWEST_LISTS, max_size=2 * FEWEST_LISTS))
 def test_any_bytes_of_a_group_are_read_as_one_by_one(data):
     """C-53, C-68."""
@@ -163,26 +204,36 @@ UNUSUAL = {
 }
 
 
+def together(read, data):
+    """What is read at the start of each row, and the size of it."""
+    rows = rows_of(data)
+    found, after = read(rows, rows.begin)
+    return found, (after - rows.begin).tolist()
+
+
 @pytest.mark.parametrize("kind", UNUSUAL)
 def test_an_unusual_list_is_left_to_be_read_alone(kind):
     data = [list_of((b"a", 2), (b"b", 3))] * FEWEST_LISTS
-    assert read_partitions([*data, UNUSUAL[kind]])[-1] is None
+    found, _ = together(read_partitions, [*data, UNUSUAL[kind]])
+    assert found[-1] is None
 
 
 def test_counts_that_the_bytes_cannot_hold_are_left_to_be_read_alone():
     """Given counts of a billion, then no memory is taken for them."""
     data = [b"\x40\0\0\0" + bytes(40)] * FEWEST_LISTS
-    assert read_partitions(data) == read_topics(data) == [None] * FEWEST_LISTS
+    for read in (read_partitions, read_topics):
+        assert together(read, data)[0] == [None] * FEWEST_LISTS
 
 
 def test_lists_that_are_read_together_have_ends():
     sound = [list_of((b"a", m), (b"long-name-of-it", 3, 4)) for m in range(FEWEST_LISTS)]
-    for at, found in enumerate(read_partitions([each + b"more" for each in sound])):
-        assert (listed(found[0]), found[1]) == ({"a": [at], "long-name-of-it": [3, 4]}, len(sound[at]))
+    found, ends = together(read_partitions, [each + b"more" for each in sound])
+    assert ends == list(map(len, sound))
+    assert list(map(listed, found)) == [{"a": [m], "long-name-of-it": [3, 4]} for m in range(FEWEST_LISTS)]
     topics = [b"\0\0\0\2" + b"\0\1a" + b"\0\2b%d" % (m % 10) for m in range(FEWEST_LISTS)]
-    assert read_topics(topics) == [(("a", f"b{m % 10}"), 11) for m in range(FEWEST_LISTS)]
-    assert read_topics([*topics, b"\0\0\0\1\xff\xff"])[-1] is None
-    assert read_topics(topics[1:]) == [None] * (FEWEST_LISTS - 1)
+    found, ends = together(read_topics, [*topics, b"\0\0\0\1\xff\xff"])
+    assert found == [*(("a", f"b{m % 10}") for m in range(FEWEST_LISTS)), None]
+    assert ends[:-1] == [11] * FEWEST_LISTS
 
 
 @given(st.lists(st.binary(max_size=20), min_size=1, max_size=40), st.sampled_from([0, 1, None]))
