@@ -74,6 +74,7 @@ class Application:
         if self._end_ms < now_ms:
             if not self._worker.flows:
                 return now_ms
+            self._begun_ms = max(self._begun_ms, self._end_ms)  # the batch that is known has ended
             work = self._load.work(self._worker, now_ms=now_ms)
             end_ms = self._batches.end_ms(now_ms, self._begun_ms, work, self._random)
             self._end_ms = now_ms if end_ms == now_ms else int(end_ms) + 1

@@ -1,11 +1,15 @@
 """The application around a client: its polls decide when rounds end, and what stands still meanwhile."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.messages import HeartbeatRequest, JoinGroupRequest
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.simulation.application import Application
+from coordinator_core.simulation.clients import CLIENTS
 from coordinator_core.simulation.run import simulate
 
 JOINS_AT = 60_000
@@ -263,6 +267,32 @@ def test_a_member_whose_partitions_others_have_handles_its_batch_to_the_end_when
     assert 1_000 < rest_ms < 5_000
     again, once = (sum(line.event.duplicates for line in seen(t, ev.LagMeasured)) for t in (frozen, crashed))
     assert again - once == pytest.approx(rest_ms / 100, abs=3)
+
+
+def test_batches_after_a_known_end_begin_there():
+    """A question between two polls draws the end of a batch. A later one does not draw that batch anew."""
+    begun, clock = [], SimpleNamespace(now_ms=100)
+
+    def end_ms(now_ms, begun_ms, work, random):
+        begun.append(begun_ms)
+        return now_ms + 500
+
+    application = Application(
+        SimpleNamespace(partitions={}),
+        SimpleNamespace(name="m", flows={"t-0": None}),
+        None,
+        SimpleNamespace(mean_ms=1.0, end_ms=end_ms),
+        CLIENTS["librdkafka"],
+        None,
+        clock=clock,
+        load=SimpleNamespace(work=lambda worker, now_ms: None, set_working=lambda *_, now_ms: None),
+        emit=None,
+    )
+    application.polled(is_at_rest=True, took_over=False)
+    assert [application.next_poll_ms(), application.next_poll_ms()] == [601, 601]
+    clock.now_ms = 700
+    application.next_poll_ms()
+    assert begun == [100, 601]
 
 
 def test_equal_seeds_give_equal_batches():
