@@ -5,7 +5,7 @@ Members are numbered in the order of `GroupSubscription.sorted_members`, partiti
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -29,6 +29,10 @@ from coordinator_core.model import (
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
+
+_SLOTS_PER_TOPIC, _ADDRESS_ALIGNMENT = 32, 4
+_NAMES_AT_ONCE = 4_096
+"""So few names are looked up together that their arrays stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,22 +228,60 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
     lists = dict(zip(identities, topics, strict=True))
     by_value: dict[tuple[str, ...], int] = {}
     row_of = {identity: by_value.setdefault(listed, len(by_value)) for identity, listed in lists.items()}
-    counts = np.fromiter(map(len, by_value), dtype=np.int64, count=len(by_value))
-    positions = np.fromiter(
-        map(index.topic_positions.get, chain.from_iterable(by_value), repeat(-1)),
-        dtype=np.int32,
-        count=int(counts.sum()),
-    )
-    rows = np.repeat(np.arange(len(by_value)), counts)
-    # the additional last column receives position -1, of topics that the cluster does not describe
-    subscribes = np.zeros((len(by_value), len(index.topics) + 1), dtype=np.bool_)
-    subscribes[rows, positions] = True
-    subscribes = subscribes[:, :-1]
+    subscribes = _subscribed(index, list(by_value))
     if len(by_value) == 1:
         return np.zeros(len(topics), dtype=np.int32), subscribes
     distinct, merged = _merged_rows(subscribes)
     member_row = np.fromiter(map(row_of.__getitem__, identities), dtype=np.int32, count=len(topics))
     return merged[member_row], distinct
+
+
+def _subscribed(index: TopicIndex, lists: Sequence[tuple[str, ...]]) -> BoolArray:
+    """bool[n, T]: which topics are in each list. Topics that the cluster does not describe are left out."""
+    topics, counts = len(index.topics), list(map(len, lists))
+    total = sum(counts)
+    positions = _Positions(index, total)
+    # the additional last cell is that of topics that the cluster does not describe
+    cells = np.zeros(len(lists) * topics + 1, dtype=np.bool_)
+    step = len(lists) * _NAMES_AT_ONCE // max(total, _NAMES_AT_ONCE) or 1
+    for begin in range(0, len(lists), step):
+        end = min(begin + step, len(lists))
+        position = positions.of(lists[begin:end], sum(counts[begin:end]))
+        cell = np.repeat(np.arange(begin, end) * topics, counts[begin:end])
+        cell += position
+        cell[position < 0] = -1
+        cells[cell] = True
+    return cells[:-1].reshape(len(lists), topics)
+
+
+class _Positions:
+    """The positions of the names of topics in an index, -1 for unknown names.
+
+    The lists of large groups share their names as objects. The position of a name is then remembered under
+    its address, in a slot that the address determines; a name that is not in its slot is looked up.
+    """
+
+    def __init__(self, index: TopicIndex, names: int) -> None:
+        self._position = index.topic_positions.get
+        self._slots = _SLOTS_PER_TOPIC << len(index.topics).bit_length() if names > _NAMES_AT_ONCE else 0
+        self._address_in, self._position_in = np.zeros((2, self._slots), dtype=np.intp)
+
+    def of(self, lists: Sequence[tuple[str, ...]], count: int) -> NDArray[np.intp]:
+        """intp[count]: the positions of all names of the lists."""
+        if not self._slots:
+            return self._looked_up(chain.from_iterable(lists), count)
+        names = np.fromiter(chain.from_iterable(lists), dtype=np.object_, count=count)
+        address = np.frombuffer(names.tobytes(), dtype=np.intp)
+        slot = (address >> _ADDRESS_ALIGNMENT) & (self._slots - 1)
+        positions: NDArray[np.intp] = self._position_in[slot]
+        new = np.flatnonzero(self._address_in[slot] != address)
+        if len(new):
+            positions[new] = self._looked_up(names[new].tolist(), len(new))
+            self._address_in[slot[new]], self._position_in[slot[new]] = address[new], positions[new]
+        return positions
+
+    def _looked_up(self, names: Iterable[str], count: int) -> NDArray[np.intp]:
+        return np.fromiter(map(self._position, names, repeat(-1)), dtype=np.intp, count=count)
 
 
 def _settle(

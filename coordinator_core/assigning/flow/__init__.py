@@ -94,18 +94,24 @@ class _Split:
         problem = self.problem
         partitions = _segment(self.partitions, self.partition_starts, component)
         members = _segment(self.members, self.member_starts, component)
-        topics = np.flatnonzero(self.topic_component == component)
-        classes = np.flatnonzero(self.class_component == component)
+        subscribes = problem.class_subscribes
+        topic, member_class = problem.index.topic_of_every, problem.member_class
+        if self.count > 1 or len(partitions) < len(topic):
+            topics = np.flatnonzero(self.topic_component == component)
+            classes = np.flatnonzero(self.class_component == component)
+            subscribes = subscribes[np.ix_(classes, topics)]
+            topic = np.searchsorted(topics, topic[partitions]).astype(np.int32)
+            member_class = np.searchsorted(classes, member_class[members]).astype(np.int32)
         nowhere = np.zeros(len(partitions), dtype=np.int32)
         owner = self._local_owner(partitions, members)
         solved = balance_apart(
             Component(
-                topic=np.searchsorted(topics, problem.index.topic_of_every[partitions]).astype(np.int32),
+                topic=topic,
                 owner=np.full(len(partitions), NO_OWNER, dtype=np.int32) if owner is None else owner,
                 rack_set=nowhere if racks is None else racks.partition_set[partitions],
-                member_class=np.searchsorted(classes, problem.member_class[members]).astype(np.int32),
+                member_class=member_class,
                 member_rack=_rack_columns(racks, members),
-                subscribes=problem.class_subscribes[np.ix_(classes, topics)],
+                subscribes=subscribes,
                 crossing=np.zeros((1, 1), dtype=np.bool_) if racks is None else racks.crossing,
             )
         )

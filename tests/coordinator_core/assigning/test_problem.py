@@ -1,5 +1,7 @@
 """The array view: classes, claims, racks, weights, and what is refused."""
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -32,6 +34,24 @@ def test_members_that_subscribe_alike_form_a_class():
     assert problem.class_subscribes.tolist() == [[True, True], [True, False], [False, False]]
     assert problem.class_count == 3
     assert not problem.alike
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_topics_of_a_large_group_are_found_whether_its_lists_share_their_names_or_not(shared):
+    """Half of 300 topics for each of 60 members; every fifth topic is unknown."""
+    random = Random(3)
+    names = [f"topic-{t}" for t in range(300)]
+    lists = [tuple(random.sample(names, 150)) for _ in range(60)]
+    cluster = Cluster({name: 1 for t, name in enumerate(names) if t % 5})
+    if not shared:
+        lists = [tuple(f"{name} "[:-1] for name in listed) for listed in lists]
+    members = {f"m{m:02}": Subscription(listed) for m, listed in enumerate(lists)}
+    problem = build_problem(cluster, GroupSubscription(members))
+    rows = problem.class_subscribes[problem.member_class]
+    for row, listed in zip(rows, lists, strict=True):
+        assert {t for t, has in zip(problem.index.topics, row, strict=True) if has} == set(listed) & set(
+            cluster.topics
+        )
 
 
 def test_members_are_alike_when_all_subscribe_to_everything_there_is():
