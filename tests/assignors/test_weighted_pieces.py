@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.weighted.cp import improve
-from assignors.weighted.exact import best_of_all
+from assignors.weighted.exact import best_of_all, least_of_all
 from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import Aim, Instance, Worth, build_instance, build_part, less
+from assignors.weighted.keeping import fewest_moves, fill_idle, keep_under
 from assignors.weighted.local_search import Work, even_out
 from assignors.weighted.relabel import keep_most
 from assignors.weighted.shedding import _STEPS, _lightest, answers_within, fewest_above, go_home, shed_to
@@ -346,6 +347,73 @@ def test_going_home_raises_nobody_above_the_level_and_moves_no_more(drawn, level
     for unit in away:  # nothing is left that still fits
         home = instance.home[unit]
         assert after[home] + instance.weight[unit] / instance.capacity[home] > level * (1 - 1e-6)
+
+
+# --- members keep what fits under a level
+
+
+@given(instance=instances(), share=st.floats(1.0, 2.0))
+def test_members_keep_their_units_up_to_a_level(instance, share):
+    """An assignment; no move and no idle member if every member may keep all, and the rest fits."""
+    level = instance.bound * share
+    owner = keep_under(instance, level, Work(1e6))
+    assert instance.allowed[np.arange(len(owner)), owner].all()
+    assert instance.worth(owner).idle == 0
+    home = stay_home(instance)
+    before = instance.worth(home)
+    if (instance.home >= 0).all() and before.largest <= level and not before.idle:
+        assert owner.tolist() == home.tolist()
+
+
+@pytest.mark.parametrize(
+    ("weight", "home", "level", "moves"),
+    [
+        ([6.0, 5.0, 4.0, 4.0], [0, 0, 1, 1], 10.0, 2),  # the 6 leaves, and a 4 makes room for it
+        ([5.0, 5.0, 3.0, 4.0, 3.0], [-1, 0, 0, 1, 1], 11.0, 1),  # a 3 makes room for a 5
+        ([8.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0], [-1, 0, 0, 0, 1, 1, 1], 10.0, 2),  # two of 2 for the 8
+    ],
+)
+def test_a_heavy_unit_takes_the_place_of_lighter_ones(weight, home, level, moves):
+    instance = made(weight, home, members=2)
+    found = instance.worth(keep_under(instance, level, Work(1e6)))
+    assert (found.moved_count, found.largest <= level) == (moves, True)
+
+
+@given(instance=instances(), share=st.floats(1.0, 2.0))
+def test_no_assignment_under_a_level_moves_less_than_the_bound(instance, share):
+    level = instance.bound * share
+    under = [found for o in answers(instance) if (found := instance.worth(o)).largest <= level]
+    bound = fewest_moves(instance, level)
+    assert all(found.moved_count >= bound for found in under)
+
+
+def test_the_bound_of_moves_counts_givers_and_takers():
+    assert fewest_moves(made([5.0, 4.0, 3.0, 1.0], [0] * 4, members=3), 6.0) == 2  # 7 too many: 5 and 4
+    held = made([9.0, 9.0, 9.0, 9.0, 4.0], [0, 1, 2, 3, -1], members=4)
+    assert fewest_moves(held, 10.0) == 3  # four take one each, and one of them is the 4
+    torn = made([9.0, 1.0], [0, 0], members=2)
+    torn.moved_count[:] = [[1.0, 1.0], [0.0, 1.0]]  # a unit of two members
+    assert fewest_moves(torn, 9.0) == 1
+
+
+@given(drawn=answered())
+def test_idle_members_get_one_unit_of_members_that_have_others(drawn):
+    instance, start = drawn
+    owner = start.copy()
+    fill_idle(instance, owner)
+    before, after = instance.worth(start), instance.worth(owner)
+    assert after.idle == 0
+    assert after.largest <= before.largest * (1 + 1e-9)
+    assert after.squares <= before.squares
+    assert min(before.idle, 1) <= (owner != start).sum() <= before.idle
+
+
+@given(instance=instances(whole=True))
+def test_the_least_of_all_is_the_least_of_all(instance):
+    """Equal units and alike members are counted once."""
+    loads = [instance.worth(o).largest for o in answers(instance)]
+    assert least_of_all(instance, max(loads)) == pytest.approx(min(loads))
+    assert least_of_all(instance, min(loads)) == min(loads)
 
 
 # --- what weighs nothing
