@@ -12,7 +12,11 @@ from coordinator_core.assigning.problem import FloatArray
 from coordinator_core.model import Int32Array
 
 MOST_CELLS = 3_000_000
-"""The limit of partial assignments times members; larger instances are not enumerated."""
+"""The limit of partial assignments times members; larger instances are not enumerated.
+
+With `moves_first`, the limit is for the partial assignments of all lengths together, because the number of
+those with few moves hardly grows with their length.
+"""
 
 MOST_PAIRS = 100_000
 """The limit of units times members."""
@@ -27,8 +31,8 @@ def best_of_all(instance: Instance, aim: Aim, known: Int32Array) -> Int32Array |
     with `moves_first` those that move more than ``known``, or as much and are less even.
     """
     units, members = instance.allowed.shape
-    if not units:
-        return np.zeros(0, dtype=np.int32)
+    if not units or members == 1:
+        return np.zeros(units, dtype=np.int32)
     if units * members > MOST_PAIRS:
         return None
     order, repeated = _in_order(instance, instance.moved, instance.moved_count, instance.crossing)
@@ -38,11 +42,15 @@ def best_of_all(instance: Instance, aim: Aim, known: Int32Array) -> Int32Array |
     most = instance.placed(known) + 0.5 if pruned else np.inf
     load, spent, placing = np.zeros((1, members)), np.zeros(1), np.zeros(1)
     chosen = np.zeros((1, 0), dtype=np.int8 if members < 128 else np.int16)
+    cells = 0
     for place, unit in enumerate(order.tolist()):
         grown = _grown(instance, load, unit)
         if grown is None:
             return None
         parent, member, after = grown
+        cells += len(parent) * members
+        if aim.moves_first and cells > MOST_CELLS:
+            return None
         spent = spent[parent] + cost[unit, member]
         placing = placing[parent] + instance.placing[unit, member]
         left = order[place + 1 :]
@@ -54,8 +62,10 @@ def best_of_all(instance: Instance, aim: Aim, known: Int32Array) -> Int32Array |
         load, spent, placing = _loaded(load, parent, member, after[fits]), spent[fits], placing[fits]
         chosen = np.column_stack((chosen[parent], member.astype(chosen.dtype)))
         if pruned:
-            squares = _least_squares(load, instance.capacity, float(instance.weight[left].sum()))
-            kept = (placing + least < most - 1) | (squares <= worth.squares * (1 + SAME))
+            kept = placing + least < most - 1
+            tied = np.flatnonzero(~kept)
+            squares = _least_squares(load[tied], instance.capacity, float(instance.weight[left].sum()))
+            kept[tied] = squares <= worth.squares * (1 + SAME)
             load, spent, placing, chosen = load[kept], spent[kept], placing[kept], chosen[kept]
     if not len(load):
         return None
@@ -125,15 +135,14 @@ def _loaded(load: FloatArray, parent: _Indices, member: _Indices, after: FloatAr
 def _least_squares(load: FloatArray, capacity: FloatArray, rest: float) -> FloatArray:
     """float64[N]: bounds of the sum of squared relative loads, if the rest of the weight can be divided.
 
-    ``load`` float64[N, M]. The rest goes to the members with the least load relative to the square of the
-    capacity, up to one level.
+    ``load`` float64[N, M]. The bound is the Lagrangian dual for the level of an even load: every member is
+    filled up to the level, and the weight that this takes beyond the rest counts at the price of the level.
     """
     area = capacity * capacity
-    order = np.argsort(load / area, axis=1)
-    filled = np.cumsum(np.take_along_axis(load, order, axis=1), axis=1) + rest
-    level = (filled / np.cumsum(area[order], axis=1)).min(axis=1)
-    after = np.maximum(load, level[:, None] * area) / capacity
-    squares: FloatArray = np.einsum("ij,ij->i", after, after)
+    total = load.sum(axis=1) + rest
+    level = total / area.sum()
+    filled = np.maximum(load, level[:, None] * area)
+    squares: FloatArray = (filled * filled) @ (1 / area) - 2 * level * (filled.sum(axis=1) - total)
     return squares
 
 

@@ -19,6 +19,8 @@ def keep_under(instance: Instance, level: float, work: Work) -> Int32Array:
     the heaviest first. A unit that fits nowhere takes the place of a lighter unit, which is placed next: so
     each move fills the room of a member. Then the units that are not at home are evened out.
     """
+    if len(instance.capacity) == 1:
+        return np.zeros(len(instance.weight), dtype=np.int32)
     return settled(instance, go_home(instance, _placed_under(instance, level), level), work)
 
 

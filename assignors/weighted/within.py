@@ -59,7 +59,7 @@ def _enumerated(
     """
     if any(i.allowed.size > MOST_PAIRS for i in instances):
         return None
-    balanced = [_balanced(i, d, wishes) for i, d in zip(instances, drafts, strict=True)]
+    balanced = [_balanced(i, d, bound, wishes) for i, d in zip(instances, drafts, strict=True)]
     found = [i.worth(b).largest for i, b in zip(instances, balanced, strict=True)]
     starts = list(zip(drafts, balanced, strict=True))
     best = _all_best(instances, max(found, default=0.0) * share, starts)
@@ -100,8 +100,10 @@ def _best(instance: Instance, aim: Aim, starts: Iterable[Int32Array]) -> Int32Ar
     return best
 
 
-def _balanced(instance: Instance, draft: Int32Array, wishes: Wishes) -> Int32Array:
-    """Return an assignment with a small largest load."""
+def _balanced(instance: Instance, draft: Int32Array, bound: float, wishes: Wishes) -> Int32Array:
+    """Return an assignment with a small largest load: the draft, if it is under the bound."""
+    if _is_under(instance, draft, bound):
+        return draft
     starts = [draft, even_out(instance, largest_first(instance), _work(wishes))]
     starts.append(even_out(instance, stay_home(instance), _work(wishes)))
     return min(starts, key=lambda start: instance.worth(start).largest)
