@@ -363,7 +363,8 @@ class Client:
 
     @property
     def _is_running(self) -> bool:
-        return self._core.failure is None and not self._closing.is_done
+        closing = self._closing
+        return self._core.failure is None and not (closing.has_begun and closing.is_done)
 
     def _assigned(self, call: str, topic: str, partition: int) -> TopicPartition:
         tp = TopicPartition(topic, partition)

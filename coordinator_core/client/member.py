@@ -17,7 +17,8 @@ class MemberPart(Protocol):
     """The part of a consumer that takes part in the group, as one protocol family does it.
 
     The member writes `Core.generation` and assigns partitions through `Core.subscriptions`. It is driven
-    only while the consumer subscribes to topics or to a pattern.
+    only while the consumer subscribes to topics or to a pattern. The client reads the member after each of
+    its own calls, so that the answers of the member may change with a call and with time, and not otherwise.
     """
 
     @property

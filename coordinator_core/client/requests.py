@@ -99,8 +99,10 @@ class RequestQueue:
         pending = self._pending.pop(request_id, None)
         if pending is None:
             return None
-        if pending.deadline_ms == self.deadline_ms:
-            self.deadline_ms = min([p.deadline_ms for p in self._pending.values()], default=None)
+        if not self._pending:
+            self.deadline_ms = None
+        elif pending.deadline_ms == self.deadline_ms:
+            self.deadline_ms = min([p.deadline_ms for p in self._pending.values()])
         if pending.sent:
             self._in_flight[pending.node] -= 1
             self._send_next(pending.node)
