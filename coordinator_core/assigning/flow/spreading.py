@@ -1,6 +1,6 @@
 """Spread free partitions over the members that may own them, each within its room.
 
-The pools with the fewest owners come first. Several pools at a time, half of those that are left at most, are
+The pools with the fewest owners come first. Several pools at a time, a quarter of those left at most, are
 dealt in proportion to the room of their owners. Where that does not come out even, a maximum flow deals the
 last pools again, and more of them until all fit.
 """
@@ -12,7 +12,7 @@ from coordinator_core.assigning.flow.dealing import IntArray, deal, starts_of
 from coordinator_core.assigning.problem import BoolArray, FloatArray
 from coordinator_core.model import NO_OWNER, Int32Array
 
-_FIRST_TAIL = 32
+_FIRST_TAIL = 16
 """The number of pools that the first flow deals again."""
 
 
@@ -70,7 +70,7 @@ class _Dealer:
         """Return the number of pools dealt before one that does not fit."""
         begin, size = 0, len(self.order)
         while begin < len(self.order):
-            size = max(1, min(size, (len(self.order) - begin) // 2))
+            size = max(1, min(size, (len(self.order) - begin) // 4))
             if self._together(begin, begin + size):
                 begin += size
             elif size == 1:
