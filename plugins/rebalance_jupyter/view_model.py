@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import accumulate, zip_longest
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from coordinator_core.protocol import events as ev
@@ -255,6 +254,8 @@ def _circle(members: Mapping[str, Any]) -> list[list[float]]:
     """Return the place (0..1) of each member in the drawing of moves between members."""
     if len(members) == 1:
         return [[0.5, 0.5]]
+    import networkx as nx  # takes longer than the rest of this package
+
     return [list(_place(place)) for place in nx.circular_layout(list(members)).values()]
 
 

@@ -7,7 +7,6 @@ import re
 
 import pytest
 import yaml
-from jsonschema import Draft202012Validator
 
 from coordinator_core.documents import application, events, member_events, overrides, ownership, scenario
 from coordinator_core.documents.fields import SCENARIO_FIELDS
@@ -24,10 +23,18 @@ BLOCK = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def validator():
+def draft():
+    """The class that checks documents, imported only where it is used: the import takes seconds."""
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator
+
+
+@pytest.fixture(scope="module")
+def validator(draft):
     schema = json.loads(FILE.read_text())
-    Draft202012Validator.check_schema(schema)
-    return Draft202012Validator(schema)
+    draft.check_schema(schema)
+    return draft(schema)
 
 
 def problems(validator, document):
@@ -267,9 +274,9 @@ class Quake:
         ({"quake": 2, "flood": 2, "depth": 1}, False),
     ],
 )
-def test_events_of_plugins_are_in_the_schema(event, right):
+def test_events_of_plugins_are_in_the_schema(draft, event, right):
     registry = installed_registry()
     registry.register(Quake())
-    validator = Draft202012Validator(scenario_schema(registry))
+    validator = draft(scenario_schema(registry))
     document = BASE | {"events": [{"at": 1} | event]}
     assert (problems(validator, document) == []) is right
