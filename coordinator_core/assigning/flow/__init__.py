@@ -2,8 +2,9 @@
 
 In this order: the least sum of squares of the members' loads, the fewest owners without a replica in
 their rack, the fewest moves away from a previous owner. Components of the subscription graph are solved
-separately: by arithmetic if all members subscribe alike and racks do not matter, otherwise by a min-cost
-flow. Scoring uses the same result as the bound for every assignor.
+separately: by arithmetic if all members subscribe alike and racks do not matter; otherwise by repair of the
+previous owners, or by a min-cost flow where that is not exact. Scoring uses the same result as the bound for
+every assignor.
 """
 
 import numpy as np
