@@ -325,6 +325,17 @@ def _first_equal(words: Sequence[_Uint64Array]) -> _Int64Array | None:
     return None
 
 
+class _Texts(NamedTuple):
+    """The names of T topics as bytes, with their lengths before them.
+
+    ``size`` int64[T]; ``rank`` int64[T]: the place of a topic in the table of its size in `tables`.
+    """
+
+    size: _Int64Array
+    rank: _Int64Array
+    tables: dict[int, NDArray[np.void]]
+
+
 def write_partitions(assignment: GroupAssignment) -> list[bytes] | None:
     """Return the list of the partitions of each member; None if they are not kept in arrays.
 
@@ -334,7 +345,7 @@ def write_partitions(assignment: GroupAssignment) -> list[bytes] | None:
     if listing is None:
         return None
     index, listed, starts = listing
-    texts = [_text(name) for name in index.topics]
+    texts = _texts(index.topics)
     lists: list[bytes] = []
     for block in _blocks(np.diff(starts)):
         bounds = starts[block.start : block.stop + 1]
@@ -345,9 +356,7 @@ def write_partitions(assignment: GroupAssignment) -> list[bytes] | None:
     return lists
 
 
-def _written(
-    index: TopicIndex, texts: Sequence[bytes], listed: Int32Array, starts: _Int64Array
-) -> list[bytes] | None:
+def _written(index: TopicIndex, texts: _Texts, listed: Int32Array, starts: _Int64Array) -> list[bytes] | None:
     """Return the lists of members: ``listed`` int32[n], dense numbers; ``starts`` int64[M + 1].
 
     None if the partitions of a topic are apart in a member's list.
@@ -359,7 +368,7 @@ def _written(
     if len(first) and _topic_twice(entry_topic, entries_start):
         return None
     entries = np.diff(entries_start)
-    text_size = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))[entry_topic]
+    text_size = texts.size[entry_topic]
     number = np.diff(first, append=len(listed))
     end = _starts(text_size + _COUNT_SIZE + 4 * number)
     list_bounds = end[entries_start] + _COUNT_SIZE * np.arange(len(starts))
@@ -383,18 +392,25 @@ def _entries(topic: Int32Array, starts: _Int64Array) -> _Int64Array:
     return np.flatnonzero(begins)
 
 
-def _write_texts(buffer: _Buffer, texts: Sequence[bytes], topic: Int32Array, at: _Int64Array) -> None:
-    """Write the text of each topic at an offset. Texts of equal size are written together."""
-    sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    size_of = sizes[topic]
-    rank = np.empty(len(texts), dtype=np.int64)
-    for size in np.unique(sizes).tolist():
-        alike = np.flatnonzero(sizes == size)
+def _texts(names: Sequence[str]) -> _Texts:
+    texts = [_text(name) for name in names]
+    size = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    rank = np.empty_like(size)
+    tables = {}
+    for each in np.unique(size).tolist():
+        alike = np.flatnonzero(size == each)
         rank[alike] = np.arange(len(alike))
-        table = np.frombuffer(b"".join([texts[t] for t in alike.tolist()]), dtype=f"V{size}")
+        tables[each] = np.frombuffer(b"".join([texts[t] for t in alike.tolist()]), dtype=f"V{each}")
+    return _Texts(size, rank, tables)
+
+
+def _write_texts(buffer: _Buffer, texts: _Texts, topic: Int32Array, at: _Int64Array) -> None:
+    """Write the text of each topic at an offset. Texts of equal size are written together."""
+    size_of = texts.size[topic]
+    for size, table in texts.tables.items():
         chosen = np.flatnonzero(size_of == size)
         if len(chosen):
-            buffer.pieces(size)[at[chosen]] = table[rank[topic[chosen]]]
+            buffer.pieces(size)[at[chosen]] = table[texts.rank[topic[chosen]]]
 
 
 def _text(name: str) -> bytes:
