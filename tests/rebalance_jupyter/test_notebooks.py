@@ -10,6 +10,9 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MANY_ROWS, FEW_ROWS = '"rows": 200', '"rows": 20'
 """What the notebook about Spark says of 200 scenarios holds for 20 too, in a fraction of the time."""
 
+MANY_TASKS, FEW_TASKS = 'fidelity="plan")', 'fidelity="plan", tasks=2)'
+"""For so few scenarios a task for each core is enough: each starts a process of Python."""
+
 
 @pytest.fixture(scope="session")
 def nbformat():
@@ -26,8 +29,9 @@ def test_there_are_five():
     assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
 
 
-def test_one_has_the_many_rows_that_the_tests_make_few():
-    assert [MANY_ROWS in path.read_text().replace('\\"', '"') for path in NOTEBOOKS].count(True) == 1
+@pytest.mark.parametrize("many", [MANY_ROWS, MANY_TASKS])
+def test_one_has_the_many_rows_and_tasks_that_the_tests_make_few(many):
+    assert [many in path.read_text().replace('\\"', '"') for path in NOTEBOOKS].count(True) == 1
 
 
 @pytest.mark.slow
@@ -46,7 +50,7 @@ def test_it_runs_from_top_to_bottom(notebook):
     if any("rebalance_spark" in cell.source for cell in notebook.cells) and not find_spec("pyspark"):
         pytest.skip("pyspark is not installed")
     for cell in notebook.cells:
-        cell.source = cell.source.replace(MANY_ROWS, FEW_ROWS)
+        cell.source = cell.source.replace(MANY_ROWS, FEW_ROWS).replace(MANY_TASKS, FEW_TASKS)
     folder = NOTEBOOKS[0].parent  # as the notebooks of a checkout do, it may look for files beside it
     client = nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(folder)}})
     client.execute()
