@@ -1,6 +1,6 @@
 """The state that the parts of a client share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -24,6 +24,7 @@ class Core:
     ``generation``: the identity of the consumer in its group; the family's member writes it.
     ``rejoins_at_once``: whether a member that must join again at the end of a round does so in the poll that
     takes over its assignment. Otherwise it does so in the next poll.
+    ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
     ``failure``: the error that ended the consumer, or None.
     """
 
@@ -36,6 +37,7 @@ class Core:
     callbacks: Callbacks
     source: PositionSource | None
     rejoins_at_once: bool = True
+    lateness: Callable[[int], int] | None = None
     generation: Generation = NO_MEMBERSHIP
     failure: str | None = None
 

@@ -1,6 +1,6 @@
 """The consumer as one object: calls, responses and deadlines go in, outcomes come out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from random import Random
 from typing import Any
@@ -17,13 +17,14 @@ from coordinator_core.client.member import MakeMember
 from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.offsets import CommitCallback, CommitResult, Offsets
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
+from coordinator_core.client.periodic import PERIODIC_REQUESTS, Periodic
 from coordinator_core.client.positions import Positions
 from coordinator_core.client.requests import Failure, RequestQueue
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import Response
+from coordinator_core.protocol.messages import MetadataResponse, Response
 
 
 class Client:
@@ -37,7 +38,7 @@ class Client:
     ``member``: makes the part that takes part in the group, of one protocol family.
     ``positions``: consumes the partitions, if the application does not do so through `poll`.
     ``fetching``: whether to fetch records.
-    ``rejoins_at_once``: as `Core.rejoins_at_once`.
+    ``rejoins_at_once``, ``lateness``: as those of `Core`.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Client:
         positions: PositionSource | None = None,
         fetching: bool = True,
         rejoins_at_once: bool = True,
+        lateness: Callable[[int], int] | None = None,
     ) -> None:
         effects = self._effects = Effects()
         requests = self._requests = RequestQueue(effects)
@@ -59,7 +61,16 @@ class Client:
         metadata = self._metadata = Metadata(config, requests, subscriptions, random, bootstrap)
         callbacks = Callbacks(listener, effects)
         core = self._core = Core(
-            config, random, effects, requests, subscriptions, metadata, callbacks, positions, rejoins_at_once
+            config,
+            random,
+            effects,
+            requests,
+            subscriptions,
+            metadata,
+            callbacks,
+            positions,
+            rejoins_at_once,
+            lateness,
         )
         coordinator = self._coordinator = CoordinatorFinder(core, self._on_coordinator)
         offsets = self._offsets = Offsets(
@@ -350,6 +361,71 @@ class Client:
             self._member.on_deadline(now_ms=now_ms)
         self._closing.step(now_ms=now_ms)
         return self._finish(now_ms)
+
+    def periodic(self) -> Periodic | None:
+        """Return what the consumer sends while nothing changes; None if it does anything else now.
+
+        Requests of the periodic kinds may be in flight.
+        """
+        if not (self._is_open and self._subscriptions.is_group_managed) or self._wants_poll:
+            return None
+        beats = self._member.heartbeats()
+        if beats is None or self._coordinator.node is None or not self._member.is_at_rest:
+            return None
+        if not (self._offsets.is_quiet and self._metadata.is_quiet and self._positions.all_known()):
+            return None
+        if self._fetcher is not None or not self._requests.holds_only(*PERIODIC_REQUESTS):
+            return None
+        return Periodic(
+            self._coordinator.node,
+            beats,
+            self._offsets.due_ms,
+            self._core.config.auto_commit_interval_ms,
+            bool(self._subscriptions.partitions),
+            self._metadata.due_ms,
+            self._metadata.age_ms,
+        )
+
+    @property
+    def waits_since_ms(self) -> int | None:
+        """The time of the first periodic request that has no response yet, or None."""
+        deadline_ms = self._requests.deadline_ms
+        return None if deadline_ms is None else deadline_ms - self._core.config.request_timeout_ms
+
+    def continue_periodic(
+        self,
+        beats: int,
+        beat_due_ms: int,
+        commit_due_ms: int | None,
+        last_poll_ms: int | None,
+        *,
+        now_ms: int,
+    ) -> None:
+        """Continue as if ``beats`` heartbeats, some commits and polls had happened and were answered.
+
+        ``beat_due_ms`` and ``commit_due_ms`` are the times of the next ones, ``last_poll_ms`` is that of the
+        last poll. None: unchanged.
+        """
+        self._member.continue_heartbeats(beats, beat_due_ms, last_poll_ms)
+        self._offsets.continue_auto_commit(commit_due_ms)
+        self._look_ahead(now_ms)
+
+    @property
+    def metadata_due_ms(self) -> int:
+        """The time at which metadata are requested again."""
+        return self._metadata.due_ms
+
+    def node_for_metadata(self) -> int:
+        """Return the broker of the next periodic request for metadata that is left out."""
+        return self._metadata.any_node()
+
+    def continue_metadata(self, received_ms: int) -> None:
+        """Continue as if periodic metadata without a change had been received."""
+        self._metadata.received_again(received_ms)
+
+    def agrees_with(self, response: MetadataResponse) -> bool:
+        """Return whether the consumer's metadata are those of a response."""
+        return self._metadata.agrees_with(response)
 
     def next_deadline_ms(self) -> int | None:
         """Return the time of the next call of `on_deadline`, or None."""

@@ -9,6 +9,7 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
@@ -74,6 +75,17 @@ class MemberPart(Protocol):
 
     def next_deadline_ms(self) -> int | None:
         """Return the time at which `on_deadline` has work, or None."""
+        ...
+
+    def heartbeats(self) -> Heartbeats | None:
+        """Return the heartbeats of a member that is at rest, or None."""
+        ...
+
+    def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
+        """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``.
+
+        ``last_poll_ms``: the time of the last poll, if it has changed.
+        """
         ...
 
     def on_coordinator(self, *, now_ms: int) -> None:

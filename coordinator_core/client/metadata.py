@@ -37,7 +37,8 @@ class Metadata:
         self._requested: tuple[str, ...] | None = ()
         self._in_flight = False
         self._wanted = True
-        self._due_ms = self._not_before_ms = self._received_ms = 0
+        self.due_ms = self._not_before_ms = self._received_ms = 0
+        self.age_ms = INCOMPLETE_MS
         self._cluster: tuple[tuple[int, tuple[str, ...]], Cluster] | None = None
         self.version = 0
         """The number of responses."""
@@ -68,6 +69,26 @@ class Metadata:
             self.request_update()
             self.refresh(now_ms=now_ms)
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there are metadata, and no request is wanted before they are due."""
+        return self.version > 0 and not self._wanted
+
+    def agrees_with(self, response: MetadataResponse) -> bool:
+        """Return whether the last response was equal to this one, where it has the same topics."""
+        known = {topic.name: topic for topic in response.topics}
+        if self._requested is None and known.keys() != self.topics.keys():
+            return False
+        return self._nodes == response.nodes and all(
+            self.topics.get(name) == known.get(name)
+            for name in (self.topics if self._requested is None else self._requested)
+        )
+
+    def received_again(self, at_ms: int) -> None:
+        """Note that a periodic request has been answered, without a change."""
+        self.version += 1
+        self._received_ms, self.due_ms = at_ms, at_ms + self.age_ms
+
     def knows(self, topics: Sequence[str]) -> bool:
         """Return whether the last response covers the topics and no newer one is wanted."""
         if self._wanted or not self.version:
@@ -76,7 +97,7 @@ class Metadata:
 
     def refresh(self, *, now_ms: int) -> None:
         """Send a request, if one is due and none is in flight."""
-        if self._in_flight or now_ms < self._not_before_ms or not (self._wanted or now_ms >= self._due_ms):
+        if self._in_flight or now_ms < self._not_before_ms or not (self._wanted or now_ms >= self.due_ms):
             return
         topics = self._topics_of_interest()
         if topics == ():
@@ -94,7 +115,7 @@ class Metadata:
         """Return the time of the next request, or None while one is in flight or no topic is of interest."""
         if self._in_flight or not self._has_interest():
             return None
-        return self._not_before_ms if self._wanted else self._due_ms
+        return self._not_before_ms if self._wanted else self.due_ms
 
     def leader(self, partition: TopicPartition) -> int | None:
         """Return the id of the broker that leads a partition, or None."""
@@ -166,5 +187,6 @@ class Metadata:
         self.version += 1
         found = all(not t.error or t.name in self.unauthorized for t in reply.topics)
         complete = found and all(topic.is_led for topic in self.topics.values())
-        self._due_ms = now_ms + (self._config.metadata_max_age_ms if complete else INCOMPLETE_MS)
+        self.age_ms = self._config.metadata_max_age_ms if complete else INCOMPLETE_MS
+        self.due_ms = now_ms + self.age_ms
         self._subscriptions.match(self.external_topics)

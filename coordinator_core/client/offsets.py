@@ -198,11 +198,29 @@ class Offsets:
             self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
         return now_ms >= self._auto_due_ms and self._coordinator.node is not None
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to do besides periodic auto-commits, whose time is known."""
+        known = self._auto_due_ms is not None or not self._core.config.enable_auto_commit
+        return known and not (self._finished or self._retries)
+
+    @property
+    def due_ms(self) -> int | None:
+        """The time of the next auto-commit, or None without auto-commit."""
+        return self._auto_due_ms if self._core.config.enable_auto_commit else None
+
+    def continue_auto_commit(self, due_ms: int | None) -> None:
+        """Continue as if auto-commits had been answered. The next is due at ``due_ms``, if not None."""
+        if due_ms is not None:
+            self._auto_due_ms = due_ms
+
     def next_poll_ms(self) -> int | None:
         """Return the time at which a poll can auto-commit, or None."""
-        if self._auto_in_flight or self._coordinator.node is None or not self._core.subscriptions.partitions:
+        if not (self._core.config.enable_auto_commit and self._core.subscriptions.partitions):
             return None
-        return self._auto_due_ms
+        if self._coordinator.node is None:
+            return None
+        return None if self._auto_in_flight else self._auto_due_ms
 
     def report(self, partitions: int, result: CommitResult) -> None:
         """Report the result of a commit of some partitions."""

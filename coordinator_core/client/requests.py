@@ -89,6 +89,10 @@ class RequestQueue:
             self._effects.disconnects.append(late.node)
             self.fail_node(late.node, Failure.TIMED_OUT, now_ms=now_ms)
 
+    def holds_only(self, *kinds: type) -> bool:
+        """Return whether all pending requests are of these types."""
+        return all(isinstance(pending.request, kinds) for pending in self._pending.values())
+
     def _send(self, request_id: int) -> None:
         pending = self._pending[request_id]
         pending.sent = True

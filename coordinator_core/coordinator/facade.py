@@ -1,6 +1,6 @@
 """The coordinator of one broker: messages, deadlines and finished writes go in, outcomes come out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -161,6 +161,10 @@ class Coordinator:
     def next_deadline_ms(self) -> int | None:
         """Return when to call `on_deadline` next, or None."""
         return self._timers.next_ms()
+
+    def next_deadline_of_others_ms(self, members: Container[str]) -> int | None:
+        """Return the next deadline besides those of some members and of the retention of offsets, or None."""
+        return self._timers.next_of_others_ms(members)
 
     def group_ids(self) -> list[str]:
         """Return the ids of all groups of this coordinator, sorted."""

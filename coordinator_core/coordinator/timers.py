@@ -1,6 +1,7 @@
 """Deadlines as data: a heap, and the time of the next one."""
 
 import heapq
+from collections.abc import Container
 from typing import NamedTuple
 
 SLACK = 1_000
@@ -73,6 +74,14 @@ class Timers:
                 self._queued[key] = wanted
                 heapq.heapreplace(heap, (wanted, key))
         return None
+
+    def next_of_others_ms(self, members: Container[str]) -> int | None:
+        """Return the earliest deadline besides those of some members and of RETENTION, or None."""
+        deadlines = self._deadlines.items()
+        return min(
+            (at for key, at in deadlines if key.kind != RETENTION and key.member_id not in members),
+            default=None,
+        )
 
     def pop_due(self, now_ms: int) -> TimerKey | None:
         """Remove the first deadline that has passed, and return its key; None if there is none."""

@@ -39,6 +39,7 @@ class Administrator:
     ) -> None:
         self._group, self._make_request = group, make_request
         self._clock, self._network, self._brokers, self._messages = clock, network, brokers, messages
+        self._connections = 0
         self._waiting: list[tuple[int, Connection, Callable[[], None]]] = []
         brokers.disconnect.append(self._disconnected)
 
@@ -70,7 +71,8 @@ class Administrator:
             return
         api = type(request).__name__.removesuffix("Request")
         self._messages[api] = self._messages.get(api, 0) + 1
-        connection = self._network.connect(NAME)
+        self._connections += 1
+        connection = self._network.connect(NAME, f"{NAME} {self._connections}")
 
         self._waiting.append((node, connection, again))
 

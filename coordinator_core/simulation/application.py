@@ -64,21 +64,34 @@ class Application:
 
     # --- polls
 
-    def next_poll_ms(self) -> int:
-        """Return when the application polls next: now, unless it is in a callback or handles a batch."""
+    def next_poll_ms(self, *, at_rest: bool = False) -> int:
+        """Return when the application polls next: now, unless it is in a callback or handles a batch.
+
+        ``at_rest``: the poll is for nothing but a commit. Then an application that keeps up with its records
+        polls now, as its batches are short. The commit is early by less than a batch.
+        """
         now_ms = self._clock.now_ms
         if self._called_until_ms > now_ms:
             return int(self._called_until_ms)
         if self._in_round or self._is_halted or not self._batches.mean_ms:
             return now_ms
         if self._end_ms < now_ms:
-            if not self._worker.flows:
+            if not self._worker.flows or (at_rest and self.keeps_up):
                 return now_ms
             self._begun_ms = max(self._begun_ms, self._end_ms)  # the batch that is known has ended
             work = self._load.work(self._worker, now_ms=now_ms)
             end_ms = self._batches.end_ms(now_ms, self._begun_ms, work, self._random)
             self._end_ms = now_ms if end_ms == now_ms else int(end_ms) + 1
         return int(self._end_ms)
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether it has no backlog, and none builds up at the present rates. Its batches are short then."""
+        return self._load.keeps_up(self._worker, now_ms=self._clock.now_ms)
+
+    def left_out(self, last_poll_ms: int) -> None:
+        """Note that polls were left out, the last one at a time."""
+        self._begun_ms, self._end_ms = last_poll_ms, -1.0
 
     def polled(self, *, is_at_rest: bool, took_over: bool) -> None:
         """Note a poll. The batch that it returned begins, unless the client hands out no records.
@@ -136,8 +149,9 @@ class Application:
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the offset to commit."""
-        ahead_ms = self.next_poll_ms() - self._clock.now_ms if self.facts.commits_handed_out else 0
-        now_ms = self._clock.now_ms
+        now_ms, ahead_ms = self._clock.now_ms, 0
+        if self.facts.commits_handed_out and not self.keeps_up:
+            ahead_ms = self.next_poll_ms() - now_ms
         return self._load.position(self._worker, partition, now_ms=now_ms, ahead_ms=ahead_ms)
 
     def halt(self, halted: bool) -> None:

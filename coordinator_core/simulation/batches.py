@@ -47,6 +47,12 @@ class Batches:
         """The records/s with a backlog; inf if neither records nor polls take time."""
         return 1_000 * self.most_records / self.mean_ms if self.mean_ms else inf
 
+    @property
+    def longest_ms(self) -> float:
+        """A time that a batch does not exceed, but for a probability of e**-40."""
+        records, cv = self.most_records, self.record_cv
+        return self.overhead_ms[1] + self.record_ms * (records + cv * sqrt(80 * records) + 40 * cv**2)
+
     def end_ms(self, now_ms: float, begun_ms: float, work: Work, random: Random) -> float:
         """Return when the batch under way ends: at ``now_ms`` or later.
 

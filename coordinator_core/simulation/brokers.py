@@ -6,16 +6,17 @@ replays their logs. The failed broker comes back at that time, without memory an
 partitions are not simulated: any live broker leads them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from random import Random
 
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.log import MemoryLog
-from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.coordinator.outcome import Append, Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart
-from coordinator_core.coordinator.records import Record
+from coordinator_core.coordinator.records import OffsetRecord, Record
+from coordinator_core.coordinator.shard import Group
 from coordinator_core.documents.replicas import Racks, racks_of
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
@@ -42,6 +43,9 @@ LOAD_MS = 100
 
 EARLIEST = -2
 
+RANK = 2**40
+"""The ranks of brokers on the clock follow those of processes."""
+
 Reply = Callable[[Response], None]
 
 
@@ -50,11 +54,11 @@ class _Broker:
 
     __slots__ = ("coordinator", "deadline", "parked", "to_replicas")
 
-    def __init__(self, coordinator: Coordinator, deadline: Alarm) -> None:
+    def __init__(self, coordinator: Coordinator, deadline: Alarm, to_replicas: Way) -> None:
         self.coordinator: Coordinator | None = coordinator
         self.deadline = deadline
         self.parked: dict[int, Reply] = {}
-        self.to_replicas = Way()
+        self.to_replicas = to_replicas
 
 
 class Brokers:
@@ -128,7 +132,7 @@ class Brokers:
             outcome = broker.coordinator.receive(
                 self._requests, request, client_id=client, client_host=f"/{client}", now_ms=now_ms
             )
-            self._carry_out(node, outcome)
+            self._carry_out(node, outcome, client)
 
     # --- changes from outside
 
@@ -157,6 +161,35 @@ class Brokers:
         for disconnect in list(self.disconnect):
             disconnect(node)
         self._clock.after(down_ms, lambda: self._take_over(node, lost))
+
+    # --- for groups at rest
+
+    def group(self) -> Group | None:
+        """Return the group as its coordinator has it, or None. It is to be read only."""
+        node = self.coordinator_node()
+        return None if node < 0 else self._up(node).group(self._group)
+
+    def metadata(self) -> MetadataResponse:
+        """Return the description of all topics."""
+        return self._all_metadata()
+
+    def next_deadline_ms(self, members: Container[str]) -> int | None:
+        """Return the next deadline of a coordinator besides those of some members, or None."""
+        deadlines = (
+            b.coordinator.next_deadline_of_others_ms(members) for b in self._brokers if b.coordinator
+        )
+        return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
+        """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on."""
+        broker = self._brokers[node]
+        self._up(node).receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
+        broker.deadline.set(self._up(node).next_deadline_ms())
+
+    def leave_out_commits(self, node: int, client: str, count: int) -> None:
+        """Count commits of a client that are left out; a negative count takes back."""
+        sent, kind = self._brokers[node].to_replicas.sent, f"commits of {client}"
+        sent[kind] = sent.get(kind, 0) + count
 
     def topics_changed(self) -> None:
         """Describe the topics again, because their partitions have changed."""
@@ -188,7 +221,11 @@ class Brokers:
 
     def _started(self, node: int) -> _Broker:
         coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), (self._part,))
-        return _Broker(coordinator, Alarm(self._clock, lambda: self._on_deadline(node)))
+        rank = RANK + 2 * node
+        to_replicas = Way(self._network, f"replicas of broker {node}", rank)
+        return _Broker(
+            coordinator, Alarm(self._clock, lambda: self._on_deadline(node), rank + 1), to_replicas
+        )
 
     def _announce_leaders(self) -> None:
         alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
@@ -205,14 +242,14 @@ class Brokers:
         if coordinator is not None:
             self._carry_out(node, coordinator.on_deadline(now_ms=self._clock.now_ms))
 
-    def _carry_out(self, node: int, outcome: Outcome) -> None:
-        """Carry out the outcome of a call of the coordinator."""
+    def _carry_out(self, node: int, outcome: Outcome, client: str = "") -> None:
+        """Carry out the outcome of a call of the coordinator, maybe for a request of a client."""
         broker = self._brokers[node]
         assert broker.coordinator is not None
         for event in outcome.events:
             self._emit(event)
         for append in outcome.appends:
-            self._replicate(node, broker.coordinator, append.append_id, append.partition, append.records)
+            self._replicate(node, append, client)
         for response in outcome.replies:
             reply = broker.parked.pop(response.request_id, None)
             if reply is not None:
@@ -221,13 +258,16 @@ class Brokers:
             broker.parked.pop(request_id, None)
         broker.deadline.set(broker.coordinator.next_deadline_ms())
 
-    def _replicate(
-        self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Sequence[Record]
-    ) -> None:
+    def _replicate(self, node: int, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""
-        way = self._brokers[node].to_replicas
-        way.last_ms = max(way.last_ms, self._clock.now_ms + self._network.delay_ms())
-        self._clock.at(way.last_ms, lambda: self._appended(node, coordinator, append_id, partition, records))
+        coordinator, records = self._up(node), append.records
+        commits = all(isinstance(record, OffsetRecord) and record.value is not None for record in records)
+        self._brokers[node].to_replicas.carry(
+            lambda: self._appended(node, coordinator, append.append_id, append.partition, records),
+            f"commits of {client}" if commits else "",
+            is_cause=not commits,
+            is_safe=True,
+        )
 
     def _appended(
         self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Sequence[Record]

@@ -6,28 +6,41 @@ from typing import TypeAlias
 
 Action: TypeAlias = Callable[[], None]
 
-_BEFORE_ALL = 2**62
-
 
 class VirtualClock:
-    """Runs actions in the order of their times. Actions of equal times run in the order of entry (C-84)."""
+    """Runs actions in the order of their times (C-84).
 
-    __slots__ = ("_first", "_heap", "_order", "now_ms")
+    Actions of equal times run in the order of their ranks, and those of equal ranks in the order of entry.
+    Actions with a rank are those of a place, like a connection: their order does not depend on what happens
+    at other places, nor on when they were put in.
+
+    An action is a cause if something may change by it. Others, like the arrival of a heartbeat, keep a group
+    at rest as it is.
+    """
+
+    __slots__ = ("_causes", "_first", "_heap", "_order", "now_ms")
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self._heap: list[tuple[int, int, Action]] = []
+        self._heap: list[tuple[int, int, int, Action]] = []
+        self._causes: list[int] = []
         self._order = self._first = 0
 
     def at_first(self, at_ms: int, action: Action) -> None:
         """Run an action at a time, before all actions of that time that `at` has put in."""
         self._first += 1
-        heappush(self._heap, (max(at_ms, self.now_ms), self._first - _BEFORE_ALL, action))
+        at_ms = max(at_ms, self.now_ms)
+        heappush(self._heap, (at_ms, -1, self._first, action))
+        heappush(self._causes, at_ms)
 
-    def at(self, at_ms: int, action: Action) -> None:
-        """Run an action at a time. A time that has passed means now."""
+    def at(self, at_ms: int, action: Action, *, rank: int = 0, is_cause: bool = True) -> None:
+        """Run an action at a time. A time that has passed means now. Ranks are 0 or more."""
         self._order += 1
-        heappush(self._heap, (max(at_ms, self.now_ms), self._order, action))
+        if at_ms < self.now_ms:
+            at_ms = self.now_ms
+        heappush(self._heap, (at_ms, rank, self._order, action))
+        if is_cause:
+            heappush(self._causes, at_ms)
 
     def after(self, delay_ms: int, action: Action) -> None:
         """Run an action after a delay."""
@@ -37,24 +50,31 @@ class VirtualClock:
         """Return the time of the next action, or None."""
         return self._heap[0][0] if self._heap else None
 
+    def next_cause_ms(self) -> int | None:
+        """Return a time, from now on, before which there is no cause; None if there is none at all."""
+        causes = self._causes
+        while causes and causes[0] < self.now_ms:
+            heappop(causes)
+        return causes[0] if causes else None
+
     def step(self) -> None:
         """Advance to the next entry and run its action."""
-        at_ms, _, action = heappop(self._heap)
+        at_ms, _, _, action = heappop(self._heap)
         self.now_ms = at_ms
         action()
 
 
 class Alarm:
-    """A deadline that moves often.
+    """A deadline that moves often. It is no cause.
 
     A deadline that has moved to a later time is noticed when its old entry comes up. Thus a move does not
     leave an entry on the clock.
     """
 
-    __slots__ = ("_clock", "_due_ms", "_ring", "_set_ms")
+    __slots__ = ("_clock", "_due_ms", "_rank", "_ring", "_set_ms")
 
-    def __init__(self, clock: VirtualClock, ring: Action) -> None:
-        self._clock, self._ring = clock, ring
+    def __init__(self, clock: VirtualClock, ring: Action, rank: int = 0) -> None:
+        self._clock, self._ring, self._rank = clock, ring, rank
         self._due_ms: int | None = None
         self._set_ms: int | None = None
 
@@ -64,7 +84,7 @@ class Alarm:
         if due_ms is not None and (self._set_ms is None or due_ms < self._set_ms):
             self._set_ms = max(due_ms, self._clock.now_ms)
             set_ms = self._set_ms
-            self._clock.at(set_ms, lambda: self._came_up(set_ms))
+            self._clock.at(set_ms, lambda: self._came_up(set_ms), rank=self._rank, is_cause=False)
 
     def _came_up(self, set_ms: int) -> None:
         if set_ms != self._set_ms:

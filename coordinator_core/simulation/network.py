@@ -2,86 +2,149 @@
 
 A connection delivers in order in each direction, as TCP does. Latency only moves messages apart. A lost
 message stays lost until a timeout: no lower layer sends it again.
+
+The fate of a message (latency, loss, duplication) is a function of the seed, the connection, the direction,
+the kind of the message and its number among those of its kind. Thus it does not depend on other messages.
 """
 
-from random import Random
+import numpy as np
+from numpy.typing import NDArray
 
 from coordinator_core.documents.scenario import Network as Conditions
 from coordinator_core.simulation.clock import Action, VirtualClock
+from coordinator_core.simulation.dice import Dice
+
+_LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
+_NUMBERS = 4
+"""The random numbers of each message."""
 
 
 class Network:
-    """The connections between consumers and brokers, and their faults."""
+    """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_clock", "_conditions", "_random", "_span", "cut_off")
+    __slots__ = ("_conditions", "_span", "clock", "cut_off", "seed")
 
-    def __init__(self, clock: VirtualClock, conditions: Conditions, random: Random) -> None:
-        self._clock, self._conditions, self._random = clock, conditions, random
+    def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
+        self.clock, self.seed = clock, seed
+        self._conditions = conditions
         self._span = conditions.latency_ms_max - conditions.latency_ms_min + 1
         self.cut_off: set[str] = set()
         """The names of consumers that are cut from all brokers."""
 
-    def delay_ms(self) -> int:
-        """Return the latency of the next message."""
-        if self._span == 1:
-            return self._conditions.latency_ms_min
-        return self._conditions.latency_ms_min + int(self._random.random() * self._span)
+    @property
+    def most_latency_ms(self) -> int:
+        """The largest latency of a message."""
+        return self._conditions.latency_ms_max
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether messages are lost or delivered twice."""
+        return bool(self._conditions.loss or self._conditions.duplicate)
 
     def calm(self) -> None:
         """End loss and duplicates."""
         low, high = self._conditions.latency_ms_min, self._conditions.latency_ms_max
         self._conditions = Conditions(low, high)
 
-    def connect(self, client: str) -> "Connection":
-        """Return a new connection of a consumer to a broker."""
-        return Connection(self, client)
+    def connect(self, client: str, name: str = "", *, rank: int = 0) -> "Connection":
+        """Return a new connection of a consumer to a broker.
 
-    def carry(self, way: "Way", arrived: Action) -> None:
-        """Deliver a message once, twice or never."""
+        ``name``: the name of the connection, from which its random numbers follow; ``client`` by default.
+        ``rank``: the rank on the clock of arrivals at the broker; arrivals at the consumer have the next one.
+        """
+        return Connection(self, client, name or client, rank)
+
+    def delay_ms(self, dice: Dice, number: int, which: int = _LATENCY) -> int:
+        """Return the latency of a message."""
+        low = self._conditions.latency_ms_min
+        if self._span == 1:
+            return low
+        return low + int(dice.at(number * _NUMBERS + which) * self._span)
+
+    def copies(self, dice: Dice, number: int) -> int:
+        """Return how often a message is delivered: 0, 1 or 2 times."""
         conditions = self._conditions
-        if conditions.loss and self._random.random() < conditions.loss:
-            return
-        twice = conditions.duplicate > 0 and self._random.random() < conditions.duplicate
-        for _ in range(1 + twice):
-            way.last_ms = max(way.last_ms, self._clock.now_ms + self.delay_ms())
-            self._clock.at(way.last_ms, arrived)
+        if conditions.loss and dice.at(number * _NUMBERS + _LOSS) < conditions.loss:
+            return 0
+        return 1 + (conditions.duplicate > 0 and dice.at(number * _NUMBERS + _TWICE) < conditions.duplicate)
+
+    def faulty(self, dice: Dice, first: int, end: int) -> NDArray[np.bool_]:
+        """Return for the messages from ``first`` to before ``end`` whether they are not delivered once."""
+        numbers = dice.between(first * _NUMBERS, end * _NUMBERS).reshape(-1, _NUMBERS)
+        lost: NDArray[np.bool_] = numbers[:, _LOSS] < self._conditions.loss
+        return lost | (numbers[:, _TWICE] < self._conditions.duplicate)
 
 
 class Way:
     """One direction of a connection. Messages arrive in the order in which they were sent."""
 
-    __slots__ = ("last_ms",)
+    __slots__ = ("_dice", "_name", "_network", "_rank", "last_ms", "sent")
 
-    def __init__(self) -> None:
+    def __init__(self, network: Network, name: str, rank: int) -> None:
+        self._network, self._name, self._rank = network, name, rank
+        self._dice: dict[str, Dice] = {}
         self.last_ms = 0
+        self.sent: dict[str, int] = {}
+        """The number of messages that were sent, by kind."""
+
+    def dice(self, kind: str) -> Dice:
+        """Return the random numbers of the messages of a kind."""
+        dice = self._dice.get(kind)
+        if dice is None:
+            dice = self._dice[kind] = Dice(f"{self._network.seed}:{self._name}:{kind}")
+        return dice
+
+    def carry(self, arrived: Action, kind: str, *, is_cause: bool, is_safe: bool = False) -> int:
+        """Deliver a message once, twice or never, and return how often; a safe one once."""
+        dice = self._dice.get(kind) or self.dice(kind)
+        number = self.sent.get(kind, 0)
+        self.sent[kind] = number + 1
+        network = self._network
+        copies = 1 if is_safe else network.copies(dice, number)
+        for copy in range(copies):
+            at_ms = network.clock.now_ms + network.delay_ms(dice, number, _LATENCY + copy)
+            if at_ms > self.last_ms:
+                self.last_ms = at_ms
+            network.clock.at(self.last_ms, arrived, rank=self._rank, is_cause=is_cause)
+        return copies
+
+    def leave_out(self, kind: str) -> int:
+        """Count a message that is not sent, and return its latency."""
+        number = self.sent.get(kind, 0)
+        self.sent[kind] = number + 1
+        return self._network.delay_ms(self.dice(kind), number)
 
 
 class Connection:
     """A connection of one consumer to one broker. When it is closed, its messages under way are lost."""
 
-    __slots__ = ("_back", "_client", "_network", "_there", "is_open")
+    __slots__ = ("_client", "_network", "back", "is_open", "there", "under_way")
 
-    def __init__(self, network: Network, client: str) -> None:
+    def __init__(self, network: Network, client: str, name: str, rank: int) -> None:
         self._network, self._client = network, client
-        self._there, self._back = Way(), Way()
+        self.there = Way(network, f"{name}:there", rank)
+        self.back = Way(network, f"{name}:back", rank + 1)
         self.is_open = True
+        self.under_way = 0
+        """The number of messages that are sent and not delivered."""
 
-    def to_broker(self, arrived: Action) -> None:
-        """Send a message to the broker."""
-        self._carry(self._there, arrived)
+    def to_broker(self, arrived: Action, kind: str = "", *, is_cause: bool = True) -> None:
+        """Send a message of a kind to the broker."""
+        self._carry(self.there, arrived, kind, is_cause)
 
-    def to_client(self, arrived: Action) -> None:
-        """Send a message to the consumer."""
-        self._carry(self._back, arrived)
+    def to_client(self, arrived: Action, kind: str = "", *, is_cause: bool = True) -> None:
+        """Send a message of a kind to the consumer."""
+        self._carry(self.back, arrived, kind, is_cause)
 
     def close(self) -> None:
         """Close the connection."""
         self.is_open = False
 
-    def _carry(self, way: Way, arrived: Action) -> None:
+    def _carry(self, way: Way, arrived: Action, kind: str, is_cause: bool) -> None:
         if self.is_open and self._client not in self._network.cut_off:
-            self._network.carry(way, lambda: self._deliver(arrived))
+            self.under_way += way.carry(lambda: self._deliver(arrived), kind, is_cause=is_cause)
 
     def _deliver(self, arrived: Action) -> None:
+        self.under_way -= 1
         if self.is_open and self._client not in self._network.cut_off:
             arrived()

@@ -1,9 +1,7 @@
 """A consumer process: a client, the application's loop around it, and its connections."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
-from typing import Protocol
 
 import msgspec
 
@@ -12,21 +10,46 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
 from coordinator_core.client.outcome import ClientOutcome, Send
+from coordinator_core.coordinator.shard import Group
+from coordinator_core.documents.application import NONE
 from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
 from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import HeartbeatResponse, Request, Response
+from coordinator_core.protocol.messages import (
+    FetchRequest,
+    FindCoordinatorRequest,
+    HeartbeatResponse,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    Request,
+    Response,
+)
 from coordinator_core.reading.raised import raised
-from coordinator_core.simulation.application import Application, drawn
+from coordinator_core.simulation.application import Application
 from coordinator_core.simulation.batches import Batches
 from coordinator_core.simulation.clients import CLIENTS, ClientFacts, Joins
-from coordinator_core.simulation.clock import Alarm, VirtualClock
+from coordinator_core.simulation.clock import Alarm
+from coordinator_core.simulation.dice import Spread
 from coordinator_core.simulation.exchange import Exchange
-from coordinator_core.simulation.load import Load
-from coordinator_core.simulation.network import Connection, Network
+from coordinator_core.simulation.network import Connection
+from coordinator_core.simulation.rest import Rest, is_periodic, is_success
+from coordinator_core.simulation.world import World
+
+RESET = "reset"
+"""The kind of the message that resets a connection."""
+
+_OF_NO_GROUP = (
+    FetchRequest,
+    FindCoordinatorRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+)
+"""The requests that do not go over the connection to the coordinator."""
 
 POLLS_PER_INTERVAL = 3
 """The polls of the application per max.poll.interval.ms while the client requests none.
@@ -36,36 +59,15 @@ before a pause happens when the pause begins.
 """
 
 
-class Peers(Protocol):
-    """The brokers, as a process sees them."""
-
-    def is_alive(self, node: int) -> bool:
-        """Return whether a broker accepts connections."""
-        ...
-
-    def arrived(self, request: Request, node: int, *, client: str, reply: Callable[[Response], None]) -> None:
-        """Receive a request. The broker replies at once, later or never."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """The objects that all processes share."""
-
-    clock: VirtualClock
-    network: Network
-    brokers: Peers
-    load: Load
-    emit: Callable[[ev.Event], None]
-    ownership_changed: Callable[[], None]
-    messages: dict[str, int]
-    exchanged: Callable[[Exchange], None] | None = None
-
-
 def _as_client(config: ClientConfig, facts: ClientFacts) -> ClientConfig:
     """Return the configuration with the timers of a client library."""
     poll_ms = config.session_timeout_ms if facts.waits_for_session else config.max_poll_interval_ms
     return msgspec.structs.replace(config, max_poll_interval_ms=poll_ms)
+
+
+def ranks(brokers: int) -> int:
+    """Return the number of ranks of a process on the clock: two connections to each broker, two alarms."""
+    return 4 * brokers + 2
 
 
 class Process:
@@ -85,8 +87,14 @@ class Process:
         part: MakeMember,
         bootstrap: Sequence[int],
         habits: Random,
+        name: str,
+        rank: int,
     ) -> None:
-        """``habits`` has the random numbers of the application."""
+        """``habits`` has the random numbers of the application.
+
+        ``name`` is a name that no other process has. ``rank`` is the first of the ranks that the process has
+        on the clock: `ranks` of them.
+        """
         self.member = member
         times, facts = member.application, CLIENTS[member.application.client]
         record_ms = 1_000 / member.process_rate if member.process_rate else 0.0
@@ -101,6 +109,10 @@ class Process:
                 )
             )
         config = _as_client(config, facts)
+        self._name, self._rank = name, rank
+        last_rank = rank + ranks(len(bootstrap)) - 1
+        late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
+        lateness = Spread(*late_ms, f"{world.network.seed}:{name}:heartbeats")
         self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
             config,
@@ -111,10 +123,9 @@ class Process:
             positions=self,
             fetching=False,
             rejoins_at_once=facts.rejoins_at_once,
+            lateness=lateness.at,
         )
-        self._facts, self._habits = facts, habits
-        self._due_ms: int | None = None
-        self._late_ms = 0
+        self._facts = facts
         self.worker = world.load.add_worker(member.id, batches.records_per_second)
         self._application = Application(
             self.client,
@@ -133,11 +144,26 @@ class Process:
         self._unread: list[tuple[int, Response]] = []
         self._close_when_resumed = False
         self._cut = self._subscribed = self._has_pattern = False
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[tuple[int, bool], Connection] = {}
+        self._connected_ms = -1
+        self._connected: dict[tuple[int, bool], int] = {}
+        self._batches, self._max_poll_interval_ms = batches, config.max_poll_interval_ms
         self._poll_every_ms = max(1, config.max_poll_interval_ms // POLLS_PER_INTERVAL)
-        self._deadline = Alarm(world.clock, self._on_deadline)
-        self._next_poll = Alarm(world.clock, self._poll)
+        self._deadline = Alarm(world.clock, self._on_deadline, last_rank - 1)
+        self._next_poll = Alarm(world.clock, self._poll, last_rank)
         self._last_poll_ms = -1
+        self._rest = Rest(
+            self.client,
+            self._application,
+            lateness,
+            member.id,
+            self._poll_every_ms,
+            network=world.network,
+            brokers=world.brokers,
+            messages=world.messages,
+            connect=self._connection,
+            connections=self._connections,
+        )
         self._at_end: list[Callable[[], None]] = []
 
     @property
@@ -223,7 +249,7 @@ class Process:
 
     def set_cut(self, cut: bool) -> None:
         """Set whether the process is cut from the brokers. Then it has no records to work on."""
-        self._cut = cut
+        self._cut, self._connected_ms = cut, self._world.clock.now_ms
         self._set_halted()
 
     def close(self) -> None:
@@ -247,9 +273,10 @@ class Process:
 
     def disconnect(self, node: int) -> None:
         """Reset the connection to a broker."""
-        connection = self._connections.get(node)
-        if connection is not None:
-            connection.to_client(lambda: self._disconnected(node, connection))
+        for of_group in (True, False):
+            connection = self._connections.get((node, of_group))
+            if connection is not None:
+                self._reset(node, connection)
 
     def partitions_deleted(self, topic: str) -> None:
         """Receive the answer to a fetch of partitions that are deleted, if the process owns any."""
@@ -257,6 +284,12 @@ class Process:
             self._held.append(lambda: self.partitions_deleted(topic))
         elif not self.ended and any(tp.topic == topic for tp in self.client.partitions):
             self._after(self.client.on_unknown_partition(now_ms=self._world.clock.now_ms))
+
+    def partitions_deleted_soon(self, topic: str) -> None:
+        """Receive the answer to a fetch of partitions that were deleted, after the latency of a message."""
+        if not self.ended:
+            delay_ms = self._connection(0, False).back.leave_out("Fetch")
+            self._world.clock.after(delay_ms, lambda: self.partitions_deleted(topic))
 
     def when_ended(self, action: Callable[[], None]) -> None:
         """Run an action when the process has ended, or now if it has."""
@@ -279,6 +312,58 @@ class Process:
         """End the work on partitions that are about to be given up."""
         self._application.release(partitions)
         self._world.ownership_changed()
+
+    # --- at rest
+
+    @property
+    def member_id(self) -> str:
+        """The member id of the client, "" if it has none or has ended."""
+        return "" if self.ended else self.client.generation.member_id
+
+    def is_quiet(self, group: Group) -> bool:
+        """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
+        if self.ended or not self._subscribed or self.client.failure is not None:
+            return True
+        if self._stands_still or self.frozen or self._cut or self._unread or self._held:
+            return False
+        return self._rest.is_quiet(
+            group,
+            works=bool(self.worker.flows),
+            connected_ms=self._connected_ms,
+            now_ms=self._world.clock.now_ms,
+        )
+
+    def next_cause_ms(self, until_ms: int, rates_ms: int) -> int:
+        """Return a time before which it causes no change: no message is lost, no poll comes too late.
+
+        ``rates_ms`` is the time of the next change of rates.
+        """
+        if self.ended or not self._subscribed or self.client.failure is not None:
+            return until_ms
+        if self._batches.longest_ms + self._poll_every_ms >= self._max_poll_interval_ms:
+            until_ms = min(until_ms, rates_ms)
+            if not self._application.keeps_up:
+                until_ms = min(until_ms, self._last_poll_ms + self._max_poll_interval_ms)
+        return self._rest.next_fault_ms(until_ms, self._world.clock.now_ms)
+
+    def leave_out(self, until_ms: int) -> None:
+        """Leave out periodic messages before a cause, unless one of them is under way."""
+        self._continue_from(
+            self._rest.leave_out(until_ms, self._last_poll_ms, now_ms=self._world.clock.now_ms)
+        )
+
+    def rates_changed(self) -> None:
+        """Send the commits that were left out, if the application no longer keeps up with its records."""
+        if not self.ended:
+            self._continue_from(self._rest.fell_behind(self._world.clock.now_ms))
+
+    def _continue_from(self, last_poll_ms: int | None) -> None:
+        if last_poll_ms is not None:
+            if last_poll_ms != self._last_poll_ms:
+                self._last_poll_ms = last_poll_ms
+                self._application.left_out(last_poll_ms)
+            self._deadline.set(self.client.next_deadline_ms())
+            self._set_next_poll()
 
     # --- its loop
 
@@ -325,17 +410,9 @@ class Process:
         return self.client.calls_listener and not self.client.is_at_rest
 
     def _next_poll_ms(self) -> int:
-        now_ms = self._world.clock.now_ms
-        return now_ms if self._polls_in_background else self._application.next_poll_ms()
-
-    def _next_deadline_ms(self) -> int | None:
-        """Return when the client looks at its deadlines: when one is due, and a little later."""
-        due_ms = self.client.next_deadline_ms()
-        if due_ms != self._due_ms:
-            self._due_ms = due_ms
-            limited = self.member.process_rate is not None
-            self._late_ms = drawn(self._facts.heartbeat_late_ms, self._habits) if limited else 0
-        return None if due_ms is None else due_ms + self._late_ms
+        if self._polls_in_background:
+            return self._world.clock.now_ms
+        return self._application.next_poll_ms(at_rest=self.client.is_at_rest)
 
     def _on_deadline(self) -> None:
         if not (self.ended or self.frozen):
@@ -368,9 +445,11 @@ class Process:
     def _disconnected(self, node: int, connection: Connection) -> None:
         if self.frozen:
             self._held.append(lambda: self._disconnected(node, connection))
-        elif self._connections.get(node) is connection and not self.ended:
-            connection.close()
-            del self._connections[node]
+        elif connection.is_open and not self.ended:
+            for of_group in (True, False):
+                known = self._connections.pop((node, of_group), None)
+                if known is not None:
+                    known.close()
             self._after(self.client.on_disconnected(node, now_ms=self._world.clock.now_ms))
 
     def _after(self, outcome: ClientOutcome, *, polled: bool = False, calls: bool = True) -> None:
@@ -402,9 +481,14 @@ class Process:
         if self.closing and self.client.closed:
             self._end("closed")
             return
-        self._deadline.set(self._next_deadline_ms())
+        self._deadline.set(self.client.next_deadline_ms())
         if self._unread:
             return  # the next poll is set to the end of the batch
+        self._set_next_poll()
+        if self._world.quiet is not None:
+            self._world.quiet.look(self)
+
+    def _set_next_poll(self) -> None:
         if self.client.wants_poll:
             self._next_poll.set(max(self._next_poll_ms(), self._last_poll_ms + 1))
         else:
@@ -436,17 +520,38 @@ class Process:
         if world.exchanged is not None:
             exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
             world.exchanged(exchange)
-        connection = self._connections.get(node)
-        if connection is None:
-            connection = self._connections[node] = world.network.connect(self.member.id)
+        connection = self._connection(node, not isinstance(request, _OF_NO_GROUP))
         if not world.brokers.is_alive(node):
-            connection.to_client(lambda: self._disconnected(node, connection))
+            self._reset(node, connection)
             return
+        may_change = not is_periodic(request)
 
         def back(response: Response) -> None:
-            connection.to_client(lambda: self._arrived(request_id, response, exchange))
+            is_cause = may_change or not is_success(response)
+            connection.to_client(
+                lambda: self._arrived(request_id, response, exchange), api, is_cause=is_cause
+            )
 
-        connection.to_broker(lambda: world.brokers.arrived(request, node, client=self.member.id, reply=back))
+        connection.to_broker(
+            lambda: world.brokers.arrived(request, node, client=self.member.id, reply=back),
+            api,
+            is_cause=may_change,
+        )
+
+    def _connection(self, node: int, of_group: bool) -> Connection:
+        """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""
+        connection = self._connections.get((node, of_group))
+        if connection is None:
+            count = self._connected[node, of_group] = self._connected.get((node, of_group), 0) + 1
+            connection = self._connections[node, of_group] = self._world.network.connect(
+                self.member.id,
+                f"{self._name}:{node}:{of_group}:{count}",
+                rank=self._rank + 4 * node + 2 * of_group,
+            )
+        return connection
+
+    def _reset(self, node: int, connection: Connection) -> None:
+        connection.to_client(lambda: self._disconnected(node, connection), RESET)
 
     def _set_halted(self) -> None:
         self._application.halt(self.paused or self._cut)

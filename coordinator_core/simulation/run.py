@@ -30,8 +30,10 @@ from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
-from coordinator_core.simulation.process import Process, World
+from coordinator_core.simulation.process import Process, ranks
+from coordinator_core.simulation.quiet import Quiet
 from coordinator_core.simulation.stage import Stage
+from coordinator_core.simulation.world import World
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace
 
@@ -48,6 +50,7 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     watch: Invariants | None = None,
     exchanged: Callable[[Exchange], None] | None = None,
+    every_message: bool = False,
 ) -> Trace:
     """Run a scenario under a strategy and return its trace.
 
@@ -61,7 +64,7 @@ def simulate(
         PluginError: if the code of a plugin fails.
         AssignmentError: if the assignor does not return an assignment.
     """
-    run = Run(scenario, strategy, registry, watch=watch, exchanged=exchanged)
+    run = Run(scenario, strategy, registry, watch=watch, exchanged=exchanged, every_message=every_message)
     step_ms = -(-scenario.duration_ms // MEASURES)
     for until_ms in range(step_ms, scenario.duration_ms + step_ms, step_ms):
         run.advance(min(until_ms, scenario.duration_ms))
@@ -81,6 +84,7 @@ class Run:
         *,
         watch: Invariants | None = None,
         exchanged: Callable[[Exchange], None] | None = None,
+        every_message: bool = False,
     ) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
@@ -94,6 +98,7 @@ class Run:
         self._unmeasured = False
         self._cut_until: dict[str, int] = {}
         self._starts = 0
+        self._next_rates_ms: dict[str, int] = {}
         self._starting = self._stream("start-up")
         self.stage.observers.append(self._observe)
         if watch is not None:
@@ -109,8 +114,19 @@ class Run:
             self.clock.at_first(0, lambda m=member: self.stage.start(m))  # type: ignore[misc]
         for event in scenario.events:
             self.stage.schedule(event)
-        self.network = Network(self.clock, scenario.network, self._stream("network"))
+        self.network = Network(self.clock, scenario.network, f"{scenario.seed}:network")
         self.brokers = self._make_brokers(group)
+        self._quiet = None
+        if not every_message and exchanged is None:
+            self._quiet = Quiet(
+                self.clock,
+                self.network,
+                self.brokers,
+                self.stage.consumers.values,
+                self.family.spec.at_rest,
+                lambda: min(self._next_rates_ms.values(), default=scenario.duration_ms),
+                scenario.duration_ms,
+            )
         self._administrator = Administrator(
             scenario.name,
             self.family.spec.remove_members,
@@ -119,8 +135,8 @@ class Run:
             brokers=self.brokers,
             messages=self._messages,
         )
-        for name, topic in scenario.topics.items():
-            self.clock.at(topic.rates.steps[0][0], lambda n=name: self._next_rates(n, 0))  # type: ignore[misc]
+        for name in scenario.topics:
+            self._change_rates(name, 0)
         if scenario.measure_from_ms is not None:
             self.clock.at(scenario.measure_from_ms, self._measure_soon)
         self._measure_regularly()
@@ -196,7 +212,8 @@ class Run:
 
     def _measure_regularly(self) -> None:
         self._measure_soon()
-        self.clock.after(-(-self.scenario.duration_ms // MEASURES), self._measure_regularly)
+        step_ms = -(-self.scenario.duration_ms // MEASURES)
+        self.clock.at(self.clock.now_ms + step_ms, self._measure_regularly, is_cause=False)
 
     def _measure(self) -> None:
         self._unmeasured = False
@@ -206,11 +223,19 @@ class Run:
         """Measure the load before the clock goes on."""
         self._unmeasured = True
 
+    def _change_rates(self, topic: str, step: int) -> None:
+        at_ms = self.scenario.topics[topic].rates.steps[step][0]
+        self._next_rates_ms[topic] = at_ms
+        self.clock.at(at_ms, lambda: self._next_rates(topic, step), is_cause=False)
+
     def _next_rates(self, topic: str, step: int) -> None:
         steps = self.scenario.topics[topic].rates.steps
         self.stage.set_rates(topic, steps[step][1])
+        del self._next_rates_ms[topic]
         if step + 1 < len(steps):
-            self.clock.at(steps[step + 1][0], lambda: self._next_rates(topic, step + 1))
+            self._change_rates(topic, step + 1)
+        for process in self.stage.consumers.values():
+            process.rates_changed()
 
     # --- what the stage needs (`stage.Simulation`)
 
@@ -226,6 +251,7 @@ class Run:
                 self.stage.emit,
                 self._measure_soon,
                 self._messages,
+                self._quiet,
                 self._exchanged,
             ),
             member,
@@ -235,6 +261,8 @@ class Run:
             part=self.family.member(),
             bootstrap=range(self.scenario.brokers),
             habits=self._stream(f"application {self._starts}"),
+            name=f"process {self._starts}",
+            rank=self._starts * ranks(self.scenario.brokers),
         )
         process.set_cut(member.id in self.network.cut_off)
         return process
@@ -360,8 +388,7 @@ class Run:
         """Let the brokers describe their topics again, and answer the fetches of the partitions."""
         self.brokers.topics_changed()
         for process in self.stage.consumers.values():
-            if not process.ended:
-                self.clock.after(self.network.delay_ms(), lambda p=process: p.partitions_deleted(topic))  # type: ignore[misc]
+            process.partitions_deleted_soon(topic)
 
     def _disconnect(self, node: int) -> None:
         for process in self.stage.consumers.values():

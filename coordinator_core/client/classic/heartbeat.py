@@ -6,6 +6,7 @@ from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
+from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.requests import Failure, Reply
 from coordinator_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
@@ -19,6 +20,8 @@ class Heartbeat:
         self._core, self._coordinator, self._membership = core, coordinator, membership
         self._due_ms = self._last_received_ms = self._last_poll_ms = 0
         self._in_flight = False
+        self._number = 0
+        """How often a heartbeat was due after its interval."""
 
     def polled(self, *, now_ms: int) -> None:
         """Restart the poll timer."""
@@ -27,11 +30,26 @@ class Heartbeat:
     def joined(self, *, now_ms: int) -> None:
         """Restart all timers."""
         self._last_received_ms = self._last_poll_ms = now_ms
-        self._due_ms = now_ms + self._core.config.heartbeat_interval_ms
+        self._due_after(now_ms)
 
     def received(self, *, now_ms: int) -> None:
         """Restart the session timer: the coordinator is present."""
         self._last_received_ms = now_ms
+
+    def periodic(self) -> Heartbeats | None:
+        """Return the heartbeats of a stable member, or None."""
+        if self._membership.state is not MemberState.STABLE or self._coordinator.node is None:
+            return None
+        return Heartbeats(
+            self._request(), self._due_ms, self._number, self._core.config.heartbeat_interval_ms
+        )
+
+    def continue_after(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
+        """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``."""
+        self._number += count
+        self._due_ms = self._last_received_ms = due_ms
+        if last_poll_ms is not None:
+            self._last_poll_ms = last_poll_ms
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Lose the coordinator after the session, leave after a missed poll, or send a heartbeat.
@@ -59,15 +77,26 @@ class Heartbeat:
 
     def _send(self, node: int, *, now_ms: int) -> None:
         self._in_flight = True
-        self._due_ms = now_ms + self._core.config.heartbeat_interval_ms
+        self._due_after(now_ms)
         sent = self._core.generation
-        request = HeartbeatRequest(
-            group_id=self._core.config.group_id,
-            generation_id=sent.number,
-            member_id=sent.member_id,
-            group_instance_id=self._core.config.group_instance_id,
+        self._core.send(
+            node, self._request(), lambda reply, at_ms: self._on_reply(reply, sent, at_ms), now_ms=now_ms
         )
-        self._core.send(node, request, lambda reply, at_ms: self._on_reply(reply, sent, at_ms), now_ms=now_ms)
+
+    def _request(self) -> HeartbeatRequest:
+        generation, config = self._core.generation, self._core.config
+        return HeartbeatRequest(
+            group_id=config.group_id,
+            generation_id=generation.number,
+            member_id=generation.member_id,
+            group_instance_id=config.group_instance_id,
+        )
+
+    def _due_after(self, at_ms: int) -> None:
+        """Let a heartbeat be due after the interval that begins at a time."""
+        self._number += 1
+        late_ms = 0 if self._core.lateness is None else self._core.lateness(self._number)
+        self._due_ms = at_ms + self._core.config.heartbeat_interval_ms + late_ms
 
     def _on_reply(self, reply: Reply, sent: Generation, now_ms: int) -> None:
         """Restart the session, carry out the action of an error, or send again after retry.backoff.ms."""

@@ -16,6 +16,7 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -96,6 +97,14 @@ class ClassicMember:
     def next_deadline_ms(self) -> int | None:
         """Return the time of the next heartbeat or timeout, or None."""
         return self._heartbeat.next_deadline_ms()
+
+    def heartbeats(self) -> Heartbeats | None:
+        """Return the heartbeats of a member that is at rest, or None."""
+        return self._heartbeat.periodic()
+
+    def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
+        """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``."""
+        self._heartbeat.continue_after(count, due_ms, last_poll_ms)
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Restart the timer of the session."""

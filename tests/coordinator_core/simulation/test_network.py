@@ -1,5 +1,4 @@
 from itertools import pairwise
-from random import Random
 
 import pytest
 
@@ -10,7 +9,7 @@ from coordinator_core.simulation.network import Network
 
 def network_of(seed=1, **conditions):
     clock = VirtualClock()
-    return clock, Network(clock, Conditions(**conditions), Random(seed))
+    return clock, Network(clock, Conditions(**conditions), f"seed {seed}")
 
 
 def send(clock, connection, count, every_ms=0):

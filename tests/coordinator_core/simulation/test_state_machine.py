@@ -76,7 +76,7 @@ class Group(RuleBasedStateMachine):
         self.watch = Invariants()
         self.registry = default_registry()
         scenario = parse_scenario(self.document, where="machine", registry=self.registry)
-        self.run = Run(scenario, self.strategy, self.registry, watch=self.watch)
+        self.run = Run(scenario, self.strategy, self.registry, watch=self.watch, every_message=True)
         self.joined, self.created = members, []
         self.partitions = dict(TOPICS)
         self.at_ms = self.rolling_until_ms = 0

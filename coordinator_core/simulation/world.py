@@ -1,0 +1,41 @@
+"""What the processes of a simulated group share: the clock, the network, the brokers, the load."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.messages import Request, Response
+from coordinator_core.simulation.clock import VirtualClock
+from coordinator_core.simulation.exchange import Exchange
+from coordinator_core.simulation.load import Load
+from coordinator_core.simulation.network import Network
+from coordinator_core.simulation.quiet import Quiet
+from coordinator_core.simulation.rest import Peers as RestingPeers
+
+
+class Peers(RestingPeers, Protocol):
+    """The brokers, as a process sees them."""
+
+    def is_alive(self, node: int) -> bool:
+        """Return whether a broker accepts connections."""
+        ...
+
+    def arrived(self, request: Request, node: int, *, client: str, reply: Callable[[Response], None]) -> None:
+        """Receive a request. The broker replies at once, later or never."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The objects that all processes share."""
+
+    clock: VirtualClock
+    network: Network
+    brokers: Peers
+    load: Load
+    emit: Callable[[ev.Event], None]
+    ownership_changed: Callable[[], None]
+    messages: dict[str, int]
+    quiet: Quiet | None = None
+    exchanged: Callable[[Exchange], None] | None = None
