@@ -117,13 +117,23 @@ def shed_and_place(instance: Instance, level: float, aim: Aim, work: Work) -> In
 
 
 def go_home(instance: Instance, start: Int32Array, level: float) -> Int32Array:
-    """int32[U]: the answer with units back at home that fit there under the level, heaviest first."""
+    """int32[U]: the answer with units back at home that fit there under the level, heaviest first.
+
+    A unit that returns makes room where it was, so units that did not fit are tried again.
+    """
     owner, load = start.copy(), instance.loads(start)
     away = np.flatnonzero((owner != instance.home) & (instance.home != NO_OWNER))
-    for unit in away[np.argsort(-instance.weight[away], kind="stable")].tolist():
-        home, weight = instance.home[unit], instance.weight[unit]
-        if load[home] + weight <= level * instance.capacity[home] * (1 + SAME):
-            load[home] += weight
-            load[owner[unit]] -= weight
-            owner[unit] = home
+    waiting = away[np.argsort(-instance.weight[away], kind="stable")].tolist()
+    returned = True
+    while returned:
+        units, waiting, returned = waiting, [], False
+        for unit in units:
+            home, weight = instance.home[unit], instance.weight[unit]
+            if load[home] + weight <= level * instance.capacity[home] * (1 + SAME):
+                load[home] += weight
+                load[owner[unit]] -= weight
+                owner[unit] = home
+                returned = True
+            else:
+                waiting.append(unit)
     return owner

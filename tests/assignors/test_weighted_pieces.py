@@ -349,6 +349,12 @@ def test_going_home_raises_nobody_above_the_level_and_moves_no_more(drawn, level
         assert after[home] + instance.weight[unit] / instance.capacity[home] > level * (1 - 1e-6)
 
 
+def test_a_unit_that_returns_makes_room_for_heavier_ones():
+    """The 4 fits at home with the second member only after the 1 of the first member left it."""
+    instance = made([1.0, 4.0, 3.0], [0, 1, -1], members=2)
+    assert go_home(instance, np.array([1, 0, 1], dtype=np.int32), 7.0).tolist() == [0, 1, 1]
+
+
 # --- members keep what fits under a level
 
 
