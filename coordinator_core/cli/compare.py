@@ -13,7 +13,15 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, stdout
-from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, Failure, StrategyRun, Task, run_all
+from coordinator_core.cli.running import (
+    DEFAULT_TIMEOUT,
+    EVERY_MESSAGE_HELP,
+    TIMEOUT_HELP,
+    Failure,
+    StrategyRun,
+    Task,
+    run_all,
+)
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategies_beginning
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import grid
@@ -109,6 +117,7 @@ def compare(
             help="The number of processes; default: one per core, none for little work.",
         ),
     ] = None,
+    every_message: Annotated[bool, typer.Option("--every-message", help=EVERY_MESSAGE_HELP)] = False,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
     explain: Annotated[  # noqa: ARG001
@@ -125,7 +134,7 @@ def compare(
     strategies = list(dict.fromkeys(strategy or DEFAULT_STRATEGIES))
     opened = opened_scenario(scenario, seed)
     entries = _entries(opened, strategies, settings or (), range(opened.seed, opened.seed + seeds))
-    tasks = _tasks(entries, trace)
+    tasks = _tasks(entries, trace, every_message)
     runs = run_all(tasks, jobs=jobs, timeout=timeout)
     failures = [*_failed_runs(entries, runs), *_failed_metrics(runs)]
     comparison = _comparison(opened, list(registry.metrics().values()), entries, runs, failures)
@@ -157,7 +166,7 @@ def _entries(
     return entries
 
 
-def _tasks(entries: Sequence[_Entry], folder: Path | None) -> list[Task]:
+def _tasks(entries: Sequence[_Entry], folder: Path | None, every_message: bool) -> list[Task]:
     """Return the runs of all entries, those of an entry one after another."""
     if folder is not None:
         _make_folder(folder)
@@ -170,7 +179,7 @@ def _tasks(entries: Sequence[_Entry], folder: Path | None) -> list[Task]:
                 parts = [scenario.name, entry.strategy, *(f"{n}={v}" for n, v in entry.settings.items())]
                 path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
                 check_path(path)
-            tasks.append(Task(scenario, entry.strategy, path))
+            tasks.append(Task(scenario, entry.strategy, path, every_message))
     return tasks
 
 

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT = 60.0
 TIMEOUT_HELP = "How long an assignor may take for one assignment; 0 waits for ever."
+EVERY_MESSAGE_HELP = (
+    "Simulate every message, also the heartbeats and commits of a group at rest. The result is the same."
+)
 
 
 TRIED_SECONDS = 0.25
@@ -43,11 +46,15 @@ them takes about as long."""
 
 @dataclass(frozen=True)
 class Task:
-    """A run to be done: a strategy on a scenario. The trace is written to ``trace``, if given."""
+    """A run to be done: a strategy on a scenario. The trace is written to ``trace``, if given.
+
+    ``every_message``: whether periodic messages of a group at rest are simulated.
+    """
 
     scenario: Scenario
     strategy: str
     trace: Path | None = None
+    every_message: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,9 +106,10 @@ def run_one(
     timeout: float,
     watch: Invariants,
     exchanged: Callable[[Exchange], None] | None = None,
+    every_message: bool = False,
 ) -> StrategyRun:
     """Do one run in this process and keep its trace. ``watch`` and ``exchanged`` observe the run."""
-    task = Task(scenario, strategy)
+    task = Task(scenario, strategy, every_message=every_message)
     with _bars([task]) as bars:
         move = partial(bars.move, 0)
         return _run(task, timeout, move, keep_trace=True, watch=watch, exchanged=exchanged)
@@ -219,7 +227,13 @@ def _run(
     try:
         limited = _with_timeout(registry.strategy(task.strategy), timeout)
         trace = simulate(
-            task.scenario, limited, registry, progress=progress, watch=watch, exchanged=exchanged
+            task.scenario,
+            limited,
+            registry,
+            progress=progress,
+            watch=watch,
+            exchanged=exchanged,
+            every_message=task.every_message,
         )
         if task.trace is not None:
             write_whole(task.trace, trace.encode())

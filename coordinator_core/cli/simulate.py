@@ -15,7 +15,7 @@ from coordinator_core.cli.output import (
     stdout,
     write_whole,
 )
-from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_one
+from coordinator_core.cli.running import DEFAULT_TIMEOUT, EVERY_MESSAGE_HELP, TIMEOUT_HELP, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategies_beginning
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
@@ -58,6 +58,7 @@ def simulate(
     messages: Annotated[
         bool, typer.Option("--messages", help="The requests of all members, with their responses, too.")
     ] = False,
+    every_message: Annotated[bool, typer.Option("--every-message", help=EVERY_MESSAGE_HELP)] = False,
     seed: Annotated[int | None, typer.Option(min=0, help=SEED_HELP)] = None,
     timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help=TIMEOUT_HELP)] = DEFAULT_TIMEOUT,
 ) -> None:
@@ -79,7 +80,9 @@ def simulate(
     watch = Invariants()
     exchanges: list[Exchange] = []
     exchanged = exchanges.append if messages else None
-    run = run_one(opened, strategy, timeout=timeout, watch=watch, exchanged=exchanged)
+    run = run_one(
+        opened, strategy, timeout=timeout, watch=watch, exchanged=exchanged, every_message=every_message
+    )
     if run.trace is None:
         error = f"strategy {strategy!r}: {run.error}"
         give_up(error, ExitStatus.SOME_INPUTS_FAILED, traceback=run.traceback)

@@ -161,6 +161,7 @@ class Process:
             network=world.network,
             brokers=world.brokers,
             messages=world.messages,
+            left_out=world.left_out,
             connect=self._connection,
             connections=self._connections,
         )

@@ -91,7 +91,8 @@ class _Polls:
 class Rest:
     """The periodic messages of one process. ``poll_every_ms``: the time between polls without another reason.
 
-    ``connect`` returns the connection to a broker for requests of the group, or for others.
+    ``connect`` returns the connection to a broker for requests of the group, or for others. ``messages`` has
+    the number of requests of all processes by kind, ``left_out`` that of those that were not sent.
     """
 
     def __init__(
@@ -105,12 +106,14 @@ class Rest:
         network: Network,
         brokers: Peers,
         messages: dict[str, int],
+        left_out: dict[str, int],
         connect: Callable[[int, bool], Connection],
         connections: Mapping[tuple[int, bool], Connection],
     ) -> None:
         self._client, self._application, self._lateness = client, application, lateness
         self._name, self._poll_every_ms = name, poll_every_ms
-        self._network, self._brokers, self._messages = network, brokers, messages
+        self._network, self._brokers = network, brokers
+        self._messages, self._left_out = messages, left_out
         self._connect, self._connections = connect, connections
         self._done: tuple[int, bool] | None = None
         self._polls: _Polls | None = None
@@ -250,6 +253,7 @@ class Rest:
         while due_ms < from_ms:
             connection = self._connect(self._client.node_for_metadata(), False)
             self._messages[METADATA] += 1
+            self._left_out[METADATA] = self._left_out.get(METADATA, 0) + 1
             received_ms = due_ms
             for way in (connection.there, connection.back):
                 received_ms += way.leave_out(METADATA)
@@ -273,6 +277,7 @@ class Rest:
     def _count(self, node: int, kind: str, count: int) -> None:
         if count:
             self._messages[kind] = self._messages.get(kind, 0) + count
+            self._left_out[kind] = self._left_out.get(kind, 0) + count
             connection = self._connect(node, True)
             for way in (connection.there, connection.back):
                 way.sent[kind] = way.sent.get(kind, 0) + count

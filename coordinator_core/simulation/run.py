@@ -94,6 +94,7 @@ class Run:
         self.clock = self.stage.clock
         self._watch, self._exchanged = watch, exchanged
         self._messages: dict[str, int] = {}
+        self._left_out: dict[str, int] = {}
         self._group_state, self._generation = "", -1
         self._unmeasured = False
         self._cut_until: dict[str, int] = {}
@@ -184,6 +185,11 @@ class Run:
 
     # --- time
 
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The number of requests that were counted and not simulated, by kind."""
+        return dict(self._left_out)
+
     def advance(self, until_ms: int) -> None:
         """Let time pass up to and including ``until_ms``."""
         clock = self.clock
@@ -251,6 +257,7 @@ class Run:
                 self.stage.emit,
                 self._measure_soon,
                 self._messages,
+                self._left_out,
                 self._quiet,
                 self._exchanged,
             ),

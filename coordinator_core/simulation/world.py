@@ -37,5 +37,6 @@ class World:
     emit: Callable[[ev.Event], None]
     ownership_changed: Callable[[], None]
     messages: dict[str, int]
+    left_out: dict[str, int]
     quiet: Quiet | None = None
     exchanged: Callable[[Exchange], None] | None = None

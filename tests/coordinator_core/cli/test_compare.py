@@ -14,6 +14,7 @@ import yaml
 from rich.console import Console
 
 from coordinator_core.cli import compare as compare_module
+from coordinator_core.cli import running as running_module
 from coordinator_core.cli.compare import DEFAULT_STRATEGIES
 from coordinator_core.registry.hookspecs import METRIC_GROUPS, ModifierSpec, hookimpl
 from coordinator_core.registry.registry import default_registry, installed_registry
@@ -450,3 +451,17 @@ def test_an_error_makes_no_folder_for_traces(lab, small, tmp_path):
     the_error(lab("compare", small, "--trace", tmp_path / "t"))
     the_error(lab("compare", small, "-s", "nope", "--trace", tmp_path / "t"))
     assert not (tmp_path / "t").exists()
+
+
+def test_every_message_changes_no_figure(lab, small, monkeypatch):
+    wanted = []
+    simulated = running_module.simulate
+
+    def simulate(*arguments, every_message, **keywords):
+        wanted.append(every_message)
+        return simulated(*arguments, every_message=every_message, **keywords)
+
+    monkeypatch.setattr(running_module, "simulate", simulate)
+    command = ("compare", small, "-s", "range", "--all")
+    assert lab(*command, "--every-message") == lab(*command)
+    assert wanted == [True, False]
