@@ -86,7 +86,7 @@ class Quiet:
         processes = list(self._processes())
         if not all(process.is_quiet(group) for process in processes):
             return now_ms
-        members = frozenset(process.member_id for process in processes)
+        members = frozenset(process.member_id for process in processes) - {""}  # that of a group's deadline
         until_ms = min(until_ms, self._brokers.next_deadline_ms(members) or until_ms)
         rates_ms = self._next_rates_ms()
         until_ms = min((process.next_cause_ms(until_ms, rates_ms) for process in processes), default=until_ms)
