@@ -53,6 +53,7 @@ class Application:
     ) -> None:
         self.facts = facts
         self._client, self._worker, self._times, self._batches = client, worker, times, batches
+        self._has_batches = bool(batches.mean_ms)
         self._random, self._clock, self._load = random, clock, load
         self._name, self._emit = worker.name, emit
         self._begun_ms = self._end_ms = self._called_until_ms = -1.0
@@ -73,7 +74,7 @@ class Application:
         now_ms = self._clock.now_ms
         if self._called_until_ms > now_ms:
             return int(self._called_until_ms)
-        if self._in_round or self._is_halted or not self._batches.mean_ms:
+        if self._in_round or self._is_halted or not self._has_batches:
             return now_ms
         if self._end_ms < now_ms:
             if not self._worker.flows or (at_rest and self.keeps_up):
@@ -106,7 +107,8 @@ class Application:
         now_ms = self._clock.now_ms
         took_ms, refetch_ms, added = 0, 0, []
         for event in events:
-            if isinstance(event, (ev.Revoked, ev.Lost)):
+            kind = type(event)
+            if kind is ev.Revoked or kind is ev.Lost:
                 took_ms += drawn(self._times.on_revoked, self._random)
             elif isinstance(event, ev.Assigned):
                 took_ms += drawn(self._times.on_assigned, self._random)

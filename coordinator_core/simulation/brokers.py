@@ -8,6 +8,7 @@ partitions are not simulated: any live broker leads them.
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from random import Random
+from typing import Any
 
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
@@ -97,6 +98,11 @@ class Brokers:
         self._group, self._home = group, home_partition(group, partitions)
         self._leaders = {p: p % count for p in range(partitions)}
         self._requests = 0
+        self._answers: dict[type[Request], Callable[[Any], Response]] = {
+            MetadataRequest: self._describe,
+            ListOffsetsRequest: self._offsets,
+            FetchRequest: lambda _: FetchResponse(error=ErrorCode.NONE),
+        }
         self._metadata: MetadataResponse | None = None
         self._brokers = [self._started(node) for node in range(count)]
         self._announce_leaders()
@@ -120,12 +126,9 @@ class Brokers:
         if broker.coordinator is None:
             return
         now_ms = self._clock.now_ms
-        if isinstance(request, MetadataRequest):
-            reply(self._describe(request))
-        elif isinstance(request, ListOffsetsRequest):
-            reply(self._offsets(request))
-        elif isinstance(request, FetchRequest):
-            reply(FetchResponse(error=ErrorCode.NONE))
+        answer = self._answers.get(type(request))
+        if answer is not None:
+            reply(answer(request))
         else:
             self._requests += 1
             broker.parked[self._requests] = reply

@@ -1,6 +1,7 @@
 """Virtual time: a heap of actions and their times. Nothing happens between two entries."""
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from typing import TypeAlias
 
@@ -18,13 +19,14 @@ class VirtualClock:
     at rest as it is.
     """
 
-    __slots__ = ("_causes", "_first", "_heap", "_order", "now_ms")
+    __slots__ = ("_before_next", "_causes", "_first", "_heap", "_order", "now_ms")
 
     def __init__(self) -> None:
         self.now_ms = 0
         self._heap: list[tuple[int, int, int, Action]] = []
         self._causes: list[int] = []
         self._order = self._first = 0
+        self._before_next: Action | None = None
 
     def at_first(self, at_ms: int, action: Action) -> None:
         """Run an action at a time, before all actions of that time that `at` has put in."""
@@ -46,6 +48,10 @@ class VirtualClock:
         """Run an action after a delay."""
         self.at(self.now_ms + delay_ms, action)
 
+    def before_next(self, action: Action) -> None:
+        """Run an action before time goes on. Of several, only the last one runs."""
+        self._before_next = action
+
     def next_ms(self) -> int | None:
         """Return the time of the next action, or None."""
         return self._heap[0][0] if self._heap else None
@@ -56,6 +62,24 @@ class VirtualClock:
         while causes and causes[0] < self.now_ms:
             heappop(causes)
         return causes[0] if causes else None
+
+    def run(self, until_ms: int) -> None:
+        """Run all actions up to and including a time, and advance to it."""
+        heap = self._heap
+        while heap and (at_ms := heap[0][0]) <= until_ms:
+            if at_ms > self.now_ms:
+                if self._before_next is not None:
+                    self._end_moment()
+                self.now_ms = at_ms
+            heappop(heap)[3]()
+        if until_ms > self.now_ms:
+            self._end_moment()
+        self.now_ms = until_ms
+
+    def _end_moment(self) -> None:
+        action, self._before_next = self._before_next, None
+        if action is not None:
+            action()
 
     def step(self) -> None:
         """Advance to the next entry and run its action."""
@@ -82,9 +106,8 @@ class Alarm:
         """Set the time of the alarm. None stops it."""
         self._due_ms = due_ms
         if due_ms is not None and (self._set_ms is None or due_ms < self._set_ms):
-            self._set_ms = max(due_ms, self._clock.now_ms)
-            set_ms = self._set_ms
-            self._clock.at(set_ms, lambda: self._came_up(set_ms), rank=self._rank, is_cause=False)
+            set_ms = self._set_ms = max(due_ms, self._clock.now_ms)
+            self._clock.at(set_ms, partial(self._came_up, set_ms), rank=self._rank, is_cause=False)
 
     def _came_up(self, set_ms: int) -> None:
         if set_ms != self._set_ms:

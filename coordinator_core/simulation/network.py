@@ -7,6 +7,8 @@ The fate of a message (latency, loss, duplication) is a function of the seed, th
 the kind of the message and its number among those of its kind. Thus it does not depend on other messages.
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,11 +24,13 @@ _NUMBERS = 4
 class Network:
     """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_conditions", "_span", "clock", "cut_off", "seed")
+    __slots__ = ("_conditions", "_span", "clock", "cut_off", "has_faults", "seed")
 
     def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
         self.clock, self.seed = clock, seed
         self._conditions = conditions
+        self.has_faults = bool(conditions.loss or conditions.duplicate)
+        """Whether messages are lost or delivered twice."""
         self._span = conditions.latency_ms_max - conditions.latency_ms_min + 1
         self.cut_off: set[str] = set()
         """The names of consumers that are cut from all brokers."""
@@ -36,15 +40,10 @@ class Network:
         """The largest latency of a message."""
         return self._conditions.latency_ms_max
 
-    @property
-    def has_faults(self) -> bool:
-        """Whether messages are lost or delivered twice."""
-        return bool(self._conditions.loss or self._conditions.duplicate)
-
     def calm(self) -> None:
         """End loss and duplicates."""
         low, high = self._conditions.latency_ms_min, self._conditions.latency_ms_max
-        self._conditions = Conditions(low, high)
+        self._conditions, self.has_faults = Conditions(low, high), False
 
     def connect(self, client: str, name: str = "", *, rank: int = 0) -> "Connection":
         """Return a new connection of a consumer to a broker.
@@ -100,12 +99,13 @@ class Way:
         number = self.sent.get(kind, 0)
         self.sent[kind] = number + 1
         network = self._network
-        copies = 1 if is_safe else network.copies(dice, number)
+        copies = 1 if is_safe or not network.has_faults else network.copies(dice, number)
+        clock = network.clock
         for copy in range(copies):
-            at_ms = network.clock.now_ms + network.delay_ms(dice, number, _LATENCY + copy)
+            at_ms = clock.now_ms + network.delay_ms(dice, number, _LATENCY + copy)
             if at_ms > self.last_ms:
                 self.last_ms = at_ms
-            network.clock.at(self.last_ms, arrived, rank=self._rank, is_cause=is_cause)
+            clock.at(self.last_ms, arrived, rank=self._rank, is_cause=is_cause)
         return copies
 
     def leave_out(self, kind: str) -> int:
@@ -142,7 +142,7 @@ class Connection:
 
     def _carry(self, way: Way, arrived: Action, kind: str, is_cause: bool) -> None:
         if self.is_open and self._client not in self._network.cut_off:
-            self.under_way += way.carry(lambda: self._deliver(arrived), kind, is_cause=is_cause)
+            self.under_way += way.carry(partial(self._deliver, arrived), kind, is_cause=is_cause)
 
     def _deliver(self, arrived: Action) -> None:
         self.under_way -= 1

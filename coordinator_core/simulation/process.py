@@ -1,6 +1,7 @@
 """A consumer process: a client, the application's loop around it, and its connections."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from random import Random
 
 import msgspec
@@ -42,14 +43,19 @@ from coordinator_core.simulation.world import World
 RESET = "reset"
 """The kind of the message that resets a connection."""
 
-_OF_NO_GROUP = (
-    FetchRequest,
-    FindCoordinatorRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
+_OF_NO_GROUP = frozenset(
+    (
+        FetchRequest,
+        FindCoordinatorRequest,
+        ListOffsetsRequest,
+        MetadataRequest,
+        OffsetForLeaderEpochRequest,
+    )
 )
 """The requests that do not go over the connection to the coordinator."""
+
+_GIVES_UP = (ev.Revoked, ev.Lost)
+"""The events by which a client gives up partitions."""
 
 POLLS_PER_INTERVAL = 3
 """The polls of the application per max.poll.interval.ms while the client requests none.
@@ -419,14 +425,11 @@ class Process:
         if not (self.ended or self.frozen):
             self._after(self.client.on_deadline(now_ms=self._world.clock.now_ms))
 
-    def _arrived(self, request_id: int, response: Response, exchange: Exchange | None) -> None:
+    def _arrived(self, request_id: int, response: Response, exchange: Exchange | None = None) -> None:
         if exchange is not None:
             exchange.answer(response, now_ms=self._world.clock.now_ms)
-        self._received(request_id, response)
-
-    def _received(self, request_id: int, response: Response) -> None:
         if self.frozen:
-            self._held.append(lambda: self._received(request_id, response))
+            self._held.append(lambda: self._arrived(request_id, response))
         elif not self.ended:
             self._read(request_id, response)
 
@@ -458,25 +461,23 @@ class Process:
 
         ``polled``: the call was a poll of the application. ``calls``: the client calls the listener.
         """
+        called_ms, took_over = 0, False
         for event in outcome.events:
+            took_over |= type(event) is ev.Assigned
             self._take(event)
-        called_ms = 0
         if not calls:
             self._application.resumed()
         elif outcome.events:
             called_ms = self._application.took(outcome.events)
         if polled:
-            took_over = any(isinstance(event, ev.Assigned) for event in outcome.events)
             self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
-        if isinstance(outcome.error, (AssignmentError, PluginError)):
-            raise outcome.error
-        if outcome.error is not None and not isinstance(outcome.error, RebalanceLabError):
-            violation = f"on_assignment raised {raised(outcome.error)}"
-            raise AssignmentError(self._assignors, [violation]) from outcome.error
-        if called_ms and outcome.sends:
-            self._world.clock.after(called_ms, lambda: self._send_all(outcome.sends))
-        else:
-            self._send_all(outcome.sends)
+        if outcome.error is not None:
+            self._check(outcome.error)
+        if outcome.sends:
+            if called_ms:
+                self._world.clock.after(called_ms, lambda: self._send_all(outcome.sends))
+            else:
+                self._send_all(outcome.sends)
         if self.ended:
             return
         if self.closing and self.client.closed:
@@ -488,6 +489,13 @@ class Process:
         self._set_next_poll()
         if self._world.quiet is not None:
             self._world.quiet.look(self)
+
+    def _check(self, error: Exception) -> None:
+        """Raise an error of the code of a plugin."""
+        if isinstance(error, (AssignmentError, PluginError)):
+            raise error
+        if not isinstance(error, RebalanceLabError):
+            raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
 
     def _set_next_poll(self) -> None:
         if self.client.wants_poll:
@@ -503,7 +511,7 @@ class Process:
                 self._send(send.node, send.request_id, send.request)
 
     def _take(self, event: ev.Event) -> None:
-        if isinstance(event, (ev.Revoked, ev.Lost)):
+        if isinstance(event, _GIVES_UP):
             given_up = [TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers]
             self._application.release(given_up)
             self._world.ownership_changed()
@@ -515,13 +523,14 @@ class Process:
 
     def _send(self, node: int, request_id: int, request: Request) -> None:
         world = self._world
-        api = type(request).__name__.removesuffix("Request")
+        kind = type(request)
+        api = kind.__name__.removesuffix("Request")
         world.messages[api] = world.messages.get(api, 0) + 1
         exchange = None
         if world.exchanged is not None:
             exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
             world.exchanged(exchange)
-        connection = self._connection(node, not isinstance(request, _OF_NO_GROUP))
+        connection = self._connection(node, kind not in _OF_NO_GROUP)
         if not world.brokers.is_alive(node):
             self._reset(node, connection)
             return
@@ -529,15 +538,11 @@ class Process:
 
         def back(response: Response) -> None:
             is_cause = may_change or not is_success(response)
-            connection.to_client(
-                lambda: self._arrived(request_id, response, exchange), api, is_cause=is_cause
-            )
+            arrived = partial(self._arrived, request_id, response, exchange)
+            connection.to_client(arrived, api, is_cause=is_cause)
 
-        connection.to_broker(
-            lambda: world.brokers.arrived(request, node, client=self.member.id, reply=back),
-            api,
-            is_cause=may_change,
-        )
+        arrives = partial(world.brokers.arrived, request, node, client=self.member.id, reply=back)
+        connection.to_broker(arrives, api, is_cause=may_change)
 
     def _connection(self, node: int, of_group: bool) -> Connection:
         """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""

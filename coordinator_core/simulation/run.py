@@ -40,6 +40,9 @@ from coordinator_core.traces.trace import Trace
 MEASURES = 200
 """The lag is measured at least this often in a run, and at every change."""
 
+_OBSERVED = frozenset((ev.GroupStateChanged, ev.CoordinatorElected, ev.GenerationStarted, ev.Changed))
+"""The events that a run observes itself."""
+
 
 @collecting_rarely()
 def simulate(
@@ -96,7 +99,6 @@ class Run:
         self._messages: dict[str, int] = {}
         self._left_out: dict[str, int] = {}
         self._group_state, self._generation = "", -1
-        self._unmeasured = False
         self._cut_until: dict[str, int] = {}
         self._starts = 0
         self._next_rates_ms: dict[str, int] = {}
@@ -192,14 +194,7 @@ class Run:
 
     def advance(self, until_ms: int) -> None:
         """Let time pass up to and including ``until_ms``."""
-        clock = self.clock
-        while (next_ms := clock.next_ms()) is not None and next_ms <= until_ms:
-            if self._unmeasured and next_ms > clock.now_ms:
-                self._measure()
-            clock.step()
-        if self._unmeasured and until_ms > clock.now_ms:
-            self._measure()
-        clock.now_ms = until_ms
+        self.clock.run(until_ms)
 
     def finish(self) -> Trace:
         """Return the trace so far, closed with a last measure and a RunEnded."""
@@ -207,6 +202,8 @@ class Run:
         return self.stage.finish(self._group_state, self._generation, dict(sorted(self._messages.items())))
 
     def _observe(self, at_ms: int, event: ev.Event) -> None:  # noqa: ARG002 - the interface's
+        if type(event) not in _OBSERVED:
+            return
         if isinstance(event, ev.GroupStateChanged):
             self._group_state, self._generation = event.after, event.generation
         elif isinstance(event, ev.CoordinatorElected) and event.group_state:
@@ -214,7 +211,7 @@ class Run:
         elif isinstance(event, ev.GenerationStarted):
             self._generation = event.generation
         elif isinstance(event, ev.Changed):
-            self._unmeasured = True
+            self._measure_soon()
 
     def _measure_regularly(self) -> None:
         self._measure_soon()
@@ -222,12 +219,11 @@ class Run:
         self.clock.at(self.clock.now_ms + step_ms, self._measure_regularly, is_cause=False)
 
     def _measure(self) -> None:
-        self._unmeasured = False
         self.stage.emit(self.load.measure(now_ms=self.clock.now_ms))
 
     def _measure_soon(self) -> None:
         """Measure the load before the clock goes on."""
-        self._unmeasured = True
+        self.clock.before_next(self._measure)
 
     def _change_rates(self, topic: str, step: int) -> None:
         at_ms = self.scenario.topics[topic].rates.steps[step][0]
