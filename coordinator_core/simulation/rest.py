@@ -118,6 +118,7 @@ class Rest:
         self._done: tuple[int, bool] | None = None
         self._polls: _Polls | None = None
         self._kept: tuple[int, int, Request] | None = None
+        self._commits_before = -1
 
     @property
     def margin_ms(self) -> int:
@@ -194,6 +195,7 @@ class Rest:
         self._count(work.node, HEARTBEAT, skipped)
         kept_ms = max(from_ms, int(beats[0])) if not skipped else from_ms
         self._kept = kept_ms, work.node, work.heartbeats.request
+        self._commits_before = -1
         self._keep_alive(now_ms)
         self._leave_out_metadata(work.metadata_due_ms, from_ms)
         poll_ms = None
@@ -235,9 +237,15 @@ class Rest:
 
     def _keep_alive(self, now_ms: int) -> None:
         """Let the session last while heartbeats are left out. A commit that was sent has shortened it."""
-        if self._kept is not None and now_ms < self._kept[0]:
-            at_ms, node, request = self._kept
-            self._brokers.keep_alive(node, request, client=self._name, at_ms=at_ms)
+        if self._kept is None or now_ms >= self._kept[0]:
+            return
+        at_ms, node, request = self._kept
+        connection = self._connect(node, True)
+        commits = connection.there.sent.get(COMMIT, 0)
+        if connection.under_way or commits == self._commits_before:
+            return
+        self._brokers.keep_alive(node, request, client=self._name, at_ms=at_ms)
+        self._commits_before = -1 if self._is_under_way else commits
 
     def _beats(self, heartbeats: Heartbeats, last_ms: int) -> NDArray[np.int64]:
         """Return the times of the heartbeats up to and including ``last_ms``."""

@@ -1,11 +1,13 @@
 """Periodic messages of a group at rest are left out: the trace is that of a run with every message."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.protocol.events import GroupStateChanged
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.simulation.run import simulate
+from coordinator_core.simulation.run import Run, simulate
 from tests.examples import scaled
 
 MEMBERS = ("m0", "m1", "m2", "m3")
@@ -118,3 +120,89 @@ def test_the_trace_of_any_run_is_that_with_every_message(document, strategy):
     for one, other in zip(every, some, strict=False):
         assert one == other
     assert len(every) == len(some)
+
+
+# --- examples
+
+HOUR_MS = 3_600_000
+
+
+def document(**fields):
+    """Two members that keep up for an hour in which nothing happens."""
+    return {
+        "name": "g",
+        "duration": HOUR_MS,
+        "topics": {"t": {"partitions": 4, "rate": 10}},
+        "members": [{"id": f"m{n}", "topics": ["t"], "process_rate": 1_000} for n in range(2)],
+        **fields,
+    }
+
+
+def run_of(fields, *, every_message=False):
+    """A run that is not started."""
+    registry = default_registry()
+    scenario = parse_scenario(fields, where="example", registry=registry)
+    return Run(scenario, "cooperative-sticky", registry, every_message=every_message)
+
+
+def actions_until(run, end_ms):
+    """The number of actions on the clock up to a time."""
+    count = 0
+    while (next_ms := run.clock.next_ms()) is not None and next_ms <= end_ms:
+        run.clock.step()
+        count += 1
+    return count
+
+
+def arrivals(run):
+    """The times at which requests arrive at the brokers, by kind, of a run to its end."""
+    listed = {}
+    arrived = run.brokers.arrived
+
+    def note(request, node, **keywords):
+        listed.setdefault(type(request).__name__.removesuffix("Request"), []).append(run.clock.now_ms)
+        arrived(request, node, **keywords)
+
+    run.brokers.arrived = note
+    run.advance(run.scenario.duration_ms)
+    return listed
+
+
+def test_heartbeats_of_a_quiet_hour_are_counted_and_not_sent():
+    some, every = run_of(document()), run_of(document(), every_message=True)
+    assert actions_until(some, HOUR_MS) * 20 < actions_until(every, HOUR_MS)
+    messages = every.finish().ended.messages
+    assert some.finish().ended.messages == messages
+    assert every.left_out == {}
+    assert set(some.left_out) == {"Heartbeat", "OffsetCommit", "Metadata"}
+    assert all(0.9 * messages[kind] < count < messages[kind] for kind, count in some.left_out.items())
+
+
+@pytest.mark.parametrize(("rates", "behind"), [([1, 1, 1], False), ([1, 10_000, 1], True)])
+def test_a_member_that_falls_behind_commits_again(rates, behind):
+    changes = {"t": {"partitions": 4, "rates_rows": [[n * 600] * 4 for n in rates], "interval": "10m"}}
+    times = arrivals(run_of(document(topics=changes, duration="30m")))["OffsetCommit"]
+    middle = [at_ms for at_ms in times if 605_000 < at_ms < 1_195_000]
+    assert len([at_ms for at_ms in times if 60_000 < at_ms < 595_000]) == 0
+    assert (len(middle) > 100) is behind
+
+
+@pytest.mark.parametrize("every_message", [True, False])
+def test_an_event_that_comes_unannounced_needs_every_message(every_message):
+    run = run_of(document(duration="20m"), every_message=every_message)
+    run.advance(600_000)
+    run.stage.consumers["m1"].crash()
+    run.advance(1_200_000)
+    changes = [entry.at_ms for entry in run.finish().events if isinstance(entry.event, GroupStateChanged)]
+    session_ended = any(600_000 < at_ms <= 645_000 for at_ms in changes)
+    assert session_ended is every_message
+
+
+@pytest.mark.parametrize("loss", [0, 0.01])
+def test_a_lost_heartbeat_is_simulated(loss):
+    lossy = document(duration="20m", network={"latency": [1, 5], "loss": loss})
+    sent = arrivals(run_of(lossy))["Heartbeat"]
+    known = arrivals(run_of(lossy, every_message=True))["Heartbeat"]
+    middle = [at_ms for at_ms in sent if 60_000 < at_ms < 1_180_000]
+    assert bool(middle) is bool(loss)
+    assert set(middle) <= set(known)
