@@ -297,10 +297,14 @@ def solver_sized():
 
 @pytest.mark.slow
 def test_the_answer_is_the_same_every_time():
-    """C-61: whichever strategy, and in whatever order topics and members come."""
+    """C-61: whichever strategy, and in whatever order topics and members come.
+
+    With the budgets and with 10 % the heuristic reaches the bound of moves. The other strategies and the
+    strict order need the solver.
+    """
     cluster, members = solver_sized()
     turned, methods = Cluster(dict(reversed(cluster.topics.items()))), []
-    for strategy in STRATEGIES:
+    for strategy in [*STRATEGIES, "optimal+tolerance=0%"]:
         first = assign(f"{strategy}+time_limit=0.1", cluster, members)
         methods.append(first.report["method"])
         again = assign(
