@@ -37,6 +37,7 @@ from coordinator_core.simulation.clock import Alarm
 from coordinator_core.simulation.dice import Spread
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.network import Connection
+from coordinator_core.simulation.quiet import Overload
 from coordinator_core.simulation.rest import Rest, is_periodic, is_success
 from coordinator_core.simulation.world import World
 
@@ -340,17 +341,18 @@ class Process:
             now_ms=self._world.clock.now_ms,
         )
 
-    def next_cause_ms(self, until_ms: int, rates_ms: int) -> int:
+    def next_cause_ms(self, until_ms: int, overload_ms: Overload) -> int:
         """Return a time before which it causes no change: no message is lost, no poll comes too late.
 
-        ``rates_ms`` is the time of the next change of rates.
+        ``overload_ms`` returns when the records of partitions begin to exceed a rate.
         """
         if self.ended or not self._subscribed or self.client.failure is not None:
             return until_ms
-        if self._batches.longest_ms + self._poll_every_ms >= self._max_poll_interval_ms:
-            until_ms = min(until_ms, rates_ms)
-            if not self._application.keeps_up:
-                until_ms = min(until_ms, self._last_poll_ms + self._max_poll_interval_ms)
+        if self.member.process_rate is not None and self.worker.flows:
+            until_ms = min(until_ms, overload_ms(self.worker.flows, self.worker.process_rate))
+        may_miss = self._batches.longest_ms + self._poll_every_ms >= self._max_poll_interval_ms
+        if may_miss and not self._application.keeps_up:
+            until_ms = min(until_ms, self._last_poll_ms + self._max_poll_interval_ms)
         return self._rest.next_fault_ms(until_ms, self._world.clock.now_ms)
 
     def leave_out(self, until_ms: int) -> None:
@@ -358,11 +360,6 @@ class Process:
         self._continue_from(
             self._rest.leave_out(until_ms, self._last_poll_ms, now_ms=self._world.clock.now_ms)
         )
-
-    def rates_changed(self) -> None:
-        """Send the commits that were left out, if the application no longer keeps up with its records."""
-        if not self.ended:
-            self._continue_from(self._rest.fell_behind(self._world.clock.now_ms))
 
     def _continue_from(self, last_poll_ms: int | None) -> None:
         if last_poll_ms is not None:

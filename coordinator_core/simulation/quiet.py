@@ -1,14 +1,16 @@
 """Spans of time in which nothing but periodic messages happens.
 
 The span ends at the next cause: an action on the clock that may change something, a deadline of the
-coordinator that passes, a message that is lost or delivered twice, or the end of the run. Until then each
+coordinator that passes, a message that is lost or delivered twice, rates that rise above what a member
+handles, or the end of the run. Until then each
 process leaves out periodic messages (`rest`). Traces are those of a run with every message.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from coordinator_core.coordinator.shard import Group
+from coordinator_core.model import TopicPartition
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.network import Network
@@ -19,6 +21,9 @@ LOOK_MS = 500
 
 LONGEST_MS = 24 * 3_600_000
 """The longest span. It is far below the retention time of offsets."""
+
+
+Overload: TypeAlias = Callable[[Iterable[TopicPartition], float], int]
 
 
 class Resting(Protocol):
@@ -33,10 +38,10 @@ class Resting(Protocol):
         """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
         ...
 
-    def next_cause_ms(self, until_ms: int, rates_ms: int) -> int:
+    def next_cause_ms(self, until_ms: int, overload_ms: Overload) -> int:
         """Return a time before which it causes no change: no message is lost, no poll comes too late.
 
-        ``rates_ms`` is the time of the next change of rates.
+        ``overload_ms`` returns when the records of partitions begin to exceed a rate.
         """
         ...
 
@@ -48,8 +53,8 @@ class Resting(Protocol):
 class Quiet:
     """Finds quiet spans when a process has nothing to do, and lets processes leave out messages in them.
 
-    ``processes`` returns all processes. ``at_rest`` has the states of a group at rest. ``next_rates_ms``
-    returns the time of the next change of rates, ``end_ms`` is the end of the run.
+    ``processes`` returns all processes. ``at_rest`` has the states of a group at rest. ``overload_ms``
+    is the function of that name for processes, ``end_ms`` is the end of the run.
     """
 
     def __init__(
@@ -59,12 +64,12 @@ class Quiet:
         brokers: Brokers,
         processes: Callable[[], Iterable[Resting]],
         at_rest: frozenset[str],
-        next_rates_ms: Callable[[], int],
+        overload_ms: Overload,
         end_ms: int,
     ) -> None:
         self._clock, self._network, self._brokers = clock, network, brokers
         self._processes, self._at_rest = processes, at_rest
-        self._next_rates_ms, self._end_ms = next_rates_ms, end_ms
+        self._overload_ms, self._end_ms = overload_ms, end_ms
         self._until_ms = self._look_ms = 0
 
     def look(self, process: Resting) -> None:
@@ -88,6 +93,7 @@ class Quiet:
             return now_ms
         members = frozenset(process.member_id for process in processes) - {""}  # that of a group's deadline
         until_ms = min(until_ms, self._brokers.next_deadline_ms(members) or until_ms)
-        rates_ms = self._next_rates_ms()
-        until_ms = min((process.next_cause_ms(until_ms, rates_ms) for process in processes), default=until_ms)
+        until_ms = min(
+            (process.next_cause_ms(until_ms, self._overload_ms) for process in processes), default=until_ms
+        )
         return until_ms if until_ms > soon_ms else now_ms

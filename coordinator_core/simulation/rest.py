@@ -8,7 +8,6 @@ The last ones before a cause are sent, so that what is under way at the cause is
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -74,20 +73,6 @@ class Loop(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Polls:
-    """Polls before ``until_ms`` that were left out, after one at ``last_ms``.
-
-    ``commits`` of them committed, from ``due_ms`` on; None without auto-commit.
-    """
-
-    node: int
-    last_ms: int
-    until_ms: int
-    due_ms: int | None
-    commits: int
-
-
 class Rest:
     """The periodic messages of one process. ``poll_every_ms``: the time between polls without another reason.
 
@@ -116,7 +101,6 @@ class Rest:
         self._messages, self._left_out = messages, left_out
         self._connect, self._connections = connect, connections
         self._done: tuple[int, bool] | None = None
-        self._polls: _Polls | None = None
         self._kept: tuple[int, int, Request] | None = None
         self._commits_before = -1
 
@@ -200,7 +184,6 @@ class Rest:
         self._leave_out_metadata(work.metadata_due_ms, from_ms)
         poll_ms = None
         if keeps_up:
-            self._polls = _Polls(work.node, last_poll_ms, from_ms, due_ms, commits)
             poll_ms = self._last_poll(last_poll_ms, due_ms, interval_ms, commits, from_ms)
         if due_ms is not None:
             self._count_commits(work.node, commits)
@@ -209,24 +192,6 @@ class Rest:
             due_ms = self._due_without_commits(work, last_poll_ms, from_ms)
         self._client.continue_periodic(skipped, int(beats[skipped]), due_ms, poll_ms, now_ms=now_ms)
         return last_poll_ms if poll_ms is None else poll_ms
-
-    def fell_behind(self, now_ms: int) -> int | None:
-        """Take back the polls and commits that were left out from now on. Return the time of the last poll.
-
-        Return None if there are none, or if the application still keeps up.
-        """
-        polls, work = self._polls, self._client.periodic()
-        if polls is None or work is None or polls.until_ms <= now_ms or self._application.keeps_up:
-            return None
-        self._polls = self._done = None
-        interval_ms, due_ms, kept = work.commit_interval_ms, polls.due_ms, 0
-        if due_ms is not None:
-            kept = min(polls.commits, max(0, -(-(now_ms - due_ms) // interval_ms)))
-            self._count_commits(polls.node, kept - polls.commits)
-        poll_ms = self._last_poll(polls.last_ms, due_ms, interval_ms, kept, now_ms)
-        next_ms = None if due_ms is None else due_ms + kept * interval_ms
-        self._client.continue_periodic(0, work.heartbeats.due_ms, next_ms, poll_ms, now_ms=now_ms)
-        return poll_ms
 
     # --- inside
 

@@ -9,8 +9,11 @@ they were put on the clock. All random numbers come from the scenario's seed. Ea
 its own, so that the numbers of one concern do not depend on another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
@@ -18,7 +21,7 @@ from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.errors import InputError
 from coordinator_core.families.family import RunningGroup, family_for
-from coordinator_core.model import Cluster
+from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
@@ -33,6 +36,7 @@ from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.process import Process, ranks
 from coordinator_core.simulation.quiet import Quiet
 from coordinator_core.simulation.stage import Stage
+from coordinator_core.simulation.workers import ROUNDING
 from coordinator_core.simulation.world import World
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace
@@ -101,7 +105,7 @@ class Run:
         self._group_state, self._generation = "", -1
         self._cut_until: dict[str, int] = {}
         self._starts = 0
-        self._next_rates_ms: dict[str, int] = {}
+        self._rates: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         self._starting = self._stream("start-up")
         self.stage.observers.append(self._observe)
         if watch is not None:
@@ -127,7 +131,7 @@ class Run:
                 self.brokers,
                 self.stage.consumers.values,
                 self.family.spec.at_rest,
-                lambda: min(self._next_rates_ms.values(), default=scenario.duration_ms),
+                self._overload_ms,
                 scenario.duration_ms,
             )
         self._administrator = Administrator(
@@ -227,17 +231,44 @@ class Run:
 
     def _change_rates(self, topic: str, step: int) -> None:
         at_ms = self.scenario.topics[topic].rates.steps[step][0]
-        self._next_rates_ms[topic] = at_ms
         self.clock.at(at_ms, lambda: self._next_rates(topic, step), is_cause=False)
 
     def _next_rates(self, topic: str, step: int) -> None:
         steps = self.scenario.topics[topic].rates.steps
         self.stage.set_rates(topic, steps[step][1])
-        del self._next_rates_ms[topic]
         if step + 1 < len(steps):
             self._change_rates(topic, step + 1)
-        for process in self.stage.consumers.values():
-            process.rates_changed()
+
+    def _overload_ms(self, partitions: Iterable[TopicPartition], capacity: float) -> int:
+        """Return when the records/s of partitions next rise above a capacity; the end of the run if never."""
+        owned: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            owned.setdefault(topic, []).append(number)
+        steps = {topic: self._steps(topic) for topic in owned if topic in self.stage.partitions}
+        if not steps:
+            return self.scenario.duration_ms
+        times = np.unique(np.concatenate([at_ms for at_ms, _ in steps.values()]))
+        total = np.zeros(len(times))
+        for topic, (at_ms, rows) in steps.items():
+            row = np.searchsorted(at_ms, times, side="right") - 1
+            total += np.where(row >= 0, rows[:, owned[topic]].sum(axis=1)[row], 0.0)
+        above = total > capacity * (1 + ROUNDING)
+        rises = times[1:][above[1:] & ~above[:-1]]
+        later = rises[rises > self.clock.now_ms]
+        return int(later[0]) if len(later) else self.scenario.duration_ms
+
+    def _steps(self, topic: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the times at which the rates of a topic change, and the rates: (steps, partitions)."""
+        count = self.stage.partitions[topic]
+        known = self._rates.get((topic, count))
+        if known is None:
+            steps = self.stage.steps_of(topic)
+            times = np.array([at_ms for at_ms, _ in steps], dtype=np.int64)
+            known = self._rates[topic, count] = (
+                times,
+                np.array([rates for _, rates in steps], dtype=np.float64),
+            )
+        return known
 
     # --- what the stage needs (`stage.Simulation`)
 

@@ -367,6 +367,12 @@ class Stage(Generic[C]):
         self.emit(ev.TopicDeleted(topic=name))
         self._simulation.topic_deleted(name)
 
+    def steps_of(self, topic: str) -> list[tuple[int, tuple[float, ...]]]:
+        """Return the times at which the rates of a topic change, and its rates, at its present size."""
+        rates, count = self._topics[topic].rates, self.partitions[topic]
+        steps = rates.steps if topic in self.scenario.topics else rates.steps[:1]
+        return [(at_ms, rates.resized(values, count)) for at_ms, values in steps]
+
     def set_rates(self, topic: str, rates: tuple[float, ...]) -> None:
         """Set the records/s of each partition of a topic. Partitions added later get their share."""
         if topic not in self.partitions:

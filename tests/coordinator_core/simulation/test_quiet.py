@@ -206,3 +206,15 @@ def test_a_lost_heartbeat_is_simulated(loss):
     middle = [at_ms for at_ms in sent if 60_000 < at_ms < 1_180_000]
     assert bool(middle) is bool(loss)
     assert set(middle) <= set(known)
+
+
+def test_the_last_commit_before_a_backlog_is_sent():
+    """The next one may never come: the first batch of the backlog lasts longer than the member lives."""
+    changes = {"t": {"partitions": 4, "rates_rows": [[100] * 4, [10_000] * 4], "interval": "100s"}}
+    slow = {"process_rate": 5, "record_cv": 0}
+    members = [{"id": "m0", "topics": ["t"]}, {"id": "m1", "topics": ["t"], **slow}]
+    crash = {"at": "120s", "crash": "m1"}
+    config = {"max.poll.records": 500}
+    fields = document(topics=changes, members=members, events=[crash], duration="200s", config=config)
+    every, some = both(fields, "range")
+    assert every == some
