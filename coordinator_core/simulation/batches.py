@@ -101,7 +101,7 @@ class Batches:
         busy = rate * self.record_ms / 1_000
         overhead_ms = self.mean_overhead_ms
         cycle_ms = min(overhead_ms / (1 - busy), self.mean_ms) if busy < 1 else self.mean_ms
-        records = rate * cycle_ms / 1_000
+        records = min(rate * cycle_ms / 1_000, self.most_records)
         if records < 1:
             if random.random() >= rate / 1_000 * (self.record_ms + overhead_ms):
                 return now_ms  # it waits for a record

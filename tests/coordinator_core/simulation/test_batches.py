@@ -98,6 +98,12 @@ def test_a_member_that_keeps_up_has_short_batches():
     assert fmean(left) == pytest.approx(5, rel=0.1)
 
 
+def test_no_batch_has_more_than_the_largest_number_of_records():
+    """Records begin to arrive at twelve times what the member handles. Its batch is one of 50 records."""
+    left = rests(exact(), 1_000, Work(0.0, 0.0, 120.0))
+    assert 4_000 < max(left) <= 5_000
+
+
 def test_a_member_with_few_records_waits_for_them_in_its_poll():
     """One record a second that takes 100 ms: the member is busy a tenth of the time."""
     left = rests(exact(), 1_000, Work(0.0, 0.0, 1.0))
