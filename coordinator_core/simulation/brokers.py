@@ -190,7 +190,7 @@ class Brokers:
         broker.deadline.set(self._up(node).next_deadline_ms())
 
     def leave_out_commits(self, node: int, client: str, count: int) -> None:
-        """Count commits of a client that are left out; a negative count takes back."""
+        """Count commits of a client that are left out."""
         sent, kind = self._brokers[node].to_replicas.sent, f"commits of {client}"
         sent[kind] = sent.get(kind, 0) + count
 

@@ -224,22 +224,6 @@ class Load:
             position = min(flow.position_at(now_ms + ahead_ms), flow.end_at(now_ms))
         return floor(position + WHOLE)
 
-    def position_at(self, partition: TopicPartition, *, at_ms: float) -> int | None:
-        """Return the offset to commit at a time in the present stretch of the partition's worker.
-
-        The load does not advance. The stretch lasts from the last change or breakpoint of the worker to
-        `next_breakpoint_ms`. The result is None if no worker works on the partition.
-        """
-        flow = self._flows.get(partition)
-        if flow is None or flow.worker is None:
-            return None
-        return floor(flow.position_at(at_ms) + WHOLE)
-
-    def next_breakpoint_ms(self, worker: Worker, *, now_ms: int) -> float:
-        """Return the next time at which a backlog is empty or repeated work is done; inf if none is."""
-        self._pass_breakpoints(now_ms)
-        return worker.next_ms
-
     def work(self, worker: Worker, *, now_ms: int) -> Work:
         """Return the work of a worker at a time."""
         self._pass_breakpoints(now_ms)

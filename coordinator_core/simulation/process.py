@@ -344,7 +344,7 @@ class Process:
     def next_cause_ms(self, until_ms: int, overload_ms: Overload) -> int:
         """Return a time before which it causes no change: no message is lost, no poll comes too late.
 
-        ``overload_ms`` returns when the records of partitions begin to exceed a rate.
+        ``overload_ms``: see `quiet.Overload`.
         """
         if self.ended or not self._subscribed or self.client.failure is not None:
             return until_ms

@@ -2,8 +2,8 @@
 
 The span ends at the next cause: an action on the clock that may change something, a deadline of the
 coordinator that passes, a message that is lost or delivered twice, rates that rise above what a member
-handles, or the end of the run. Until then each
-process leaves out periodic messages (`rest`). Traces are those of a run with every message.
+handles, or the end of the run. Until then each process leaves out periodic messages (`rest`). Traces are
+those of a run with every message.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,8 +22,8 @@ LOOK_MS = 500
 LONGEST_MS = 24 * 3_600_000
 """The longest span. It is far below the retention time of offsets."""
 
-
 Overload: TypeAlias = Callable[[Iterable[TopicPartition], float], int]
+"""Returns when the records/s of partitions next rise above a number of records/s."""
 
 
 class Resting(Protocol):
@@ -41,7 +41,7 @@ class Resting(Protocol):
     def next_cause_ms(self, until_ms: int, overload_ms: Overload) -> int:
         """Return a time before which it causes no change: no message is lost, no poll comes too late.
 
-        ``overload_ms`` returns when the records of partitions begin to exceed a rate.
+        ``overload_ms``: see `Overload`.
         """
         ...
 
@@ -54,7 +54,7 @@ class Quiet:
     """Finds quiet spans when a process has nothing to do, and lets processes leave out messages in them.
 
     ``processes`` returns all processes. ``at_rest`` has the states of a group at rest. ``overload_ms``
-    is the function of that name for processes, ``end_ms`` is the end of the run.
+    is passed on to them, ``end_ms`` is the end of the run.
     """
 
     def __init__(
@@ -91,7 +91,8 @@ class Quiet:
         processes = list(self._processes())
         if not all(process.is_quiet(group) for process in processes):
             return now_ms
-        members = frozenset(process.member_id for process in processes) - {""}  # that of a group's deadline
+        # A deadline of the group itself has the member id "".
+        members = frozenset(process.member_id for process in processes) - {""}
         until_ms = min(until_ms, self._brokers.next_deadline_ms(members) or until_ms)
         until_ms = min(
             (process.next_cause_ms(until_ms, self._overload_ms) for process in processes), default=until_ms

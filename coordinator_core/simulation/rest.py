@@ -60,7 +60,7 @@ class Peers(Protocol):
         ...
 
     def leave_out_commits(self, node: int, client: str, count: int) -> None:
-        """Count commits of a client that are left out; a negative count takes back."""
+        """Count commits of a client that are left out."""
         ...
 
 
@@ -112,8 +112,8 @@ class Rest:
     def is_quiet(self, group: Group, *, works: bool, connected_ms: int, now_ms: int) -> bool:
         """Return whether the client, a member of ``group``, sends nothing but periodic messages from now on.
 
-        ``works``: whether the application works on a partition. ``connected_ms``: the time since which the
-        process is not cut from the brokers.
+        ``works``: whether the application works on a partition. ``connected_ms``: the time at which the
+        process was last connected to the brokers again, after a cut.
         """
         work, generation = self._client.periodic(), self._client.generation
         if work is None or generation.number != group.generation:
@@ -177,8 +177,7 @@ class Rest:
         if not (skipped or commits):
             return None
         self._count(work.node, HEARTBEAT, skipped)
-        kept_ms = max(from_ms, int(beats[0])) if not skipped else from_ms
-        self._kept = kept_ms, work.node, work.heartbeats.request
+        self._kept = int(beats[skipped]), work.node, work.heartbeats.request
         self._commits_before = -1
         self._keep_alive(now_ms)
         self._leave_out_metadata(work.metadata_due_ms, from_ms)

@@ -45,6 +45,7 @@ class Invariants:
         self._now = Timeline()
         self._committed: dict[TopicPartition, int] = {}
         self._highest = -1
+        self._deleted: set[str] = set()
         self._checks: dict[type[Any], Callable[[Any], None]] = {
             ev.RunStarted: self._run_started,
             ev.CoordinatorElected: self._coordinator_elected,
@@ -52,6 +53,7 @@ class Invariants:
             ev.GenerationStarted: self._generation_started,
             ev.Joined: self._joined,
             ev.Assigned: self._assigned,
+            ev.TopicDeleted: self._topic_deleted,
         }
         self._at_ms = 0
         self._now.before.append(self._check)
@@ -154,12 +156,16 @@ class Invariants:
             detail = f"{event.client} went from {consumer.generation} to {event.generation}"
             self._violated("generations only grow", detail)
 
+    def _topic_deleted(self, event: ev.TopicDeleted) -> None:
+        """Note a deleted topic. A round that began before may still assign it, as Kafka's leader does."""
+        self._deleted.add(event.topic)
+
     def _assigned(self, event: ev.Assigned) -> None:
         consumer = self._now.consumers.get(event.client)
         if consumer is None:
             return
         owned = frozenset(partitions(event.owned))
-        strange = sorted({p.topic for p in owned} - frozenset(consumer.topics))
+        strange = sorted({p.topic for p in owned} - frozenset(consumer.topics) - self._deleted)
         if strange:
             self._violated("assigned within the subscription", f"{event.client} got {', '.join(strange)}")
         kept = [p for p in consumer.owned if p not in owned]

@@ -1,5 +1,7 @@
 import pytest
 
+from coordinator_core.cli import running
+
 SMALL = """\
 name: small
 duration: 20s
@@ -20,3 +22,17 @@ def small(tmp_path):
     path = tmp_path / "small.yaml"
     path.write_text(SMALL)
     return path
+
+
+@pytest.fixture
+def every_message(monkeypatch):
+    """Whether every message was wanted, of each run that was simulated in this process."""
+    wanted = []
+    simulated = running.simulate
+
+    def simulate(*arguments, every_message, **keywords):
+        wanted.append(every_message)
+        return simulated(*arguments, every_message=every_message, **keywords)
+
+    monkeypatch.setattr(running, "simulate", simulate)
+    return wanted

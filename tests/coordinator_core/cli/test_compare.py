@@ -14,7 +14,6 @@ import yaml
 from rich.console import Console
 
 from coordinator_core.cli import compare as compare_module
-from coordinator_core.cli import running as running_module
 from coordinator_core.cli.compare import DEFAULT_STRATEGIES
 from coordinator_core.registry.hookspecs import METRIC_GROUPS, ModifierSpec, hookimpl
 from coordinator_core.registry.registry import default_registry, installed_registry
@@ -453,15 +452,7 @@ def test_an_error_makes_no_folder_for_traces(lab, small, tmp_path):
     assert not (tmp_path / "t").exists()
 
 
-def test_every_message_changes_no_figure(lab, small, monkeypatch):
-    wanted = []
-    simulated = running_module.simulate
-
-    def simulate(*arguments, every_message, **keywords):
-        wanted.append(every_message)
-        return simulated(*arguments, every_message=every_message, **keywords)
-
-    monkeypatch.setattr(running_module, "simulate", simulate)
+def test_every_message_changes_no_figure(lab, small, every_message):
     command = ("compare", small, "-s", "range", "--all")
     assert lab(*command, "--every-message") == lab(*command)
-    assert wanted == [True, False]
+    assert every_message == [True, False]

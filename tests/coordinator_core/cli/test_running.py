@@ -47,6 +47,17 @@ def done_here(runs):
     return [run.strategy for run in runs if run.figures is not None]
 
 
+def sticky_takes(monkeypatch, clock, seconds):
+    """Let each look at the clock in a run of sticky add CPU seconds, and no other."""
+    run = running._run
+
+    def run_with_a_clock(task, *arguments, **more):
+        clock[0] = seconds if task.strategy == "sticky" else 0.0
+        return run(task, *arguments, **more)
+
+    monkeypatch.setattr(running, "_run", run_with_a_clock)
+
+
 THREE = ("range", "sticky", "cooperative-sticky")
 
 
@@ -68,13 +79,7 @@ def test_much_work_is_left_to_processes_as_soon_as_it_shows(small, handed, clock
 
 
 def test_a_long_run_after_a_short_one_leaves_the_rest_to_processes(small, handed, clock, monkeypatch):
-    run = running._run
-
-    def run_with_a_clock(task, *arguments, **more):
-        clock[0] = 5.0 if task.strategy == "sticky" else 0.0
-        return run(task, *arguments, **more)
-
-    monkeypatch.setattr(running, "_run", run_with_a_clock)
+    sticky_takes(monkeypatch, clock, 5.0)
     runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
     assert done_here(runs) == ["range"]
     assert [run.strategy for run in runs[1:]] == ["done in a process"] * 2
@@ -83,13 +88,7 @@ def test_a_long_run_after_a_short_one_leaves_the_rest_to_processes(small, handed
 
 def test_work_that_is_nearly_done_is_not_left_to_processes(small, handed, clock, monkeypatch):
     """It has taken long, and little is left."""
-    run = running._run
-
-    def run_with_a_clock(task, *arguments, **more):
-        clock[0] = 0.001 if task.strategy == "sticky" else 0.0
-        return run(task, *arguments, **more)
-
-    monkeypatch.setattr(running, "_run", run_with_a_clock)
+    sticky_takes(monkeypatch, clock, 0.001)
     monkeypatch.setattr(running, "TRIED_SECONDS", 0.0)
     assert done_here(run_all(tasks(small, "range", "sticky"), jobs=None, timeout=60)) == ["range", "sticky"]
     assert handed == [([], 0)]

@@ -10,7 +10,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from coordinator_core.cli import running as running_module
 from coordinator_core.cli import simulate as simulate_module
 from coordinator_core.protocol import events as ev
 from coordinator_core.reports.story import print_lines, story
@@ -360,15 +359,7 @@ def test_modifiers_count_beside_the_timeout_that_every_run_has(lab, small):
     assert "generation 1 (range-cooperative): " in lab("simulate", small, "-s", "range+cooperative").out
 
 
-def test_every_message_changes_no_result(lab, monkeypatch):
-    wanted = []
-    simulated = running_module.simulate
-
-    def simulate(*arguments, every_message, **keywords):
-        wanted.append(every_message)
-        return simulated(*arguments, every_message=every_message, **keywords)
-
-    monkeypatch.setattr(running_module, "simulate", simulate)
+def test_every_message_changes_no_result(lab, every_message):
     command = ("simulate", SCALE_OUT, "--format", "jsonl")
     assert lab(*command, "--every-message") == lab(*command)
-    assert wanted == [True, False]
+    assert every_message == [True, False]

@@ -1,6 +1,6 @@
 """The fluid load against integration in small steps, and what holds of it whatever happens."""
 
-from math import floor, inf
+from math import inf
 from random import Random
 
 import pytest
@@ -272,7 +272,7 @@ def run(actions, rates, capacities, look, looks):
 
 def state(load, workers, now_ms):
     """Return the exact positions, ends, lags and work."""
-    positions = [load.position_at(partition, at_ms=now_ms) for partition in load.partitions()]
+    positions = [load.position(w, p, now_ms=now_ms) for w in workers for p in partitions_of(3)]
     return (
         positions,
         load.seen(load.partitions(), now_ms=now_ms),
@@ -293,7 +293,6 @@ def test_questions_change_nothing(actions, rates, capacities, looks):
     def ask(load, workers, now_ms):
         state(load, workers.values(), now_ms)
         for worker in workers.values():
-            load.next_breakpoint_ms(worker, now_ms=now_ms)
             for partition in partitions_of(3):
                 load.position(worker, partition, now_ms=now_ms, ahead_ms=70)
 
@@ -371,17 +370,3 @@ def test_a_takeover_of_many_partitions_agrees_with_small_steps_as_lists_and_as_a
         assert measured.lag == pytest.approx(steps.lag(), abs=5)
         assert duplicates == pytest.approx(steps.duplicates, abs=5)
         assert work.waiting == pytest.approx(sum(steps.produced) - sum(steps.position), abs=5)
-
-
-@settings(max_examples=scaled(60))
-@given(changes, three_rates, capacities, st.lists(st.floats(0, 1), min_size=1, max_size=6))
-def test_a_position_in_the_present_stretch_is_that_reached_in_time(actions, rates, capacities, shares):
-    """Positions up to the next breakpoint are known before, and those since the last one afterwards."""
-    load, workers, now_ms = run(actions, rates, capacities, None, [])
-    breakpoints = [load.next_breakpoint_ms(worker, now_ms=now_ms) for worker in workers.values()]
-    until_ms = floor(min(now_ms + 1_000, *breakpoints))
-    times = sorted(now_ms + int(share * (until_ms - now_ms)) for share in shares)
-    before = [[load.position_at(p, at_ms=at_ms) for p in partitions_of(3)] for at_ms in times]
-    reached = [state(load, workers.values(), at_ms)[0] for at_ms in times]
-    after = [[load.position_at(p, at_ms=at_ms) for p in partitions_of(3)] for at_ms in times]
-    assert before == reached == after
