@@ -85,12 +85,11 @@ class Administrator:
                 again()
 
         connection.to_broker(
-            lambda: self._brokers.arrived(
-                request,
-                node,
-                client=NAME,
-                reply=lambda response: connection.to_client(lambda: received(response)),
-            )
+            self._brokers.arrived,
+            request,
+            node,
+            NAME,
+            lambda response: connection.to_client(received, response),
         )
         self._clock.after(REQUEST_TIMEOUT_MS, timed_out)
 

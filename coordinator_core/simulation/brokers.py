@@ -120,7 +120,7 @@ class Brokers:
         """Return whether a broker accepts connections."""
         return self._brokers[node].coordinator is not None
 
-    def arrived(self, request: Request, node: int, *, client: str, reply: Reply) -> None:
+    def arrived(self, request: Request, node: int, client: str, reply: Reply) -> None:
         """Receive a request. The broker replies at once, later or never."""
         broker = self._brokers[node]
         if broker.coordinator is None:
@@ -266,8 +266,13 @@ class Brokers:
         coordinator, records = self._up(node), append.records
         commits = all(isinstance(record, OffsetRecord) and record.value is not None for record in records)
         self._brokers[node].to_replicas.carry(
-            lambda: self._appended(node, coordinator, append.append_id, append.partition, records),
             f"commits of {client}" if commits else "",
+            self._appended,
+            node,
+            coordinator,
+            append.append_id,
+            append.partition,
+            records,
             is_cause=not commits,
             is_safe=True,
         )

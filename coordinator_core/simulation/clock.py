@@ -1,9 +1,8 @@
 """Virtual time: a heap of actions and their times. Nothing happens between two entries."""
 
 from collections.abc import Callable
-from functools import partial
 from heapq import heappop, heappush
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Action: TypeAlias = Callable[[], None]
 
@@ -23,7 +22,7 @@ class VirtualClock:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self._heap: list[tuple[int, int, int, Action]] = []
+        self._heap: list[tuple[int, int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._causes: list[int] = []
         self._order = self._first = 0
         self._before_next: Action | None = None
@@ -32,15 +31,17 @@ class VirtualClock:
         """Run an action at a time, before all actions of that time that `at` has put in."""
         self._first += 1
         at_ms = max(at_ms, self.now_ms)
-        heappush(self._heap, (at_ms, -1, self._first, action))
+        heappush(self._heap, (at_ms, -1, self._first, action, ()))
         heappush(self._causes, at_ms)
 
-    def at(self, at_ms: int, action: Action, *, rank: int = 0, is_cause: bool = True) -> None:
+    def at(
+        self, at_ms: int, action: Callable[..., None], *arguments: Any, rank: int = 0, is_cause: bool = True
+    ) -> None:
         """Run an action at a time. A time that has passed means now. Ranks are 0 or more."""
         self._order += 1
         if at_ms < self.now_ms:
             at_ms = self.now_ms
-        heappush(self._heap, (at_ms, rank, self._order, action))
+        heappush(self._heap, (at_ms, rank, self._order, action, arguments))
         if is_cause:
             heappush(self._causes, at_ms)
 
@@ -71,7 +72,8 @@ class VirtualClock:
                 if self._before_next is not None:
                     self._end_moment()
                 self.now_ms = at_ms
-            heappop(heap)[3]()
+            _, _, _, action, arguments = heappop(heap)
+            action(*arguments)
         if until_ms > self.now_ms:
             self._end_moment()
         self.now_ms = until_ms
@@ -83,40 +85,46 @@ class VirtualClock:
 
     def step(self) -> None:
         """Advance to the next entry and run its action."""
-        at_ms, _, _, action = heappop(self._heap)
+        at_ms, _, _, action, arguments = heappop(self._heap)
         self.now_ms = at_ms
-        action()
+        action(*arguments)
 
 
 class Alarm:
     """A deadline that moves often. It is no cause.
 
-    A deadline that has moved to a later time is noticed when its old entry comes up. Thus a move does not
-    leave an entry on the clock.
+    Entries on the clock stay when the deadline moves. One that comes up before the deadline is put in again,
+    unless another one comes up in time. Thus a deadline that moves to and fro has few entries.
     """
 
-    __slots__ = ("_clock", "_due_ms", "_rank", "_ring", "_set_ms")
+    __slots__ = ("_clock", "_due_ms", "_entries", "_rank", "_ring")
 
     def __init__(self, clock: VirtualClock, ring: Action, rank: int = 0) -> None:
         self._clock, self._ring, self._rank = clock, ring, rank
         self._due_ms: int | None = None
-        self._set_ms: int | None = None
+        self._entries: list[int] = []
+        """The times of its entries on the clock, the next one last."""
 
     def set(self, due_ms: int | None) -> None:
         """Set the time of the alarm. None stops it."""
         self._due_ms = due_ms
-        if due_ms is not None and (self._set_ms is None or due_ms < self._set_ms):
-            set_ms = self._set_ms = max(due_ms, self._clock.now_ms)
-            self._clock.at(set_ms, partial(self._came_up, set_ms), rank=self._rank, is_cause=False)
+        if due_ms is None:
+            return
+        entries, clock = self._entries, self._clock
+        if entries and entries[-1] <= due_ms:
+            return
+        at_ms = max(due_ms, clock.now_ms)
+        if not entries or at_ms < entries[-1]:
+            entries.append(at_ms)
+            clock.at(at_ms, self._came_up, rank=self._rank, is_cause=False)
 
-    def _came_up(self, set_ms: int) -> None:
-        if set_ms != self._set_ms:
+    def _came_up(self) -> None:
+        self._entries.pop()
+        due_ms = self._due_ms
+        if due_ms is None:
             return
-        self._set_ms = None
-        if self._due_ms is None:
-            return
-        if self._due_ms <= self._clock.now_ms:
+        if due_ms <= self._clock.now_ms:
             self._due_ms = None
             self._ring()
         else:
-            self.set(self._due_ms)
+            self.set(due_ms)

@@ -7,13 +7,14 @@ The fate of a message (latency, loss, duplication) is a function of the seed, th
 the kind of the message and its number among those of its kind. Thus it does not depend on other messages.
 """
 
-from functools import partial
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coordinator_core.documents.scenario import Network as Conditions
-from coordinator_core.simulation.clock import Action, VirtualClock
+from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.dice import Dice
 
 _LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
@@ -93,19 +94,28 @@ class Way:
             dice = self._dice[kind] = Dice(f"{self._network.seed}:{self._name}:{kind}")
         return dice
 
-    def carry(self, arrived: Action, kind: str, *, is_cause: bool, is_safe: bool = False) -> int:
-        """Deliver a message once, twice or never, and return how often; a safe one once."""
-        dice = self._dice.get(kind) or self.dice(kind)
-        number = self.sent.get(kind, 0)
+    def carry(
+        self,
+        kind: str,
+        arrived: Callable[..., None],
+        *arguments: Any,
+        is_cause: bool = True,
+        is_safe: bool = False,
+    ) -> int:
+        """Deliver a message once, twice or never, and return how often; a safe one once.
+
+        To deliver is to call ``arrived`` with the arguments.
+        """
+        network, number = self._network, self.sent.get(kind, 0)
         self.sent[kind] = number + 1
-        network = self._network
+        dice = self._dice.get(kind) or self.dice(kind)
         copies = 1 if is_safe or not network.has_faults else network.copies(dice, number)
         clock = network.clock
         for copy in range(copies):
             at_ms = clock.now_ms + network.delay_ms(dice, number, _LATENCY + copy)
             if at_ms > self.last_ms:
                 self.last_ms = at_ms
-            clock.at(self.last_ms, arrived, rank=self._rank, is_cause=is_cause)
+            clock.at(self.last_ms, arrived, *arguments, rank=self._rank, is_cause=is_cause)
         return copies
 
     def leave_out(self, kind: str) -> int:
@@ -128,23 +138,25 @@ class Connection:
         self.under_way = 0
         """The number of messages that are sent and not delivered."""
 
-    def to_broker(self, arrived: Action, kind: str = "", *, is_cause: bool = True) -> None:
-        """Send a message of a kind to the broker."""
-        self._carry(self.there, arrived, kind, is_cause)
+    def to_broker(
+        self, arrived: Callable[..., None], *arguments: Any, kind: str = "", is_cause: bool = True
+    ) -> None:
+        """Send a message of a kind to the broker. It calls ``arrived`` with the arguments."""
+        if self.is_open and self._client not in self._network.cut_off:
+            self.under_way += self.there.carry(kind, self._deliver, arrived, arguments, is_cause=is_cause)
 
-    def to_client(self, arrived: Action, kind: str = "", *, is_cause: bool = True) -> None:
-        """Send a message of a kind to the consumer."""
-        self._carry(self.back, arrived, kind, is_cause)
+    def to_client(
+        self, arrived: Callable[..., None], *arguments: Any, kind: str = "", is_cause: bool = True
+    ) -> None:
+        """Send a message of a kind to the consumer. It calls ``arrived`` with the arguments."""
+        if self.is_open and self._client not in self._network.cut_off:
+            self.under_way += self.back.carry(kind, self._deliver, arrived, arguments, is_cause=is_cause)
 
     def close(self) -> None:
         """Close the connection."""
         self.is_open = False
 
-    def _carry(self, way: Way, arrived: Action, kind: str, is_cause: bool) -> None:
-        if self.is_open and self._client not in self._network.cut_off:
-            self.under_way += way.carry(partial(self._deliver, arrived), kind, is_cause=is_cause)
-
-    def _deliver(self, arrived: Action) -> None:
+    def _deliver(self, arrived: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self.under_way -= 1
         if self.is_open and self._client not in self._network.cut_off:
-            arrived()
+            arrived(*arguments)

@@ -1,8 +1,9 @@
 """A consumer process: a client, the application's loop around it, and its connections."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,6 +12,7 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
 from coordinator_core.client.outcome import ClientOutcome, Send
+from coordinator_core.client.periodic import PERIODIC_REQUESTS
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.documents.application import NONE
 from coordinator_core.documents.scenario import Member
@@ -38,22 +40,35 @@ from coordinator_core.simulation.dice import Spread
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.network import Connection
 from coordinator_core.simulation.quiet import Overload
-from coordinator_core.simulation.rest import Rest, is_periodic, is_success
+from coordinator_core.simulation.rest import Rest, is_success
 from coordinator_core.simulation.world import World
 
 RESET = "reset"
 """The kind of the message that resets a connection."""
 
-_OF_NO_GROUP = frozenset(
-    (
-        FetchRequest,
-        FindCoordinatorRequest,
-        ListOffsetsRequest,
-        MetadataRequest,
-        OffsetForLeaderEpochRequest,
-    )
+_OF_NO_GROUP = (
+    FetchRequest,
+    FindCoordinatorRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
 )
 """The requests that do not go over the connection to the coordinator."""
+
+
+class _Kind(NamedTuple):
+    """The name of a kind of requests, whether they go to the coordinator, and may change anything there."""
+
+    api: str
+    of_group: bool
+    may_change: bool
+
+
+@cache
+def _kind_of(requests: type[Request]) -> _Kind:
+    name = requests.__name__.removesuffix("Request")
+    return _Kind(name, requests not in _OF_NO_GROUP, requests not in PERIODIC_REQUESTS)
+
 
 _GIVES_UP = (ev.Revoked, ev.Lost)
 """The events by which a client gives up partitions."""
@@ -520,26 +535,38 @@ class Process:
 
     def _send(self, node: int, request_id: int, request: Request) -> None:
         world = self._world
-        kind = type(request)
-        api = kind.__name__.removesuffix("Request")
-        world.messages[api] = world.messages.get(api, 0) + 1
+        kind = _kind_of(type(request))
+        world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
         exchange = None
         if world.exchanged is not None:
             exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
             world.exchanged(exchange)
-        connection = self._connection(node, kind not in _OF_NO_GROUP)
+        connection = self._connection(node, kind.of_group)
         if not world.brokers.is_alive(node):
             self._reset(node, connection)
             return
-        may_change = not is_periodic(request)
+        reply = partial(self._reply, connection, kind, request_id, exchange)
+        connection.to_broker(
+            world.brokers.arrived,
+            request,
+            node,
+            self.member.id,
+            reply,
+            kind=kind.api,
+            is_cause=kind.may_change,
+        )
 
-        def back(response: Response) -> None:
-            is_cause = may_change or not is_success(response)
-            arrived = partial(self._arrived, request_id, response, exchange)
-            connection.to_client(arrived, api, is_cause=is_cause)
-
-        arrives = partial(world.brokers.arrived, request, node, client=self.member.id, reply=back)
-        connection.to_broker(arrives, api, is_cause=may_change)
+    def _reply(
+        self,
+        connection: Connection,
+        kind: _Kind,
+        request_id: int,
+        exchange: Exchange | None,
+        response: Response,
+    ) -> None:
+        """Send the response of a broker to the process."""
+        is_cause = kind.may_change or not is_success(response)
+        connection.to_client(self._arrived, request_id, response, exchange, kind=kind.api, is_cause=is_cause)
 
     def _connection(self, node: int, of_group: bool) -> Connection:
         """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""
@@ -554,7 +581,7 @@ class Process:
         return connection
 
     def _reset(self, node: int, connection: Connection) -> None:
-        connection.to_client(lambda: self._disconnected(node, connection), RESET)
+        connection.to_client(self._disconnected, node, connection, kind=RESET)
 
     def _set_halted(self) -> None:
         self._application.halt(self.paused or self._cut)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator_core.client.facade import Client
-from coordinator_core.client.periodic import PERIODIC_REQUESTS, Heartbeats, Periodic
+from coordinator_core.client.periodic import Heartbeats, Periodic
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -32,11 +32,6 @@ HEARTBEAT, COMMIT, METADATA = "Heartbeat", "OffsetCommit", "Metadata"
 
 LATENCIES = 4
 """A message is under way for less than this many times the largest latency."""
-
-
-def is_periodic(request: Request) -> bool:
-    """Return whether a consumer at rest sends such requests again and again."""
-    return isinstance(request, PERIODIC_REQUESTS)
 
 
 def is_success(response: Response) -> bool:

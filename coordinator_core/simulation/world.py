@@ -21,7 +21,7 @@ class Peers(RestingPeers, Protocol):
         """Return whether a broker accepts connections."""
         ...
 
-    def arrived(self, request: Request, node: int, *, client: str, reply: Callable[[Response], None]) -> None:
+    def arrived(self, request: Request, node: int, client: str, reply: Callable[[Response], None]) -> None:
         """Receive a request. The broker replies at once, later or never."""
         ...
 

@@ -74,6 +74,29 @@ def test_a_deadline_pushed_back_a_thousand_times_leaves_no_thousand_entries():
     assert len(clock._heap) == 1
 
 
+def test_a_deadline_that_moves_to_and_fro_leaves_few_entries():
+    clock, rung = VirtualClock(), []
+
+    def ring():
+        rung.append(clock.now_ms)
+        alarm.set(clock.now_ms + 10_000)
+        alarm.set(clock.now_ms + 10)
+
+    alarm = Alarm(clock, ring)
+    alarm.set(10)
+    clock.run(1_000)
+    assert rung == list(range(10, 1_001, 10))
+    assert len(clock._heap) == 2
+
+
+def test_an_action_is_called_with_its_arguments():
+    clock, seen = VirtualClock(), []
+    clock.at(5, seen.append, "later")
+    clock.at(3, seen.append, "sooner")
+    run(clock)
+    assert seen == ["sooner", "later"]
+
+
 def test_later_counts_from_now():
     clock, seen = VirtualClock(), []
     clock.at(10, lambda: clock.after(5, lambda: seen.append(clock.now_ms)))

@@ -159,9 +159,9 @@ def arrivals(run):
     listed = {}
     arrived = run.brokers.arrived
 
-    def note(request, node, **keywords):
+    def note(request, *arguments):
         listed.setdefault(type(request).__name__.removesuffix("Request"), []).append(run.clock.now_ms)
-        arrived(request, node, **keywords)
+        arrived(request, *arguments)
 
     run.brokers.arrived = note
     run.advance(run.scenario.duration_ms)
