@@ -3,12 +3,11 @@
 Not implemented: authorized operations, a filter by group type (ListGroups 5).
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from coordinator_core.coordinator.expiry import delete_group
 from coordinator_core.coordinator.records import OffsetRecord
 from coordinator_core.coordinator.shard import DEAD, Group, Step
-from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     DescribedGroup,
@@ -44,8 +43,8 @@ def delete(step: Step, group: Group) -> None:
     offsets = set(step.shard.table.offsets.get(group.group_id, {}))
     for record in step.on_their_way(group.group_id):
         if isinstance(record, OffsetRecord):
-            offsets.add(TopicPartition(record.topic, record.partition))
-    records = tuple(OffsetRecord(group.group_id, tp.topic, tp.partition, None) for tp in sorted(offsets))
+            offsets.add((record.topic, record.partition))
+    records = tuple(OffsetRecord(group.group_id, topic, number, None) for topic, number in sorted(offsets))
     delete_group(step, group, records, "deleted")
 
 
@@ -80,8 +79,7 @@ def delete_offsets(step: Step, request_id: int, request: OffsetDeleteRequest) ->
         write.completed(step, ErrorCode.NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteOffsets:
+class DeleteOffsets(msgspec.Struct, frozen=True):
     """Tombstones of offsets under way to the log."""
 
     request_id: int

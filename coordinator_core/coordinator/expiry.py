@@ -1,10 +1,15 @@
 """How offsets expire and groups are forgotten (PROTOCOL 2.1)."""
 
-from dataclasses import dataclass
+import msgspec
 
-from coordinator_core.coordinator.records import GenerationRecord, GroupRecord, OffsetRecord, Record
+from coordinator_core.coordinator.records import (
+    GenerationRecord,
+    GroupRecord,
+    OffsetRecord,
+    Partition,
+    Record,
+)
 from coordinator_core.coordinator.shard import Group, Step
-from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
 
@@ -13,7 +18,7 @@ def check_retention(step: Step, group: Group) -> None:
     offsets = step.shard.table.offsets.get(group.group_id, {})
     on_their_way = step.on_their_way(group.group_id)
     expired = _expired(step, group, on_their_way)
-    records: list[Record] = [OffsetRecord(group.group_id, tp.topic, tp.partition, None) for tp in expired]
+    records: list[Record] = [OffsetRecord(group.group_id, *partition, None) for partition in expired]
     is_unused = group.is_empty and not group.expects_members and not on_their_way
     if is_unused and len(expired) == len(offsets):
         delete_group(step, group, tuple(records), "no member and no offset is left")
@@ -23,20 +28,20 @@ def check_retention(step: Step, group: Group) -> None:
     step.schedule_retention(group)
 
 
-def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[TopicPartition]:
+def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[Partition]:
     """Return the partitions whose offsets have expired, without those that are being committed."""
     retention_ms = step.config.offsets_retention_minutes * 60_000
     since_ms = group.emptied_at_ms if group.is_empty else 0
     written = {(r.topic, r.partition) for r in on_their_way if isinstance(r, OffsetRecord)}
     expired = [
-        tp
-        for tp, offset in sorted(step.shard.table.offsets.get(group.group_id, {}).items())
-        if step.now_ms - max(offset.committed_at_ms, since_ms) >= retention_ms and tp not in written
+        partition
+        for partition, offset in sorted(step.shard.table.offsets.get(group.group_id, {}).items())
+        if step.now_ms - max(offset.committed_at_ms, since_ms) >= retention_ms and partition not in written
     ]
     if group.is_empty or not expired:
         return expired
     in_use = group.topics_in_use()
-    return [] if in_use is None else [tp for tp in expired if tp.topic not in in_use]
+    return [] if in_use is None else [(topic, n) for topic, n in expired if topic not in in_use]
 
 
 def delete_group(step: Step, group: Group, offsets: tuple[Record, ...], cause: str) -> None:
@@ -45,16 +50,14 @@ def delete_group(step: Step, group: Group, offsets: tuple[Record, ...], cause: s
     step.append(records, ForgetGroup(group.group_id, cause))
 
 
-@dataclass(frozen=True, slots=True)
-class Unattended:
+class Unattended(msgspec.Struct, frozen=True):
     """A write that no request waits for; the next write makes up for a failure."""
 
     def completed(self, step: Step, error: ErrorCode) -> None:
         """Do nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetGroup:
+class ForgetGroup(msgspec.Struct, frozen=True):
     """Tombstones of a group under way to the log."""
 
     group_id: str

@@ -1,20 +1,20 @@
 """The coordinator of one broker: messages, deadlines and finished writes go in, outcomes come out."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any
 
 from coordinator_core.coordinator import admin, expiry, offset_commit, offset_fetch
 from coordinator_core.coordinator import find_coordinator as finding
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.coordinator.outcome import NOTHING, Effects, Outcome
+from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
-from coordinator_core.coordinator.records import Record, StoredGroup, StoredOffset
-from coordinator_core.coordinator.shard import Group, Shard, Step
+from coordinator_core.coordinator.records import Partition, Record, StoredGroup, StoredOffset
+from coordinator_core.coordinator.shard import Group, Shard, Step, Writes
 from coordinator_core.coordinator.simple_group import SimpleGroup
 from coordinator_core.coordinator.timers import RETENTION, Timers
 from coordinator_core.errors import InputError
-from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
@@ -48,33 +48,35 @@ class Coordinator:
         self._config = config
         self._random = random
         self._parts = {part.name: part for part in parts}
-        self._rows: dict[type[Any], Row] = {**OFFSET_ROWS}
-        self._owners: dict[type[Any], CoordinatorPart] = {}
+        self._rows: dict[type[Any], tuple[Row, CoordinatorPart | None]] = {
+            kind: (row, None) for kind, row in OFFSET_ROWS.items()
+        }
         for part in parts:
             taken = ", ".join(sorted(kind.__name__ for kind in part.requests.keys() & self._rows.keys()))
             if taken:
                 raise InputError(f"the requests of {part.name!r}", taken, "no request of another family")
-            self._rows |= part.requests
-            self._owners |= dict.fromkeys(part.requests, part)
+            self._rows |= {kind: (row, part) for kind, row in part.requests.items()}
         self._shards: dict[int, Shard] = {}
         self._timers = Timers()
+        self._writes = Writes()
         self._leaders: Mapping[int, int] = {}
         self._live_brokers = 0
-        self._append_ids = 0
-        self._writing: dict[int, Shard] = {}
-        """The shard of each append in progress."""
-        self._homes: dict[str, int] = {}
+        partitions = config.offsets_topic_partitions
+        # Clients may send any group id: not all are remembered.
+        self._home = lru_cache(HOMES_REMEMBERED)(
+            lambda group_id: finding.home_partition(group_id, partitions)
+        )
 
     def on_cluster_change(self, leaders: Mapping[int, int], live_brokers: int) -> Outcome:
         """Set which broker leads which partition of the offsets topic, for FindCoordinator."""
         self._leaders = dict(leaders)
         self._live_brokers = live_brokers
-        return NOTHING
+        return Outcome()
 
     def on_elected(self, partition: int) -> Outcome:
         """Become the leader of a partition; until `on_loaded` its groups are loading (PROTOCOL 1.2)."""
         self._shards[partition] = Shard(partition)
-        return NOTHING
+        return Outcome()
 
     def on_loaded(self, partition: int, records: Iterable[Record], *, now_ms: int) -> Outcome:
         """Rebuild the groups and offsets of a partition from its log.
@@ -86,7 +88,7 @@ class Coordinator:
         for record in records:
             shard.table.apply(record)
         shard.loading = False
-        step = self._step(shard, Effects(), now_ms)
+        step = self._step(shard, Outcome(), now_ms)
         for group_id, stored in shard.table.groups.items():
             restore = self._part_of(group_id, stored).restore
             shard.groups[group_id] = restore(step, group_id, stored, shard.table.generations.get(group_id, 0))
@@ -94,7 +96,7 @@ class Coordinator:
             if group_id not in shard.groups:
                 group = shard.groups[group_id] = SimpleGroup(group_id)
                 step.schedule_retention(group)
-        return step.effects.outcome()
+        return step.effects
 
     def receive(
         self, request_id: int, request: m.Request, *, client_id: str = "", client_host: str = "", now_ms: int
@@ -104,50 +106,38 @@ class Coordinator:
         Raises:
             TypeError: if the request is not for a coordinator (Metadata, ListOffsets, Fetch).
         """
-        effects = Effects()
-        row = self._rows.get(type(request))
-        if row is not None:
-            shard, error = self._shard_for(request, row)
-            if shard is None:
-                effects.reply(request_id, row.refuse(request, error))
-            else:
-                row.handle(self._step(shard, effects, now_ms, client_id, client_host), request_id, request)
-        elif isinstance(request, m.FindCoordinatorRequest):
-            home = self._home(request.key)
-            reply = finding.answer(home, self._config, self._leaders, self._live_brokers)
-            effects.reply(request_id, reply)
-        elif isinstance(request, m.DescribeGroupsRequest):
-            groups = tuple(self._describe(group_id) for group_id in request.group_ids)
-            effects.reply(request_id, m.DescribeGroupsResponse(groups=groups))
-        elif isinstance(request, m.ListGroupsRequest):
-            effects.reply(request_id, self._list(request))
-        elif isinstance(request, m.DeleteGroupsRequest):
-            deleted = tuple(self._delete(g, effects, now_ms) for g in request.group_ids)
-            effects.reply(request_id, m.DeleteGroupsResponse(groups=deleted))
+        effects = Outcome()
+        served = self._rows.get(type(request))
+        if served is None:
+            self._answer(request_id, request, effects, now_ms)
+            return effects
+        row, owner = served
+        found = self._shard_for(request, row, owner)
+        if isinstance(found, Shard):
+            row.handle(self._step(found, effects, now_ms, client_id, client_host), request_id, request)
         else:
-            raise TypeError(f"{type(request).__name__} is not a coordinator's request")
-        return effects.outcome()
+            effects.reply(request_id, row.refuse(request, found))
+        return effects
 
     def refusal(self, request: m.Request, error: ErrorCode) -> m.Response:
         """Return the response that reports an error to a request to one group."""
-        return self._rows[type(request)].refuse(request, error)
+        return self._rows[type(request)][0].refuse(request, error)
 
     def on_appended(self, append_id: int, error: ErrorCode, *, now_ms: int) -> Outcome:
         """Apply the records of an append that succeeded, and answer the requests that waited for it."""
-        shard = self._writing.pop(append_id, None)
-        if shard is None or shard is not self._shards.get(shard.partition):
-            return NOTHING
-        pending = shard.writes.pop(append_id)
+        pending = self._writes.pending.pop(append_id, None)
+        effects = Outcome()
+        if pending is None or self._shards.get(pending.shard.partition) is not pending.shard:
+            return effects
         if not error:
             for record in pending.records:
-                shard.table.apply(record)
-        step = self._step(shard, Effects(), now_ms)
-        pending.write.completed(step, error)
-        return step.effects.outcome()
+                pending.shard.table.apply(record)
+        pending.write.completed(self._step(pending.shard, effects, now_ms), error)
+        return effects
 
     def on_deadline(self, *, now_ms: int) -> Outcome:
         """Carry out every deadline that has passed."""
-        effects = Effects()
+        effects = Outcome()
         while (key := self._timers.pop_due(now_ms)) is not None:
             shard = self._shards[self._home(key.group_id)]
             group = shard.groups[key.group_id]
@@ -156,11 +146,17 @@ class Coordinator:
                 expiry.check_retention(step, group)
             else:
                 self._parts[group.family].on_timer(step, group, key)
-        return effects.outcome()
+        return effects
 
     def next_deadline_ms(self) -> int | None:
         """Return when to call `on_deadline` next, or None."""
         return self._timers.next_ms()
+
+    def not_before_ms(self) -> int | None:
+        """Return a time before which no call of `on_deadline` is due, or None. It costs less than the exact
+        time, which a call of `on_deadline` at that time makes known.
+        """
+        return self._timers.not_before_ms()
 
     def next_deadline_of_others_ms(self, members: Container[str]) -> int | None:
         """Return the next deadline besides those of some members and of the retention of offsets, or None."""
@@ -179,7 +175,7 @@ class Coordinator:
         """Yield every group of this coordinator, to be read only."""
         return (group for shard in self._shards.values() for group in shard.groups.values())
 
-    def offsets(self, group_id: str) -> Mapping[TopicPartition, StoredOffset]:
+    def offsets(self, group_id: str) -> Mapping[Partition, StoredOffset]:
         """Return the committed offsets of a group, to be read only."""
         shard = self._shards.get(self._home(group_id))
         return {} if shard is None else shard.table.offsets.get(group_id, {})
@@ -192,51 +188,53 @@ class Coordinator:
             raise InputError(where, f"the family {stored.family!r}", f"one of: {known}")
         return part
 
-    def _home(self, group_id: str) -> int:
-        home = self._homes.get(group_id)
-        if home is None:
-            if len(self._homes) >= HOMES_REMEMBERED:
-                self._homes.clear()  # clients may send any group id
-            home = finding.home_partition(group_id, self._config.offsets_topic_partitions)
-            self._homes[group_id] = home
-        return home
-
-    def _new_append(self, shard: Shard) -> int:
-        """Return the id of a new append of a shard."""
-        self._append_ids += 1
-        self._writing[self._append_ids] = shard
-        return self._append_ids
-
     def _step(
-        self, shard: Shard, effects: Effects, now_ms: int, client_id: str = "", client_host: str = ""
+        self, shard: Shard, effects: Outcome, now_ms: int, client_id: str = "", client_host: str = ""
     ) -> Step:
         return Step(
             shard,
             self._config,
             self._timers,
+            self._writes,
             self._random,
             now_ms,
             effects,
-            self._new_append,
             client_id,
             client_host,
         )
 
-    def _shard_for(self, request: Any, row: Row) -> tuple[Shard | None, ErrorCode]:
-        """Return the shard that handles a request to one group, or None and the error to answer."""
-        if row.needs_group_id and not request.group_id:
-            return None, ErrorCode.INVALID_GROUP_ID
-        shard = self._shards.get(self._home(request.group_id))
+    def _shard_for(self, request: Any, row: Row, owner: CoordinatorPart | None) -> Shard | ErrorCode:
+        """Return the shard that handles a request to one group, or the error to answer."""
+        group_id = request.group_id
+        if row.needs_group_id and not group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        shard = self._shards.get(self._home(group_id))
         if shard is None:
-            return None, ErrorCode.NOT_COORDINATOR
+            return ErrorCode.NOT_COORDINATOR
         if shard.loading:
-            return None, row.while_loading
-        owner = self._owners.get(type(request))
+            return row.while_loading
         if owner is not None:
-            group = shard.groups.get(request.group_id)
+            group = shard.groups.get(group_id)
             if group is not None and group.family != owner.name and group.family:
-                return None, owner.foreign_group
-        return shard, ErrorCode.NONE
+                return owner.foreign_group
+        return shard
+
+    def _answer(self, request_id: int, request: m.Request, effects: Outcome, now_ms: int) -> None:
+        """Answer a request that is not to one group."""
+        if isinstance(request, m.FindCoordinatorRequest):
+            home = self._home(request.key)
+            reply = finding.answer(home, self._config, self._leaders, self._live_brokers)
+            effects.reply(request_id, reply)
+        elif isinstance(request, m.DescribeGroupsRequest):
+            groups = tuple(self._describe(group_id) for group_id in request.group_ids)
+            effects.reply(request_id, m.DescribeGroupsResponse(groups=groups))
+        elif isinstance(request, m.ListGroupsRequest):
+            effects.reply(request_id, self._list(request))
+        elif isinstance(request, m.DeleteGroupsRequest):
+            deleted = tuple(self._delete(g, effects, now_ms) for g in request.group_ids)
+            effects.reply(request_id, m.DeleteGroupsResponse(groups=deleted))
+        else:
+            raise TypeError(f"{type(request).__name__} is not a coordinator's request")
 
     def _unavailable(self, group_id: str) -> ErrorCode:
         shard = self._shards.get(self._home(group_id))
@@ -259,7 +257,7 @@ class Coordinator:
             groups=tuple(row for row in rows if not wanted or row.state.lower() in wanted),
         )
 
-    def _delete(self, group_id: str, effects: Effects, now_ms: int) -> m.DeletedGroup:
+    def _delete(self, group_id: str, effects: Outcome, now_ms: int) -> m.DeletedGroup:
         error = self._unavailable(group_id)
         group = self.group(group_id)
         if not error:

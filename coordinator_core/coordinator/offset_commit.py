@@ -1,8 +1,8 @@
 """OffsetCommit, versions 2-9 (PROTOCOL 7.1, 7.2, 5.2). Not implemented: retention, transactions."""
 
-from dataclasses import dataclass
+import msgspec
 
-from coordinator_core.coordinator.records import OffsetRecord, StoredOffset
+from coordinator_core.coordinator.records import OffsetRecord, Record, StoredOffset
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.simple_group import SimpleGroup
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -27,10 +27,8 @@ def handle(step: Step, request_id: int, request: OffsetCommitRequest) -> None:
     if error:
         step.effects.reply(request_id, refused(request, error))
         return
-    limit = step.config.offset_metadata_max_bytes
-    fits = [o for o in request.offsets if _fits(o, limit)]
-    records = tuple([_record(request.group_id, o, step.now_ms) for o in fits])
-    write = CommitOffsets(request_id, request, limit)
+    write = CommitOffsets(request_id, request)
+    records = _records(request, step)
     if records:
         step.append(records, write)
     else:
@@ -49,27 +47,35 @@ def _accept(step: Step, request: OffsetCommitRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def _records(request: OffsetCommitRequest, step: Step) -> tuple[Record, ...]:
+    """Return the records of the offsets whose metadata are not too large."""
+    group_id, now_ms, limit = request.group_id, step.now_ms, step.config.offset_metadata_max_bytes
+    return tuple(
+        [
+            OffsetRecord(
+                group_id, o.topic, o.partition, StoredOffset(o.offset, o.leader_epoch, o.metadata, now_ms)
+            )
+            for o in request.offsets
+            if not o.metadata or _fits(o, limit)
+        ]
+    )
+
+
 def _fits(offset: OffsetToCommit, limit: int) -> bool:
-    return not offset.metadata or len(offset.metadata.encode()) <= limit
+    return len(offset.metadata.encode()) <= limit
 
 
-def _record(group_id: str, offset: OffsetToCommit, now_ms: int) -> OffsetRecord:
-    stored = StoredOffset(offset.offset, offset.leader_epoch, offset.metadata, now_ms)
-    return OffsetRecord(group_id, offset.topic, offset.partition, stored)
-
-
-@dataclass(frozen=True, slots=True)
-class CommitOffsets:
+class CommitOffsets(msgspec.Struct, frozen=True):
     """Offsets under way to the log."""
 
     request_id: int
     request: OffsetCommitRequest
-    limit: int
 
     def completed(self, step: Step, error: ErrorCode) -> None:
         """Answer with the result, or for a partition with too much metadata with that error."""
-        errors = []
-        for o in self.request.offsets:
-            result = error if _fits(o, self.limit) else ErrorCode.OFFSET_METADATA_TOO_LARGE
-            errors.append(PartitionError(o.topic, o.partition, result))
+        limit, large = step.config.offset_metadata_max_bytes, ErrorCode.OFFSET_METADATA_TOO_LARGE
+        errors = [
+            PartitionError(o.topic, o.partition, error if not o.metadata or _fits(o, limit) else large)
+            for o in self.request.offsets
+        ]
         step.effects.reply(self.request_id, OffsetCommitResponse(partitions=tuple(errors)))

@@ -18,12 +18,10 @@ def handle(step: Step, request_id: int, request: OffsetFetchRequest) -> None:
     committed = step.shard.table.offsets.get(request.group_id, {})
     wanted = sorted(committed) if request.partitions is None else request.partitions
     offsets = []
-    for tp in wanted:
-        stored = committed.get(tp)
+    for partition in wanted:
+        stored = committed.get(partition)
         if stored is None:
-            offsets.append(FetchedOffset(tp.topic, tp.partition, NO_OFFSET))
+            offsets.append(FetchedOffset(*partition, NO_OFFSET))
         else:
-            offsets.append(
-                FetchedOffset(tp.topic, tp.partition, stored.offset, stored.leader_epoch, stored.metadata)
-            )
+            offsets.append(FetchedOffset(*partition, stored.offset, stored.leader_epoch, stored.metadata))
     step.effects.reply(request_id, OffsetFetchResponse(error=ErrorCode.NONE, offsets=tuple(offsets)))

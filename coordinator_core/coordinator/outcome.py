@@ -1,4 +1,4 @@
-"""The outcome of one step of the coordinator, and how it is collected."""
+"""The outcome of one step of the coordinator."""
 
 import msgspec
 
@@ -22,32 +22,18 @@ class Reply(msgspec.Struct, frozen=True):
     response: Response
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct):
     """The effects of one step, to be carried out in this order: appends, replies, events.
 
-    ``superseded`` are the ids of requests that will never be answered, because the same member has sent a
-    newer request. Each request ends in exactly one reply or in one entry of ``superseded``.
+    A step adds its effects to the outcome; who receives the outcome only reads it. ``superseded`` are the
+    ids of requests that will never be answered, because the same member has sent a newer request. Each
+    request ends in exactly one reply or in one entry of ``superseded``.
     """
 
-    appends: tuple[Append, ...] = ()
-    replies: tuple[Reply, ...] = ()
-    events: tuple[Event, ...] = ()
-    superseded: tuple[int, ...] = ()
-
-
-NOTHING = Outcome()
-
-
-class Effects:
-    """Collects the effects of a step while it runs."""
-
-    __slots__ = ("appends", "events", "replies", "superseded")
-
-    def __init__(self) -> None:
-        self.appends: list[Append] = []
-        self.replies: list[Reply] = []
-        self.events: list[Event] = []
-        self.superseded: list[int] = []
+    appends: list[Append] = []
+    replies: list[Reply] = []
+    events: list[Event] = []
+    superseded: list[int] = []
 
     def reply(self, request_id: int, response: Response) -> None:
         """Answer a request."""
@@ -57,9 +43,3 @@ class Effects:
         """Give up a request, if there is one, for a newer request of the same member."""
         if request_id is not None:
             self.superseded.append(request_id)
-
-    def outcome(self) -> Outcome:
-        """Return the effects collected so far."""
-        if not (self.appends or self.replies or self.events or self.superseded):
-            return NOTHING
-        return Outcome(tuple(self.appends), tuple(self.replies), tuple(self.events), tuple(self.superseded))

@@ -5,12 +5,11 @@ value None deletes. An encoded record has its length and a checksum, so that a t
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import TypeAlias
 
 import msgspec
-
-from coordinator_core.model import TopicPartition
 
 
 class StoredMember(msgspec.Struct, frozen=True, array_like=True):
@@ -80,6 +79,8 @@ class GenerationRecord(msgspec.Struct, frozen=True, tag="n", array_like=True):
 
 Record: TypeAlias = GroupRecord | OffsetRecord | GenerationRecord
 RecordKey: TypeAlias = tuple[str] | tuple[str, str, int]
+Partition: TypeAlias = tuple[str, int]
+"""A topic and the number of a partition: a plain pair, which a `TopicPartition` equals."""
 
 _HEADER_BYTES = 8
 _encoder = msgspec.msgpack.Encoder()
@@ -100,13 +101,16 @@ class GroupTable:
 
     def __init__(self) -> None:
         self.groups: dict[str, StoredGroup] = {}
-        self.offsets: dict[str, dict[TopicPartition, StoredOffset]] = {}
+        self.offsets: defaultdict[str, dict[Partition, StoredOffset]] = defaultdict(dict)
         self.generations: dict[str, int] = {}
 
     def apply(self, record: Record) -> None:
         """Apply one record, live or at recovery."""
         if isinstance(record, OffsetRecord):
-            self._apply_offset(record)
+            if record.value is None:
+                self._delete_offset(record)
+            else:
+                self.offsets[record.group_id][record.topic, record.partition] = record.value
         elif isinstance(record, GroupRecord):
             if record.value is None:
                 self.groups.pop(record.group_id, None)
@@ -117,17 +121,11 @@ class GroupTable:
         else:
             self.generations[record.group_id] = record.value
 
-    def _apply_offset(self, record: OffsetRecord) -> None:
-        key = TopicPartition(record.topic, record.partition)
-        offsets = self.offsets.get(record.group_id)
-        if record.value is not None:
-            if offsets is None:
-                offsets = self.offsets[record.group_id] = {}
-            offsets[key] = record.value
-        elif offsets is not None:
-            offsets.pop(key, None)
-            if not offsets:
-                del self.offsets[record.group_id]
+    def _delete_offset(self, record: OffsetRecord) -> None:
+        offsets = self.offsets[record.group_id]
+        offsets.pop((record.topic, record.partition), None)
+        if not offsets:
+            del self.offsets[record.group_id]
 
 
 def encode_record(record: Record) -> bytes:

@@ -1,15 +1,17 @@
 """One partition of the offsets topic on its leader, its groups, and the step that changes them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 from uuid import UUID
 
+import msgspec
+
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.coordinator.outcome import Append, Effects
+from coordinator_core.coordinator.outcome import Append, Outcome
 from coordinator_core.coordinator.records import GroupTable, Record
-from coordinator_core.coordinator.timers import RETENTION, TimerKey, Timers
+from coordinator_core.coordinator.timers import RETENTION, Timers
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
 from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest
@@ -85,7 +87,6 @@ class Shard:
     loading: bool = True
     table: GroupTable = field(default_factory=GroupTable)
     groups: dict[str, Group] = field(default_factory=dict)
-    writes: dict[int, "PendingWrite"] = field(default_factory=dict)
 
 
 class Write(Protocol):
@@ -95,41 +96,55 @@ class Write(Protocol):
         """Continue after the records were applied (NONE), or after the append failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingWrite:
+class PendingWrite(msgspec.Struct, frozen=True):
     """An append in progress."""
 
+    shard: Shard
     records: tuple[Record, ...]
     write: Write
 
 
-@dataclass(slots=True)
-class Step:
+class Writes:
+    """The appends in progress by their ids, which are numbered from 1."""
+
+    __slots__ = ("_last_id", "pending")
+
+    def __init__(self) -> None:
+        self._last_id = 0
+        self.pending: dict[int, PendingWrite] = {}
+
+    def begin(self, shard: Shard, records: tuple[Record, ...], write: Write) -> Append:
+        """Note an append, and return it."""
+        self._last_id += 1
+        self.pending[self._last_id] = PendingWrite(shard, records, write)
+        return Append(self._last_id, shard.partition, records)
+
+
+class Step(msgspec.Struct, frozen=True):
     """One step of the coordinator on one shard: what it may use, and its effects."""
 
     shard: Shard
     config: CoordinatorConfig
     timers: Timers
+    writes: Writes
     random: Random
     now_ms: int
-    effects: Effects
-    new_append: Callable[[Shard], int]
+    effects: Outcome
     client_id: str = ""
     client_host: str = ""
 
     def append(self, records: tuple[Record, ...], write: Write) -> None:
         """Append records to the log; ``write`` continues when they are written or have failed."""
-        append_id = self.new_append(self.shard)
-        self.shard.writes[append_id] = PendingWrite(records, write)
-        self.effects.appends.append(Append(append_id, self.shard.partition, records))
+        self.effects.appends.append(self.writes.begin(self.shard, records, write))
 
     def on_their_way(self, group_id: str) -> list[Record]:
         """Return a group's records that are being written."""
-        return [r for w in self.shard.writes.values() for r in w.records if r.group_id == group_id]
+        pending = [write for write in self.writes.pending.values() if write.shard is self.shard]
+        return [r for write in pending for r in write.records if r.group_id == group_id]
 
     def schedule(self, kind: int, group: Group, delay_ms: int, member_id: str = "") -> None:
         """Set a deadline from now."""
-        self.timers.schedule(TimerKey(kind, group.group_id, member_id), self.now_ms + delay_ms)
+        self.timers.schedule(kind, group.group_id, member_id, self.now_ms + delay_ms)
 
     def schedule_retention(self, group: Group) -> None:
         """Set the time of the next check whether an Empty group's offsets have expired (PROTOCOL 2.1)."""
@@ -137,7 +152,7 @@ class Step:
 
     def cancel(self, kind: int, group: Group, member_id: str = "") -> None:
         """Cancel a deadline."""
-        self.timers.cancel(TimerKey(kind, group.group_id, member_id))
+        self.timers.cancel(kind, group.group_id, member_id)
 
     def moved(self, group: Group, before: str, after: str, cause: str) -> None:
         """Report that a group's state has changed."""

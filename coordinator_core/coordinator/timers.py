@@ -21,65 +21,80 @@ class TimerKey(NamedTuple):
     member_id: str = ""
 
 
+class _Timer:
+    """A deadline, and the time of its entry in the heap, which is not later."""
+
+    __slots__ = ("at_ms", "key", "queued_ms")
+
+    def __init__(self, key: TimerKey, at_ms: int) -> None:
+        self.key = key
+        self.at_ms = self.queued_ms = at_ms
+
+
 class Timers:
     """The deadlines by key. Moving a deadline later is O(1): its heap entry moves when it comes up."""
 
-    __slots__ = ("_deadlines", "_heap", "_queued")
+    __slots__ = ("_heap", "_timers")
 
     def __init__(self) -> None:
-        self._deadlines: dict[TimerKey, int] = {}
-        self._queued: dict[TimerKey, int] = {}
+        self._timers: dict[tuple[int, str, str], _Timer] = {}
         self._heap: list[tuple[int, TimerKey]] = []
 
-    def schedule(self, key: TimerKey, at_ms: int) -> None:
+    def schedule(self, kind: int, group_id: str, member_id: str, at_ms: int) -> None:
         """Set or move the deadline of a key."""
-        self._deadlines[key] = at_ms
-        queued = self._queued.get(key)
-        if queued is None or at_ms < queued:
-            self._queued[key] = at_ms
-            heapq.heappush(self._heap, (at_ms, key))
-            if len(self._heap) > 2 * len(self._deadlines) + SLACK:
-                self._tidy()
+        timer = self._timers.get((kind, group_id, member_id))
+        if timer is None:
+            key = TimerKey(kind, group_id, member_id)
+            timer = self._timers[key] = _Timer(key, at_ms)
+        else:
+            timer.at_ms = at_ms
+            if timer.queued_ms <= at_ms:
+                return
+            timer.queued_ms = at_ms
+        heapq.heappush(self._heap, (at_ms, timer.key))
+        if len(self._heap) > 2 * len(self._timers) + SLACK:
+            self._tidy()
 
     def _tidy(self) -> None:
         """Drop the entries of deadlines that were cancelled or moved."""
-        self._queued = dict(self._deadlines)
-        self._heap = [(at_ms, key) for key, at_ms in self._deadlines.items()]
+        for timer in self._timers.values():
+            timer.queued_ms = timer.at_ms
+        self._heap = [(timer.at_ms, timer.key) for timer in self._timers.values()]
         heapq.heapify(self._heap)
 
-    def cancel(self, key: TimerKey) -> None:
+    def cancel(self, kind: int, group_id: str, member_id: str) -> None:
         """Cancel the deadline of a key, if it has one."""
-        self._deadlines.pop(key, None)
+        self._timers.pop((kind, group_id, member_id), None)
 
     def cancel_group(self, group_id: str) -> None:
         """Cancel every deadline of a group."""
-        for key in [k for k in self._deadlines if k.group_id == group_id]:
-            del self._deadlines[key]
+        for key in [timer.key for timer in self._timers.values() if timer.key.group_id == group_id]:
+            del self._timers[key]
+
+    def not_before_ms(self) -> int | None:
+        """Return a time before which no deadline passes, or None if there is none. This is O(1)."""
+        return self._heap[0][0] if self._heap else None
 
     def next_ms(self) -> int | None:
         """Return the earliest deadline, or None."""
         heap = self._heap
         while heap:
             at_ms, key = heap[0]
-            if self._queued.get(key) != at_ms:
+            timer = self._timers.get(key)
+            if timer is None or timer.queued_ms != at_ms:
                 heapq.heappop(heap)
-                continue
-            wanted = self._deadlines.get(key)
-            if wanted == at_ms:
+            elif timer.at_ms == at_ms:
                 return at_ms
-            if wanted is None:
-                heapq.heappop(heap)
-                del self._queued[key]
             else:
-                self._queued[key] = wanted
-                heapq.heapreplace(heap, (wanted, key))
+                timer.queued_ms = timer.at_ms
+                heapq.heapreplace(heap, (timer.at_ms, key))
         return None
 
     def next_of_others_ms(self, members: Container[str]) -> int | None:
         """Return the earliest deadline besides those of some members and of RETENTION, or None."""
-        deadlines = self._deadlines.items()
+        timers = self._timers.values()
         return min(
-            (at for key, at in deadlines if key.kind != RETENTION and key.member_id not in members),
+            (t.at_ms for t in timers if t.key.kind != RETENTION and t.key.member_id not in members),
             default=None,
         )
 
@@ -89,6 +104,5 @@ class Timers:
         if at_ms is None or at_ms > now_ms:
             return None
         _, key = heapq.heappop(self._heap)
-        del self._deadlines[key]
-        del self._queued[key]
+        del self._timers[key]
         return key

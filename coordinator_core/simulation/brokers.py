@@ -53,13 +53,20 @@ Reply = Callable[[Response], None]
 class _Broker:
     """A broker: its coordinator while it is up, and the requests without a response."""
 
-    __slots__ = ("coordinator", "deadline", "parked", "to_replicas")
+    __slots__ = ("_deadline", "_look_ms", "coordinator", "parked", "to_replicas")
 
     def __init__(self, coordinator: Coordinator, deadline: Alarm, to_replicas: Way) -> None:
         self.coordinator: Coordinator | None = coordinator
-        self.deadline = deadline
+        self._deadline = deadline
+        self._look_ms: int | None = None
         self.parked: dict[int, Reply] = {}
         self.to_replicas = to_replicas
+
+    def look_at(self, at_ms: int | None) -> None:
+        """Set the time at which the coordinator looks at its deadlines."""
+        if at_ms != self._look_ms:
+            self._look_ms = at_ms
+            self._deadline.set(at_ms)
 
 
 class Brokers:
@@ -155,7 +162,7 @@ class Brokers:
         broker = self._brokers[node]
         broker.coordinator = None
         broker.parked.clear()
-        broker.deadline.set(None)
+        broker.look_at(None)
         for partition in lost:
             del self._leaders[partition]
         self._metadata = None
@@ -187,7 +194,7 @@ class Brokers:
         """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on."""
         broker = self._brokers[node]
         self._up(node).receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
-        broker.deadline.set(self._up(node).next_deadline_ms())
+        broker.look_at(self._up(node).not_before_ms())
 
     def leave_out_commits(self, node: int, client: str, count: int) -> None:
         """Count commits of a client that are left out."""
@@ -259,7 +266,7 @@ class Brokers:
                 reply(response.response)
         for request_id in outcome.superseded:
             broker.parked.pop(request_id, None)
-        broker.deadline.set(broker.coordinator.next_deadline_ms())
+        broker.look_at(broker.coordinator.not_before_ms())
 
     def _replicate(self, node: int, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""

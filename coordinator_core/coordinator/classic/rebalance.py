@@ -1,6 +1,6 @@
 """The round: how it starts, which members it waits for, how it ends (PROTOCOL 3.5-3.11, 4.2, 4.3)."""
 
-from dataclasses import dataclass
+import msgspec
 
 from coordinator_core.coordinator.classic.group import ClassicGroup, Member, TimerKind, find
 from coordinator_core.coordinator.classic.states import GroupState
@@ -100,8 +100,7 @@ def _reserve_generation(step: Step, group: ClassicGroup) -> None:
         step.append((GenerationRecord(group.group_id, wanted),), ReserveGeneration(group.group_id, wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class ReserveGeneration:
+class ReserveGeneration(msgspec.Struct, frozen=True):
     """A generation under way to the log. The join phase does not end before it is written."""
 
     group_id: str

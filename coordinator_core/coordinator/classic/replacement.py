@@ -1,6 +1,6 @@
 """How a static member that comes back gets a new id in the place of its old one (PROTOCOL 6.2, 6.3)."""
 
-from dataclasses import dataclass
+import msgspec
 
 from coordinator_core.coordinator.classic import rebalance
 from coordinator_core.coordinator.classic.group import ClassicGroup, Member, TimerKind, find
@@ -58,8 +58,7 @@ def _must_rebalance(step: Step, group: ClassicGroup, before: "MemberBefore", mem
     return topics_of(before.protocols).keys() != topics_of(member.protocols).keys()
 
 
-@dataclass(frozen=True, slots=True)
-class MemberBefore:
+class MemberBefore(msgspec.Struct, frozen=True):
     """A static member before it was replaced, to be restored if the write fails (C-41)."""
 
     member_id: str
@@ -69,8 +68,7 @@ class MemberBefore:
     leader: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class StoreReplacement:
+class StoreReplacement(msgspec.Struct, frozen=True):
     """The new id of a static member in a Stable group, under way to the log."""
 
     group_id: str

@@ -1,6 +1,6 @@
 """SyncGroup, versions 0-5 (PROTOCOL 4; KIP-345, 559)."""
 
-from dataclasses import dataclass
+import msgspec
 
 from coordinator_core.coordinator.classic import rebalance
 from coordinator_core.coordinator.classic.group import ClassicGroup, TimerKind, find
@@ -39,8 +39,7 @@ def _store(step: Step, group: ClassicGroup, request: SyncGroupRequest) -> None:
     step.append((GroupRecord(group.group_id, stored),), write)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreAssignment:
+class StoreAssignment(msgspec.Struct, frozen=True):
     """The append of the leader's assignment. Syncs are answered when it is stored (PROTOCOL 4.2)."""
 
     group_id: str

@@ -9,7 +9,7 @@ from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.log import MemoryLog
-from coordinator_core.coordinator.records import GroupTable
+from coordinator_core.coordinator.records import GroupTable, decode_records, encode_record
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -39,10 +39,10 @@ class Bench:
         self.coordinator.on_cluster_change(dict.fromkeys(range(PARTITIONS), 1), 3)
 
     def take_over(self):
-        """Lead every partition, with the groups in its log."""
+        """Lead every partition, with the groups in the bytes of its log."""
         for partition in range(PARTITIONS):
             self.coordinator.on_elected(partition)
-            records = self.log.read(partition)
+            records = decode_records(b"".join(map(encode_record, self.log.read(partition))))
             self.take(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms))
 
     def open_requests(self):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.log import MemoryLog
-from coordinator_core.coordinator.outcome import NOTHING
+from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.records import (
     GroupRecord,
     GroupTable,
@@ -128,6 +128,17 @@ def test_a_memory_log_is_compacted_in_place():
     log.append(0, [OffsetRecord("g", "t", 1, None), OffsetRecord("g", "t", 0, value)])
     log.compact(0)
     assert log.read(0) == [OffsetRecord("g", "t", 0, value)]
+
+
+def test_a_memory_log_does_not_grow_with_the_commits_of_one_offset(monkeypatch):
+    """Given an offset written again and again, then its log is compacted from time to time. PROTOCOL 8.1."""
+    monkeypatch.setattr("coordinator_core.coordinator.log.COMPACT_AFTER", 10)
+    log, lengths = MemoryLog(), []
+    for n in range(40):
+        log.append(0, [OffsetRecord("g", "t", n % 3, StoredOffset(n, -1, "", 0))])
+        lengths.append(len(log.read(0)))
+    assert max(lengths) == 12
+    assert {r.value.offset for r in compact(log.read(0))} == {37, 38, 39}
 
 
 def test_a_compacted_log_keeps_the_order_of_the_newest_records():
@@ -254,7 +265,8 @@ def test_a_write_of_the_broker_before_is_ignored(bench):
     (append,) = bench.held
     bench.start()
     bench.take_over()
-    assert bench.coordinator.on_appended(append.append_id, ErrorCode.NONE, now_ms=bench.now_ms) is NOTHING
+    outcome = bench.coordinator.on_appended(append.append_id, ErrorCode.NONE, now_ms=bench.now_ms)
+    assert outcome == Outcome()
 
 
 def test_a_loading_coordinator_reports_that_it_loads(bench):
