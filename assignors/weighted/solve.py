@@ -188,7 +188,7 @@ def _lowers(part: Instance, before: Int32Array, after: Int32Array) -> bool:
     return less(part.worth(after).largest, part.worth(before).largest) < 0
 
 
-def _neighbours(instance: Instance, owner: Int32Array, random: np.random.Generator) -> Int32Array:
+def _neighbours(instance: Instance, owner: Int32Array, random: "np.random.Generator") -> Int32Array:
     """Return the most loaded member and a sample of the less loaded ones that may own its units."""
     relative = instance.loads(owner) / instance.capacity
     source = int(relative.argmax())

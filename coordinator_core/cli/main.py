@@ -3,12 +3,15 @@
 The module imports little, so that Ctrl-C ends the program in the same way while its modules are imported.
 """
 
+import gc
 import os
 import signal
 import sys
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, EPIPE
 from io import TextIOWrapper
 from threading import current_thread, main_thread
+
+from coordinator_core.simulation.collector import collecting_rarely
 
 OUTPUT_LOST = 1
 CLOSED = 2
@@ -19,7 +22,9 @@ _OF_OUTPUT = (EDQUOT, EFBIG, EIO, ENOSPC, EPIPE)
 
 def run() -> None:
     """Run the command and exit with its status. An error of this program or of its output is one line."""
-    sys.exit(_status())
+    status = _status()
+    gc.freeze()  # the collection at the end of the interpreter would go through all objects
+    sys.exit(status)
 
 
 def _status() -> int:
@@ -31,9 +36,10 @@ def _status() -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the terminal does not have
     try:
-        from coordinator_core.cli.app import call
+        with collecting_rarely():  # modules are kept: collections during their imports free nothing
+            from coordinator_core.cli.app import call
 
-        status = call(sys.argv[1:])
+            status = call(sys.argv[1:])
     except KeyboardInterrupt:
         status = INTERRUPTED
     except OSError as error:

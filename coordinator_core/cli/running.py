@@ -67,7 +67,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class StrategyRun:
-    """The result of a run: its figures and, if requested, its trace; or an error.
+    """The result of a run: its figures or, if requested, its trace; or an error.
 
     ``traceback`` is that of the exception in an author's code, if it caused the error. ``failed`` has the
     failures of metrics by their names. Their figures are NaN. ``findings`` are the faults of the group at the
@@ -108,7 +108,10 @@ def run_one(
     exchanged: Callable[[Exchange], None] | None = None,
     every_message: bool = False,
 ) -> StrategyRun:
-    """Do one run in this process and keep its trace. ``watch`` and ``exchanged`` observe the run."""
+    """Do one run in this process, and return its trace and findings, without figures.
+
+    ``watch`` and ``exchanged`` observe the run.
+    """
     task = Task(scenario, strategy, every_message=every_message)
     with _bars([task]) as bars:
         move = partial(bars.move, 0)
@@ -238,10 +241,11 @@ def _run(
         if task.trace is not None:
             write_whole(task.trace, trace.encode())
         history = History(trace, registry)
+        if keep_trace:
+            return StrategyRun(task.strategy, trace=trace, findings=findings(history))
         figures = measure(history, registry, failed=failed)
         failures = {name: Failure(str(error), traceback_of(error)) for name, error in failed.items()}
-        kept = trace if keep_trace else None
-        return StrategyRun(task.strategy, figures, kept, failed=failures, findings=findings(history))
+        return StrategyRun(task.strategy, figures, failed=failures, findings=findings(history))
     except RebalanceLabError as error:
         return StrategyRun(task.strategy, error=str(error), traceback=traceback_of(error))
     except SystemExit as error:

@@ -247,7 +247,7 @@ class Run:
         steps = {topic: self._steps(topic) for topic in owned if topic in self.stage.partitions}
         if not steps:
             return self.scenario.duration_ms
-        times = np.unique(np.concatenate([at_ms for at_ms, _ in steps.values()]))
+        times = np.sort(np.concatenate([at_ms for at_ms, _ in steps.values()]))
         total = np.zeros(len(times))
         for topic, (at_ms, rows) in steps.items():
             row = np.searchsorted(at_ms, times, side="right") - 1

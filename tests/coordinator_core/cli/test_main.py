@@ -1,5 +1,6 @@
 """The command as a whole: its help, its warnings, and how it ends."""
 
+import gc
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, entry_points
@@ -9,6 +10,7 @@ import pytest
 from coordinator_core.cli import app, extras, main
 from coordinator_core.registry.hookspecs import CommandSpec, hookimpl
 from coordinator_core.registry.registry import Registry
+from coordinator_core.simulation.collector import OBJECTS
 from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process
 from tests.places import SCENARIOS
 
@@ -26,6 +28,17 @@ def test_help_names_every_command_and_the_exit_statuses(lab, option):
     assert (answer.status, answer.err) == (0, "")
     assert all(f" {name} " in answer.out for name in COMMANDS)
     assert "0 done, 1 some inputs failed, 2 wrong use" in answer.out
+
+
+def test_modules_are_imported_and_the_command_runs_with_few_collections(monkeypatch):
+    seen = []
+    monkeypatch.setattr(app, "call", lambda _: seen.append(gc.get_threshold()[0]) or 0)
+    monkeypatch.setattr(main, "main_thread", object)  # the handler of Ctrl-C stays that of the tests
+    before = gc.get_threshold()
+    gc.set_threshold(700, *before[1:])
+    assert main._status() == 0
+    assert (seen, gc.get_threshold()[0]) == ([OBJECTS], 700)
+    gc.set_threshold(*before)
 
 
 SLOW_TO_IMPORT = ["asyncio", "ipywidgets", "msgspec", "multiprocessing", "networkx", "numpy", "ortools"]

@@ -3,10 +3,11 @@
 import pytest
 
 from coordinator_core.cli import running
-from coordinator_core.cli.running import StrategyRun, Task, run_all
+from coordinator_core.cli.running import StrategyRun, Task, run_all, run_one
 from coordinator_core.documents.files import load_scenario
 from coordinator_core.registry.hookspecs import AssignorSpec, MetricSpec, hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, default_registry, installed_registry
+from coordinator_core.traces.invariants import Invariants
 
 
 @pytest.fixture
@@ -106,6 +107,13 @@ def test_after_a_run_that_fails_the_rest_is_left_to_processes(small, handed, clo
     runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
     assert [run.error for run in runs] == ["", "no answer within 60 s", ""]
     assert handed == [([2], 1)]
+
+
+def test_a_single_run_has_a_trace_and_no_figures(small, monkeypatch):
+    monkeypatch.setattr(running, "measure", lambda *_, **__: pytest.fail("measured"))
+    run = run_one(load_scenario(small), "range", timeout=60, watch=Invariants())
+    assert run.trace is not None
+    assert (run.trace.strategy, run.figures, run.error) == ("range", None, "")
 
 
 def test_a_number_of_jobs_is_kept(small, handed, clock):
