@@ -12,7 +12,6 @@ gamma distributed, too, so that many batches take one draw, and the cost does no
   its mean is overhead / (1 - utilisation). The phase is drawn, as the document does not determine it.
 """
 
-from dataclasses import dataclass
 from math import floor, inf, sqrt
 from random import Random
 
@@ -23,35 +22,41 @@ CERTAIN = 6.0
 """Batches are passed in one draw as long as they end before the time in question, by this many deviations."""
 
 
-@dataclass(frozen=True, slots=True)
 class Batches:
-    """The sizes and times of batches: ``record_ms`` is the mean time of a record."""
+    """The sizes and times of batches: ``record_ms`` is the mean time of a record.
 
-    record_ms: float
-    record_cv: float
-    overhead_ms: tuple[int, int]
-    most_records: int
+    ``mean_ms`` is the mean time of a batch of ``max.poll.records``. ``records_per_second`` are the records/s
+    with a backlog; inf if neither records nor polls take time. ``longest_ms`` is a time that a batch does not
+    exceed, but for a probability of e**-40.
+    """
 
-    @property
-    def mean_overhead_ms(self) -> float:
-        """The mean time of a poll besides its records."""
-        return sum(self.overhead_ms) / 2
+    __slots__ = (
+        "_deviation",
+        "_mean_overhead_ms",
+        "_overhead_ms",
+        "_record_cv",
+        "longest_ms",
+        "mean_ms",
+        "most_records",
+        "record_ms",
+        "records_per_second",
+    )
 
-    @property
-    def mean_ms(self) -> float:
-        """The mean time of a batch of ``max.poll.records``."""
-        return self.most_records * self.record_ms + self.mean_overhead_ms
-
-    @property
-    def records_per_second(self) -> float:
-        """The records/s with a backlog; inf if neither records nor polls take time."""
-        return 1_000 * self.most_records / self.mean_ms if self.mean_ms else inf
-
-    @property
-    def longest_ms(self) -> float:
-        """A time that a batch does not exceed, but for a probability of e**-40."""
-        records, cv = self.most_records, self.record_cv
-        return self.overhead_ms[1] + self.record_ms * (records + cv * sqrt(80 * records) + 40 * cv**2)
+    def __init__(
+        self, record_ms: float, record_cv: float, overhead_ms: tuple[int, int], most_records: int
+    ) -> None:
+        self.record_ms, self.most_records = record_ms, most_records
+        self._record_cv, self._overhead_ms = record_cv, overhead_ms
+        self._mean_overhead_ms = sum(overhead_ms) / 2
+        mean_ms = self.mean_ms = most_records * record_ms + self._mean_overhead_ms
+        self.records_per_second = 1_000 * most_records / mean_ms if mean_ms else inf
+        varying = most_records + record_cv * sqrt(80 * most_records) + 40 * record_cv**2
+        self.longest_ms = overhead_ms[1] + record_ms * varying
+        self._deviation = 0.0
+        """The standard deviation of a batch of ``max.poll.records``, at most, in parts of its mean."""
+        if mean_ms:
+            self._deviation = record_cv * record_ms * sqrt(most_records) / mean_ms
+            self._deviation += (overhead_ms[1] - overhead_ms[0]) / mean_ms
 
     def end_ms(self, now_ms: float, begun_ms: float, work: Work, random: Random) -> float:
         """Return when the batch under way ends: at ``now_ms`` or later.
@@ -88,9 +93,7 @@ class Batches:
     def _surely_passed(self, time_ms: float, waiting: float, per_ms: float) -> int:
         """Return how many whole batches have certainly ended in a time."""
         batches = time_ms / self.mean_ms
-        deviation = self.record_cv * self.record_ms * sqrt(self.most_records) / self.mean_ms
-        deviation += (self.overhead_ms[1] - self.overhead_ms[0]) / self.mean_ms
-        certain = floor(batches - CERTAIN * deviation * sqrt(max(batches, 1)) - 1)
+        certain = floor(batches - CERTAIN * self._deviation * sqrt(max(batches, 1)) - 1)
         shrinks = self.most_records - per_ms * self.mean_ms
         if shrinks > 0:
             certain = min(certain, floor((waiting - self.most_records) / shrinks))
@@ -99,7 +102,7 @@ class Batches:
     def _keeping_up(self, now_ms: float, rate: float, random: Random) -> float:
         """Draw the rest of a batch at a time that does not depend on the batch."""
         busy = rate * self.record_ms / 1_000
-        overhead_ms = self.mean_overhead_ms
+        overhead_ms = self._mean_overhead_ms
         cycle_ms = min(overhead_ms / (1 - busy), self.mean_ms) if busy < 1 else self.mean_ms
         records = min(rate * cycle_ms / 1_000, self.most_records)
         if records < 1:
@@ -107,14 +110,14 @@ class Batches:
                 return now_ms  # it waits for a record
             records = 1.0
         # A time that is longer is more likely to be met: gamma with one more record's worth of shape.
-        longer = records + self.record_cv**2
-        return now_ms + random.random() * self._drawn(longer if self.record_cv else records, 1, random)
+        longer = records + self._record_cv**2
+        return now_ms + random.random() * self._drawn(longer if self._record_cv else records, 1, random)
 
     def _drawn(self, records: float, polls: int, random: Random) -> float:
         """Draw the time of polls with so many records in all."""
-        low, high = self.overhead_ms
+        low, high = self._overhead_ms
         overhead_ms = polls * (low + high) / 2 if polls > 1 or low == high else random.uniform(low, high)
-        if not self.record_cv or not self.record_ms:
+        if not self._record_cv or not self.record_ms:
             return overhead_ms + records * self.record_ms
-        variance = self.record_cv**2
+        variance = self._record_cv**2
         return overhead_ms + random.gammavariate(records / variance, variance * self.record_ms)

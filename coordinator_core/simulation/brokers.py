@@ -275,11 +275,7 @@ class Brokers:
         self._brokers[node].to_replicas.carry(
             f"commits of {client}" if commits else "",
             self._appended,
-            node,
-            coordinator,
-            append.append_id,
-            append.partition,
-            records,
+            (node, coordinator, append.append_id, append.partition, records),
             is_cause=not commits,
             is_safe=True,
         )

@@ -37,7 +37,13 @@ class VirtualClock:
     def at(
         self, at_ms: int, action: Callable[..., None], *arguments: Any, rank: int = 0, is_cause: bool = True
     ) -> None:
-        """Run an action at a time. A time that has passed means now. Ranks are 0 or more."""
+        """Run an action with its arguments at a time. A time that has passed means now."""
+        self.put(at_ms, action, arguments, rank, is_cause)
+
+    def put(
+        self, at_ms: int, action: Callable[..., None], arguments: tuple[Any, ...], rank: int, is_cause: bool
+    ) -> None:
+        """Run an action as `at` does, for frequent actions. Ranks are 0 or more."""
         self._order += 1
         if at_ms < self.now_ms:
             at_ms = self.now_ms
@@ -116,7 +122,7 @@ class Alarm:
         at_ms = max(due_ms, clock.now_ms)
         if not entries or at_ms < entries[-1]:
             entries.append(at_ms)
-            clock.at(at_ms, self._came_up, rank=self._rank, is_cause=False)
+            clock.put(at_ms, self._came_up, (), self._rank, False)
 
     def _came_up(self) -> None:
         self._entries.pop()

@@ -15,6 +15,12 @@ _GAMMA = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _UNIT = 2.0**-53
 
+BLOCK = 64
+"""The most numbers that are drawn before they are wanted."""
+
+MANY = 16
+"""The number of numbers from which arrays are faster than lists."""
+
 
 class Dice:
     """A stream of random numbers in [0, 1)."""
@@ -32,9 +38,9 @@ class Dice:
         mixed = ((mixed ^ (mixed >> 27)) * _SECOND) & _MASK
         return ((mixed ^ (mixed >> 31)) >> 11) * _UNIT
 
-    def between(self, first: int, end: int) -> NDArray[np.float64]:
-        """Return the numbers from ``first`` to before ``end``, each as `at` returns it."""
-        mixed = np.arange(first, end, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(self._key)
+    def between(self, first: int, end: int, step: int = 1) -> NDArray[np.float64]:
+        """Return every ``step``-th number from ``first`` to before ``end``, each as `at` returns it."""
+        mixed = np.arange(first, end, step, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(self._key)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
         unit: NDArray[np.float64] = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)).astype(np.float64)
@@ -43,20 +49,40 @@ class Dice:
 
 
 class Spread:
-    """Whole numbers of a range [low, high), or ``low`` if the range is empty, by their number."""
+    """Whole numbers of a range [low, high), or ``low`` if the range is empty, by their number.
 
-    __slots__ = ("_dice", "_low", "_width")
+    They follow from every ``step``-th number of a stream, from its number ``start`` on. Numbers that are
+    wanted one after the other are drawn in blocks, each up to twice as long as the one before.
+    """
 
-    def __init__(self, low: int, high: int, concern: str) -> None:
+    __slots__ = ("_block", "_dice", "_first", "_low", "_start", "_step", "_width")
+
+    def __init__(self, low: int, high: int, dice: Dice, *, start: int = 0, step: int = 1) -> None:
         self._low, self._width = low, max(0, high - low)
-        self._dice = Dice(concern) if self._width else None
+        self._dice, self._start, self._step = dice, start, step
+        self._block: list[int] = []
+        self._first = 0
 
     def at(self, number: int) -> int:
-        """Return a number of the stream."""
-        return self._low if self._dice is None else self._low + int(self._dice.at(number) * self._width)
+        """Return a number."""
+        place = number - self._first
+        if not 0 <= place < len(self._block):
+            follows = place == len(self._block)
+            self._block = self._drawn(number, min(2 * len(self._block) or 1, BLOCK) if follows else 1)
+            self._first, place = number, 0
+        return self._block[place]
 
     def between(self, first: int, end: int) -> NDArray[np.int64]:
-        """Return the numbers from ``first`` to before ``end``."""
-        if self._dice is None:
-            return np.full(end - first, self._low, dtype=np.int64)
-        return self._low + (self._dice.between(first, end) * self._width).astype(np.int64)
+        """Return the numbers from ``first`` to before ``end``, each as `at` returns it."""
+        start, step = self._start, self._step
+        unit = self._dice.between(start + first * step, start + end * step, step)
+        return self._low + (unit * self._width).astype(np.int64)
+
+    def _drawn(self, first: int, count: int) -> list[int]:
+        if count >= MANY:
+            numbers: list[int] = self.between(first, first + count).tolist()
+            return numbers
+        at, start, step = self._dice.at, self._start, self._step
+        return [
+            self._low + int(at(start + number * step) * self._width) for number in range(first, first + count)
+        ]

@@ -206,7 +206,7 @@ class Load:
     def keeps_up(self, worker: Worker, *, now_ms: int) -> bool:
         """Return whether a worker has no backlog, and none builds up at the present rates."""
         self._pass_breakpoints(now_ms)
-        return all(flow.keeps_up for flow in worker.flows.values())
+        return not worker.has_backlog
 
     def position(
         self, worker: Worker, partition: TopicPartition, *, now_ms: int, ahead_ms: int = 0

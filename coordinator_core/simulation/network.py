@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from coordinator_core.documents.scenario import Network as Conditions
 from coordinator_core.simulation.clock import VirtualClock
-from coordinator_core.simulation.dice import Dice
+from coordinator_core.simulation.dice import Dice, Spread
 
 _LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
 _NUMBERS = 4
@@ -25,14 +25,13 @@ _NUMBERS = 4
 class Network:
     """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_conditions", "_span", "clock", "cut_off", "has_faults", "seed")
+    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "seed")
 
     def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
         self.clock, self.seed = clock, seed
         self._conditions = conditions
         self.has_faults = bool(conditions.loss or conditions.duplicate)
         """Whether messages are lost or delivered twice."""
-        self._span = conditions.latency_ms_max - conditions.latency_ms_min + 1
         self.cut_off: set[str] = set()
         """The names of consumers that are cut from all brokers."""
 
@@ -54,19 +53,21 @@ class Network:
         """
         return Connection(self, client, name or client, rank)
 
-    def delay_ms(self, dice: Dice, number: int, which: int = _LATENCY) -> int:
-        """Return the latency of a message."""
-        low = self._conditions.latency_ms_min
-        if self._span == 1:
-            return low
-        return low + int(dice.at(number * _NUMBERS + which) * self._span)
+    def latencies(self, dice: Dice, which: int = _LATENCY) -> Spread:
+        """Return the latencies of messages by their number."""
+        conditions = self._conditions
+        return Spread(
+            conditions.latency_ms_min, conditions.latency_ms_max + 1, dice, start=which, step=_NUMBERS
+        )
 
-    def copies(self, dice: Dice, number: int) -> int:
-        """Return how often a message is delivered: 0, 1 or 2 times."""
+    def delays(self, latency_ms: int, dice: Dice, number: int) -> tuple[int, ...]:
+        """Return the latencies with which a message is delivered: none or two if it is lost or doubled."""
         conditions = self._conditions
         if conditions.loss and dice.at(number * _NUMBERS + _LOSS) < conditions.loss:
-            return 0
-        return 1 + (conditions.duplicate > 0 and dice.at(number * _NUMBERS + _TWICE) < conditions.duplicate)
+            return ()
+        if conditions.duplicate and dice.at(number * _NUMBERS + _TWICE) < conditions.duplicate:
+            return latency_ms, self.latencies(dice, _LATENCY_OF_COPY).at(number)
+        return (latency_ms,)
 
     def faulty(self, dice: Dice, first: int, end: int) -> NDArray[np.bool_]:
         """Return for the messages from ``first`` to before ``end`` whether they are not delivered once."""
@@ -78,11 +79,13 @@ class Network:
 class Way:
     """One direction of a connection. Messages arrive in the order in which they were sent."""
 
-    __slots__ = ("_dice", "_name", "_network", "_rank", "last_ms", "sent")
+    __slots__ = ("_clock", "_dice", "_latencies", "_name", "_network", "_rank", "last_ms", "sent")
 
     def __init__(self, network: Network, name: str, rank: int) -> None:
         self._network, self._name, self._rank = network, name, rank
+        self._clock = network.clock
         self._dice: dict[str, Dice] = {}
+        self._latencies: dict[str, Spread] = {}
         self.last_ms = 0
         self.sent: dict[str, int] = {}
         """The number of messages that were sent, by kind."""
@@ -94,11 +97,19 @@ class Way:
             dice = self._dice[kind] = Dice(f"{self._network.seed}:{self._name}:{kind}")
         return dice
 
+    def latencies(self, kind: str) -> Spread:
+        """Return the latencies of the messages of a kind."""
+        latencies = self._latencies.get(kind)
+        if latencies is None:
+            latencies = self._latencies[kind] = self._network.latencies(self.dice(kind))
+        return latencies
+
     def carry(
         self,
         kind: str,
         arrived: Callable[..., None],
-        *arguments: Any,
+        arguments: tuple[Any, ...],
+        *,
         is_cause: bool = True,
         is_safe: bool = False,
     ) -> int:
@@ -106,34 +117,37 @@ class Way:
 
         To deliver is to call ``arrived`` with the arguments.
         """
-        network, number = self._network, self.sent.get(kind, 0)
+        network, clock = self._network, self._clock
+        number = self.sent.get(kind, 0)
         self.sent[kind] = number + 1
-        dice = self._dice.get(kind) or self.dice(kind)
-        copies = 1 if is_safe or not network.has_faults else network.copies(dice, number)
-        clock = network.clock
-        for copy in range(copies):
-            at_ms = clock.now_ms + network.delay_ms(dice, number, _LATENCY + copy)
+        latency_ms = (self._latencies.get(kind) or self.latencies(kind)).at(number)
+        delays: tuple[int, ...] = (latency_ms,)
+        if network.has_faults and not is_safe:
+            delays = network.delays(latency_ms, self.dice(kind), number)
+        for delay_ms in delays:
+            at_ms = clock.now_ms + delay_ms
             if at_ms > self.last_ms:
                 self.last_ms = at_ms
-            clock.at(self.last_ms, arrived, *arguments, rank=self._rank, is_cause=is_cause)
-        return copies
+            clock.put(self.last_ms, arrived, arguments, self._rank, is_cause)
+        return len(delays)
 
     def leave_out(self, kind: str) -> int:
         """Count a message that is not sent, and return its latency."""
         number = self.sent.get(kind, 0)
         self.sent[kind] = number + 1
-        return self._network.delay_ms(self.dice(kind), number)
+        return self.latencies(kind).at(number)
 
 
 class Connection:
     """A connection of one consumer to one broker. When it is closed, its messages under way are lost."""
 
-    __slots__ = ("_client", "_network", "back", "is_open", "there", "under_way")
+    __slots__ = ("_client", "_cut_off", "back", "is_open", "there", "under_way")
 
     def __init__(self, network: Network, client: str, name: str, rank: int) -> None:
-        self._network, self._client = network, client
+        self._client = client
         self.there = Way(network, f"{name}:there", rank)
         self.back = Way(network, f"{name}:back", rank + 1)
+        self._cut_off = network.cut_off
         self.is_open = True
         self.under_way = 0
         """The number of messages that are sent and not delivered."""
@@ -142,15 +156,15 @@ class Connection:
         self, arrived: Callable[..., None], *arguments: Any, kind: str = "", is_cause: bool = True
     ) -> None:
         """Send a message of a kind to the broker. It calls ``arrived`` with the arguments."""
-        if self.is_open and self._client not in self._network.cut_off:
-            self.under_way += self.there.carry(kind, self._deliver, arrived, arguments, is_cause=is_cause)
+        if self.is_open and self._client not in self._cut_off:
+            self.under_way += self.there.carry(kind, self._deliver, (arrived, arguments), is_cause=is_cause)
 
     def to_client(
         self, arrived: Callable[..., None], *arguments: Any, kind: str = "", is_cause: bool = True
     ) -> None:
         """Send a message of a kind to the consumer. It calls ``arrived`` with the arguments."""
-        if self.is_open and self._client not in self._network.cut_off:
-            self.under_way += self.back.carry(kind, self._deliver, arrived, arguments, is_cause=is_cause)
+        if self.is_open and self._client not in self._cut_off:
+            self.under_way += self.back.carry(kind, self._deliver, (arrived, arguments), is_cause=is_cause)
 
     def close(self) -> None:
         """Close the connection."""
@@ -158,5 +172,5 @@ class Connection:
 
     def _deliver(self, arrived: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self.under_way -= 1
-        if self.is_open and self._client not in self._network.cut_off:
+        if self.is_open and self._client not in self._cut_off:
             arrived(*arguments)

@@ -36,7 +36,7 @@ from coordinator_core.simulation.application import Application
 from coordinator_core.simulation.batches import Batches
 from coordinator_core.simulation.clients import CLIENTS, ClientFacts, Joins
 from coordinator_core.simulation.clock import Alarm
-from coordinator_core.simulation.dice import Spread
+from coordinator_core.simulation.dice import Dice, Spread
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.network import Connection
 from coordinator_core.simulation.quiet import Overload
@@ -134,7 +134,7 @@ class Process:
         self._name, self._rank = name, rank
         last_rank = rank + ranks(len(bootstrap)) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
-        lateness = Spread(*late_ms, f"{world.network.seed}:{name}:heartbeats")
+        lateness = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
         self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
         self.client = Client(
             config,

@@ -209,6 +209,11 @@ class Worker:
         self.next_ms = inf
 
     @property
+    def has_backlog(self) -> bool:
+        """Whether a partition does not keep up."""
+        return self._behind is not None
+
+    @property
     def keeps_up(self) -> bool:
         """Whether it works, and all its partitions keep up."""
         return self._behind is None and self.working

@@ -30,7 +30,14 @@ def test_a_name_has_the_same_numbers_every_time_and_others_have_others():
 
 @pytest.mark.parametrize(("low", "high"), RANGES)
 def test_whole_numbers_in_bulk_are_those_by_number(low, high):
-    spread = Spread(low, high, "any")
+    spread = Spread(low, high, Dice("any"))
     numbers = spread.between(3, 1_003).tolist()
     assert numbers == [spread.at(3 + n) for n in range(1_000)]
     assert set(numbers) == (set(range(low, high)) or {low})
+
+
+@pytest.mark.parametrize("wanted", [range(300), [*range(40), *range(90, 130), *range(20)], [7, 7, 5, 1_000]])
+def test_numbers_drawn_in_blocks_are_those_of_the_stream(wanted):
+    dice = Dice("any")
+    spread = Spread(10, 1_010, dice, start=2, step=4)
+    assert [spread.at(n) for n in wanted] == [10 + int(dice.at(2 + 4 * n) * 1_000) for n in wanted]
