@@ -38,6 +38,9 @@ _MOST_ROUNDS = 32
 _BLOCK_SIZE = 1 << 13
 """The elements of a block: arrays of 64 KB, which memory allocators reuse without returning them."""
 
+_CELLS_PER_ENTRY = 64
+"""The size of a table of lists and topics, relative to the count of entries, up to which it is made."""
+
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -266,9 +269,15 @@ def _topic_twice(topic: Int32Array, starts: _Int64Array) -> bool:
     rising[starts] = True
     if rising.all():
         return False
-    of_list = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    keys = np.sort(of_list * (int(topic.max()) + 1) + topic)
-    return bool((keys[1:] == keys[:-1]).any())
+    topics, lists = int(topic.max()) + 1, len(starts) - 1
+    keys = np.repeat(np.arange(lists) * topics, np.diff(starts))
+    keys += topic
+    if lists * topics > _CELLS_PER_ENTRY * len(keys):
+        keys.sort()
+        return bool((keys[1:] == keys[:-1]).any())
+    found = np.zeros(lists * topics, dtype=np.bool_)
+    found[keys] = True
+    return int(np.count_nonzero(found)) < len(keys)
 
 
 def _names(buffer: _Buffer, at: Int32Array, length: Int32Array) -> tuple[list[str], Int32Array] | None:
@@ -325,62 +334,79 @@ def _first_equal(words: Sequence[_Uint64Array]) -> _Int64Array | None:
     return None
 
 
-class _Texts(NamedTuple):
-    """The names of T topics as bytes, with their lengths before them.
+class _Records(NamedTuple):
+    """The entries of T topics with one number each, as bytes.
 
-    ``size`` int64[T]; ``rank`` int64[T]: the place of a topic in the table of its size in `tables`.
+    ``length`` int64[T]: the length of the topic's name with the field before it; ``rank`` int64[T]: the place
+    of a topic in the table of its length in `tables`, whose records have the fields of `_record`.
     """
 
-    size: _Int64Array
+    length: _Int64Array
     rank: _Int64Array
     tables: dict[int, NDArray[np.void]]
 
 
-def write_partitions(assignment: GroupAssignment) -> list[bytes] | None:
+def write_partitions(
+    assignment: GroupAssignment, *, before: bytes = b"", after: bytes = b""
+) -> list[bytes] | None:
     """Return the list of the partitions of each member; None if they are not kept in arrays.
 
-    A list has its topics in the order of their appearance, as `Partitions.by_topic` has.
+    A list has its topics in the order of their appearance, as `Partitions.by_topic` has. It is returned with
+    the given bytes before and after it.
     """
     listing = assignment.listing()
     if listing is None:
         return None
     index, listed, starts = listing
-    texts = _texts(index.topics)
+    records = _records(index.topics)
     lists: list[bytes] = []
     for block in _blocks(np.diff(starts)):
         bounds = starts[block.start : block.stop + 1]
-        written = _written(index, texts, listed[bounds[0] : bounds[-1]], bounds - bounds[0])
+        chosen = listed[bounds[0] : bounds[-1]]
+        written = _written(index, records, chosen, bounds - bounds[0], (before, after))
         if written is None:
             return None
         lists += written
     return lists
 
 
-def _written(index: TopicIndex, texts: _Texts, listed: Int32Array, starts: _Int64Array) -> list[bytes] | None:
+def _written(
+    index: TopicIndex, records: _Records, listed: Int32Array, starts: _Int64Array, around: tuple[bytes, bytes]
+) -> list[bytes] | None:
     """Return the lists of members: ``listed`` int32[n], dense numbers; ``starts`` int64[M + 1].
 
     None if the partitions of a topic are apart in a member's list.
     """
     topic = index.topic_of_every[listed]
+    numbers = listed - index.offsets[topic]
     first = _entries(topic, starts)
-    entry_topic = topic[first]
+    topic = topic[first]
     entries_start = np.searchsorted(first, starts)
-    if len(first) and _topic_twice(entry_topic, entries_start):
+    if len(first) and _topic_twice(topic, entries_start):
         return None
+    several = len(first) < len(listed)
+    number = np.diff(first, append=len(listed)) if several else np.ones(len(first), dtype=np.int64)
+    length = records.length[topic]
+    ends = _starts(length + _COUNT_SIZE + 4 * number)
+    before, after = map(len, around)
+    shift = (before + _COUNT_SIZE + after) * np.arange(len(starts))  # by what is written around the lists
+    bounds = ends[entries_start] + shift
     entries = np.diff(entries_start)
-    text_size = texts.size[entry_topic]
-    number = np.diff(first, append=len(listed))
-    end = _starts(text_size + _COUNT_SIZE + 4 * number)
-    list_bounds = end[entries_start] + _COUNT_SIZE * np.arange(len(starts))
-    numbers_at = end[1:] - 4 * number + _COUNT_SIZE * np.repeat(np.arange(1, len(starts)), entries)
-    buffer = _Buffer(bytearray(list_bounds[-1]))
-    buffer.counts[list_bounds[:-1]] = entries
-    buffer.counts[numbers_at - _COUNT_SIZE] = number
-    _write_texts(buffer, texts, entry_topic, numbers_at - _COUNT_SIZE - text_size)
-    at = np.repeat(numbers_at - 4 * first, number)
-    at += np.arange(0, 4 * len(listed), 4)
-    buffer.counts[at] = listed - index.offsets[topic]
-    data, bounds = bytes(buffer.data), list_bounds.tolist()
+    at = ends[:-1] + np.repeat(shift[:-1] + (before + _COUNT_SIZE), entries)
+    buffer = _Buffer(bytearray(bounds[-1]))
+    buffer.pieces(before)[bounds[:-1]] = np.void(around[0])
+    buffer.counts[bounds[:-1] + before] = entries
+    buffer.pieces(after)[bounds[1:] - after] = np.void(around[1])
+    for each, table in records.tables.items():
+        chosen = np.flatnonzero(length == each) if len(records.tables) > 1 else slice(None)
+        written = table.take(records.rank[topic[chosen]])
+        written["count"], written["first"] = number[chosen], numbers[first[chosen]]
+        buffer.pieces(table.itemsize)[at[chosen]] = written.view(f"V{table.itemsize}")
+    if several:
+        at = np.repeat(at + length + _COUNT_SIZE - 4 * first, number)
+        at += np.arange(0, 4 * len(listed), 4)
+        buffer.counts[at] = numbers
+    data, bounds = bytes(buffer.data), bounds.tolist()
     return list(map(data.__getitem__, map(slice, bounds, bounds[1:])))
 
 
@@ -392,25 +418,22 @@ def _entries(topic: Int32Array, starts: _Int64Array) -> _Int64Array:
     return np.flatnonzero(begins)
 
 
-def _texts(names: Sequence[str]) -> _Texts:
+def _records(names: Sequence[str]) -> _Records:
     texts = [_text(name) for name in names]
-    size = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    rank = np.empty_like(size)
+    length = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    rank = np.empty_like(length)
     tables = {}
-    for each in np.unique(size).tolist():
-        alike = np.flatnonzero(size == each)
+    for each in np.unique(length).tolist():
+        alike = np.flatnonzero(length == each)
         rank[alike] = np.arange(len(alike))
-        tables[each] = np.frombuffer(b"".join([texts[t] for t in alike.tolist()]), dtype=f"V{each}")
-    return _Texts(size, rank, tables)
+        tables[each] = np.empty(len(alike), dtype=_record(each))
+        tables[each]["name"] = np.frombuffer(b"".join([texts[t] for t in alike.tolist()]), dtype=f"V{each}")
+    return _Records(length, rank, tables)
 
 
-def _write_texts(buffer: _Buffer, texts: _Texts, topic: Int32Array, at: _Int64Array) -> None:
-    """Write the text of each topic at an offset. Texts of equal size are written together."""
-    size_of = texts.size[topic]
-    for size, table in texts.tables.items():
-        chosen = np.flatnonzero(size_of == size)
-        if len(chosen):
-            buffer.pieces(size)[at[chosen]] = table[texts.rank[topic[chosen]]]
+def _record(length: int) -> np.dtype[np.void]:
+    """Return the fields of an entry up to its first number."""
+    return np.dtype([("name", f"V{length}"), ("count", ">i4"), ("first", ">i4")])
 
 
 def _text(name: str) -> bytes:

@@ -188,15 +188,15 @@ def encode_assignments(
     assignment: GroupAssignment, members: Iterable[str], *, version: int = ASSIGNMENT_VERSION
 ) -> list[bytes]:
     """Encode the assignments of members, each as `encode_assignment` does, but together."""
-    lists = write_partitions(assignment)
+    no_data = _nullable_bytes(None)
+    lists = write_partitions(assignment, before=_I16.pack(version), after=no_data)
     user_data = assignment.user_data
     if lists is None:
         return [encode_assignment(assignment[m], user_data.get(m), version=version) for m in members]
     list_of = dict(zip(assignment, lists, strict=True))
-    head = _I16.pack(version)
-    tails = {m: _nullable_bytes(data) for m, data in user_data.items()}
-    no_data = _nullable_bytes(None)
-    return [head + list_of[m] + tails.get(m, no_data) for m in members]
+    for m in user_data.keys() & list_of:
+        list_of[m] = list_of[m][: -len(no_data)] + _nullable_bytes(user_data[m])
+    return list(map(list_of.__getitem__, members))
 
 
 def decode_assignment(data: bytes) -> tuple[Partitions, bytes | None]:
