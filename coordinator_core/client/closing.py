@@ -6,6 +6,7 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.member import MemberPart
 from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.client.requests import NEVER
 from coordinator_core.model import TopicPartition
 
 CLOSE_TIMEOUT_MS = 30_000
@@ -57,10 +58,10 @@ class Closing:
         elif self._stage is _Stage.LEAVING and now_ms >= self._deadline_ms:
             self._stage = _Stage.DONE
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which `step` can continue without a response, or None."""
+    def next_deadline_ms(self) -> int:
+        """Return the time at which `step` can continue without a response, or `NEVER`."""
         if self._stage in (_Stage.OPEN, _Stage.DONE):
-            return None
+            return NEVER
         waiting = self._in_flight or self._coordinator.node is None or self._stage is _Stage.LEAVING
         return self._deadline_ms if waiting else min(self._deadline_ms, self._retry_ms)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from coordinator_core.client.core import Core
-from coordinator_core.client.requests import Failure, Reply
+from coordinator_core.client.requests import NEVER, Failure, Reply
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -19,19 +19,22 @@ _RETRIABLE = frozenset(
 
 
 class CoordinatorFinder:
-    """Finds the coordinator; ``node`` is its id, or None while it is unknown."""
+    """Finds the coordinator; ``node`` is its id, or None while it is unknown.
+
+    ``deadline_ms`` is the time of the next request, `NEVER` if the coordinator is known or a request is in
+    flight.
+    """
 
     def __init__(self, core: Core, found: Callable[[int], None]) -> None:
         self._core, self._found = core, found
         self.node: int | None = None
-        self._in_flight = False
-        self._retry_ms = 0
+        self._retry_ms = self.deadline_ms = 0
 
     def find(self, *, now_ms: int) -> None:
         """Send a request to any broker, unless the coordinator is known or a request is in flight."""
-        if self.node is not None or self._in_flight or now_ms < self._retry_ms:
+        if now_ms < self.deadline_ms:
             return
-        self._in_flight = True
+        self.deadline_ms = NEVER
         request = FindCoordinatorRequest(key=self._core.config.group_id)
         self._core.send(self._core.metadata.any_node(), request, self._on_reply, now_ms=now_ms)
 
@@ -39,18 +42,14 @@ class CoordinatorFinder:
         """Forget the coordinator; its pending requests fail (PROTOCOL 9.9)."""
         node, self.node = self.node, None
         if node is not None:
+            self.deadline_ms = self._retry_ms
             self._core.requests.fail_node(node, Failure.DISCONNECTED, now_ms=now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time of the next request, or None."""
-        return self._retry_ms if self.node is None and not self._in_flight else None
-
     def _on_reply(self, reply: Reply, now_ms: int) -> None:
-        self._in_flight = False
         if isinstance(reply, FindCoordinatorResponse) and not reply.error:
             self.node = reply.node
             self._found(now_ms)
             return
-        self._retry_ms = now_ms + self._core.config.retry_backoff_ms
+        self._retry_ms = self.deadline_ms = now_ms + self._core.config.retry_backoff_ms
         if isinstance(reply, FindCoordinatorResponse) and reply.error not in _RETRIABLE:
             self._core.fail(ProtocolError("FindCoordinator", reply.error.name))

@@ -19,7 +19,7 @@ from coordinator_core.client.offsets import CommitCallback, CommitResult, Offset
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
 from coordinator_core.client.periodic import PERIODIC_REQUESTS, Periodic
 from coordinator_core.client.positions import Positions
-from coordinator_core.client.requests import Failure, RequestQueue
+from coordinator_core.client.requests import NEVER, Failure, RequestQueue
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
@@ -80,8 +80,12 @@ class Client:
         self._positions = Positions(core, coordinator)
         self._fetcher = Fetcher(core, self._positions) if fetching else None
         self._closing = Closing(core, coordinator, self._member, offsets)
-        self._wants_poll = False
-        self._deadline_ms: int | None = None
+        self.wants_poll = False
+        """Whether a `poll` would have made progress when the last call ended."""
+        self.is_at_rest = True
+        """Whether the consumer is in no round, and has no reason to begin one."""
+        self.timer_ms = self.poll_ms = NEVER
+        """The time at which `on_deadline` has work, and that from which `poll` is sure to make progress."""
 
     # --- views
 
@@ -121,16 +125,6 @@ class Client:
         return self._closing.is_done
 
     @property
-    def wants_poll(self) -> bool:
-        """Whether a `poll` would make progress now."""
-        return self._wants_poll
-
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether the consumer is in no round, and has no reason to begin one."""
-        return not self._subscriptions.is_group_managed or self._member.is_at_rest
-
-    @property
     def calls_listener(self) -> bool:
         """Whether the next poll gives up or takes over partitions, as far as is known now."""
         return self._subscriptions.is_group_managed and self._member.calls_listener
@@ -150,7 +144,7 @@ class Client:
     def begin_auto_commit(self, *, now_ms: int) -> None:
         """Begin the interval of auto-commit now, and not at the first assignment, as some libraries do."""
         self._offsets.begin_auto_commit(now_ms=now_ms)
-        self._look_ahead(now_ms)
+        self.look_ahead(now_ms=now_ms)
 
     def subscribe(self, topics: Iterable[str], *, now_ms: int) -> ClientOutcome:
         """Replace the subscribed topics. An empty list unsubscribes.
@@ -308,9 +302,10 @@ class Client:
         self._metadata.refresh(now_ms=now_ms)
         if self._subscriptions.uses_coordinator:
             self._coordinator.find(now_ms=now_ms)
-        if self._subscriptions.is_group_managed:
+        managed = self._subscriptions.is_group_managed
+        if managed:
             self._member.poll(now_ms=now_ms)
-        if self.is_at_rest:
+        if not managed or self._member.is_at_rest:
             self._offsets.auto_commit(now_ms=now_ms)
         self._positions.update(now_ms=now_ms)
         self._report_unauthorized_topics()
@@ -367,7 +362,7 @@ class Client:
 
         Requests of the periodic kinds may be in flight.
         """
-        if not (self._is_open and self._subscriptions.is_group_managed) or self._wants_poll:
+        if not (self._is_open and self._subscriptions.is_group_managed) or self.wants_poll:
             return None
         beats = self._member.heartbeats()
         if beats is None or self._coordinator.node is None or not self._member.is_at_rest:
@@ -390,7 +385,7 @@ class Client:
     def waits_since_ms(self) -> int | None:
         """The time of the first periodic request that has no response yet, or None."""
         deadline_ms = self._requests.deadline_ms
-        return None if deadline_ms is None else deadline_ms - self._core.config.request_timeout_ms
+        return None if deadline_ms == NEVER else deadline_ms - self._core.config.request_timeout_ms
 
     def continue_periodic(
         self,
@@ -408,7 +403,7 @@ class Client:
         """
         self._member.continue_heartbeats(beats, beat_due_ms, last_poll_ms)
         self._offsets.continue_auto_commit(commit_due_ms)
-        self._look_ahead(now_ms)
+        self.look_ahead(now_ms=now_ms)
 
     @property
     def metadata_due_ms(self) -> int:
@@ -428,8 +423,44 @@ class Client:
         return self._metadata.agrees_with(response)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the time of the next call of `on_deadline`, or None."""
-        return self._deadline_ms
+        """Return the time at which to call `on_deadline`, or None. Then polls may make progress, too."""
+        due_ms = self.timer_ms if self.wants_poll else min(self.timer_ms, self.poll_ms)
+        return None if due_ms == NEVER else due_ms
+
+    def look_ahead(self, *, now_ms: int) -> None:
+        """Note whether and when polls make progress, and when `on_deadline` has work.
+
+        Every call does so. A driver that does not poll at `poll_ms` calls this method then.
+        """
+        if not self._is_open:
+            self._look_ahead_to_the_end()
+            return
+        subscriptions, timer_ms, poll_ms = self._subscriptions, self._requests.deadline_ms, NEVER
+        if self._offsets.retry_ms < timer_ms:
+            timer_ms = self._offsets.retry_ms
+        if subscriptions.is_group_managed:
+            outlook = self._member.outlook(now_ms=now_ms)
+            at_rest, poll_ms = outlook.is_at_rest, outlook.poll_ms
+            if outlook.deadline_ms < timer_ms:
+                timer_ms = outlook.deadline_ms
+        else:
+            at_rest = True
+        if self._coordinator.deadline_ms < timer_ms and subscriptions.uses_coordinator:
+            timer_ms = self._coordinator.deadline_ms
+        if self._metadata.deadline_ms < timer_ms and self._metadata.has_interest():
+            timer_ms = self._metadata.deadline_ms
+        if poll_ms > now_ms and self._offsets.has_callbacks:
+            poll_ms = now_ms
+        if poll_ms > now_ms and not (self._fetcher is None and self._positions.all_known()):
+            retry_ms = self._next_retry_ms(now_ms)
+            if retry_ms <= now_ms:
+                poll_ms = now_ms
+            elif retry_ms < timer_ms:
+                timer_ms = retry_ms
+        if poll_ms > now_ms and at_rest:
+            poll_ms = min(poll_ms, self._offsets.next_poll_ms(now_ms=now_ms))
+        self.is_at_rest, self.wants_poll = at_rest, poll_ms <= now_ms
+        self.timer_ms, self.poll_ms = timer_ms, poll_ms
 
     # --- inside
 
@@ -463,58 +494,33 @@ class Client:
         return self._member.on_commit_error(error, sent, now_ms=now_ms)
 
     def _finish(self, now_ms: int) -> ClientOutcome:
-        self._look_ahead(now_ms)
+        self.look_ahead(now_ms=now_ms)
         return self._effects.drain()
 
-    def _look_ahead(self, now_ms: int) -> None:
-        """Note whether a poll would make progress now, and the time of the next call of `on_deadline`."""
-        self._wants_poll = False
-        times = [self._requests.deadline_ms]
-        if self._closing.has_begun:
-            times.append(self._closing.next_deadline_ms())
+    def _look_ahead_to_the_end(self) -> None:
+        """Note when `on_deadline` has work for a consumer that is closing or has failed. It is not polled."""
+        times = [self._requests.deadline_ms, self._closing.next_deadline_ms()]
         if self._is_running:
-            times += self._metadata.next_deadline_ms(), self._offsets.next_deadline_ms()
+            times.append(self._offsets.retry_ms)
+            if self._metadata.has_interest():
+                times.append(self._metadata.deadline_ms)
             if self._subscriptions.uses_coordinator:
-                times.append(self._coordinator.next_deadline_ms())
-        if self._is_open:
-            times.append(self._member.next_deadline_ms())
-            poll_ms = self._next_poll_ms(now_ms)
-            if poll_ms == now_ms:
-                self._wants_poll = True
-            else:
-                times.append(poll_ms)
-        self._deadline_ms = _earliest(times, -1)
+                times.append(self._coordinator.deadline_ms)
+        self.is_at_rest = not self._subscriptions.is_group_managed or self._member.is_at_rest
+        self.wants_poll, self.timer_ms, self.poll_ms = False, min(times), NEVER
 
-    def _next_poll_ms(self, now_ms: int) -> int | None:
-        """Return the time at which a poll can make progress: now, later, or None for never.
+    def _next_retry_ms(self, now_ms: int) -> int:
+        """Return when a poll can make progress with positions and records: now, later, or `NEVER`.
 
         Times in the past are left out: a poll would not make progress now.
         """
-        times: list[int | None] = []
-        managed = self._subscriptions.is_group_managed
-        if (managed and self._member.wants_poll(now_ms=now_ms)) or self._offsets.has_callbacks:
-            return now_ms
+        fetcher, times = self._fetcher, []
         if not self._positions.all_known():
             if self._positions.wants_poll(now_ms=now_ms):
                 return now_ms
-            times.append(self._positions.next_poll_ms())
-        if self._fetcher is not None:
-            if self._fetcher.has_records or self._fetcher.is_due(now_ms=now_ms):
+            times.append(self._positions.retry_ms())
+        if fetcher is not None:
+            if fetcher.has_records or fetcher.is_due(now_ms=now_ms):
                 return now_ms
-            times.append(self._fetcher.next_poll_ms())
-        if self.is_at_rest:
-            if self._subscriptions.partitions and self._offsets.auto_commit_is_due(now_ms=now_ms):
-                return now_ms
-            times.append(self._offsets.next_poll_ms())
-        if managed and self._coordinator.node is not None:
-            times.append(self._member.next_poll_ms())
-        return _earliest(times, now_ms)
-
-
-def _earliest(times: Iterable[int | None], after_ms: int) -> int | None:
-    """Return the earliest time after another, or None."""
-    earliest = None
-    for time in times:
-        if time is not None and time > after_ms and (earliest is None or time < earliest):
-            earliest = time
-    return earliest
+            times.append(fetcher.retry_ms())
+        return min((time_ms for time_ms in times if time_ms > now_ms), default=NEVER)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from coordinator_core.client.core import Core
 from coordinator_core.client.outcome import ConsumedRecord
 from coordinator_core.client.positions import Positions
-from coordinator_core.client.requests import Failure, Reply
+from coordinator_core.client.requests import NEVER, Failure, Reply
 from coordinator_core.client.states import FetchState
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
@@ -141,9 +141,9 @@ class Fetcher:
         """Return whether the backoff of a broker or partition is over."""
         return any(due_ms <= now_ms for due_ms in self._retry_ms.values())
 
-    def next_poll_ms(self) -> int | None:
-        """Return the time at which the next backoff is over, or None."""
-        return min(self._retry_ms.values()) if self._retry_ms else None
+    def retry_ms(self) -> int:
+        """Return the time at which the next backoff is over, or `NEVER`."""
+        return min(self._retry_ms.values(), default=NEVER)
 
     def _on_reply(
         self, node: int, requested: dict[TopicPartition, FetchPartition], reply: Reply, *, now_ms: int

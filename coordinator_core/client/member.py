@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Protocol, TypeAlias
 
+import msgspec
+
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
@@ -12,6 +14,19 @@ from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
+
+
+class Outlook(msgspec.Struct, frozen=True, gc=False):
+    """The work of a member, if nothing happens. `requests.NEVER` is a time that does not come.
+
+    ``is_at_rest``: whether no rebalance is in progress or requested.
+    ``deadline_ms``: the time at which `MemberPart.on_deadline` has work, or the outlook may be another one.
+    ``poll_ms``: the time from which `MemberPart.poll` makes progress: now, a time in the past, or later.
+    """
+
+    is_at_rest: bool
+    deadline_ms: int
+    poll_ms: int
 
 
 class MemberPart(Protocol):
@@ -61,20 +76,12 @@ class MemberPart(Protocol):
         """Do the member's part of a poll of the application."""
         ...
 
-    def wants_poll(self, *, now_ms: int) -> bool:
-        """Return whether `poll` would make progress now."""
-        ...
-
-    def next_poll_ms(self) -> int | None:
-        """Return the time at which `poll` can make progress, or None. It may lie in the past."""
+    def outlook(self, *, now_ms: int) -> Outlook:
+        """Return what the member does next. Called at the end of each call of the client."""
         ...
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Do the work that is due between polls, for example send a heartbeat."""
-        ...
-
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which `on_deadline` has work, or None."""
         ...
 
     def heartbeats(self) -> Heartbeats | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from random import Random
 
 from coordinator_core.client.config import ClientConfig
-from coordinator_core.client.requests import Failure, Reply, RequestQueue
+from coordinator_core.client.requests import NEVER, Failure, Reply, RequestQueue
 from coordinator_core.client.subscription import SubscriptionMode, Subscriptions
 from coordinator_core.model import Cluster, TopicInfo, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -38,6 +38,8 @@ class Metadata:
         self._in_flight = False
         self._wanted = True
         self.due_ms = self._not_before_ms = self._received_ms = 0
+        self.deadline_ms = 0
+        """The time of the next request if a topic is of interest, `NEVER` while one is in flight."""
         self.age_ms = INCOMPLETE_MS
         self._cluster: tuple[tuple[int, tuple[str, ...]], Cluster] | None = None
         self.version = 0
@@ -62,6 +64,7 @@ class Metadata:
     def request_update(self) -> None:
         """Request metadata as soon as possible."""
         self._wanted = True
+        self._set_deadline()
 
     def renew(self, *, now_ms: int) -> None:
         """Request metadata, unless a request is pending or the last response is younger than a backoff."""
@@ -88,6 +91,7 @@ class Metadata:
         """Note that a periodic request has been answered, without a change."""
         self.version += 1
         self._received_ms, self.due_ms = at_ms, at_ms + self.age_ms
+        self._set_deadline()
 
     def knows(self, topics: Sequence[str]) -> bool:
         """Return whether the last response covers the topics and no newer one is wanted."""
@@ -97,12 +101,12 @@ class Metadata:
 
     def refresh(self, *, now_ms: int) -> None:
         """Send a request, if one is due and none is in flight."""
-        if self._in_flight or now_ms < self._not_before_ms or not (self._wanted or now_ms >= self.due_ms):
+        if now_ms < self.deadline_ms or now_ms < self._not_before_ms:
             return
         topics = self._topics_of_interest()
         if topics == ():
             return
-        self._in_flight, self._wanted = True, False
+        self._in_flight, self._wanted, self.deadline_ms = True, False, NEVER
         self._requests.submit(
             self.any_node(),
             MetadataRequest(topics=topics),
@@ -110,12 +114,6 @@ class Metadata:
             timeout_ms=self._config.request_timeout_ms,
             completion=lambda reply, at_ms: self._on_reply(reply, topics, at_ms),
         )
-
-    def next_deadline_ms(self) -> int | None:
-        """Return the time of the next request, or None while one is in flight or no topic is of interest."""
-        if self._in_flight or not self._has_interest():
-            return None
-        return self._not_before_ms if self._wanted else self.due_ms
 
     def leader(self, partition: TopicPartition) -> int | None:
         """Return the id of the broker that leads a partition, or None."""
@@ -153,11 +151,16 @@ class Metadata:
             return None
         return topic.partitions[partition.partition]
 
-    def _has_interest(self) -> bool:
+    def has_interest(self) -> bool:
+        """Return whether there are topics to request."""
         subscriptions = self._subscriptions
         if subscriptions.topics or subscriptions.group_topics or subscriptions.partitions:
             return True
         return subscriptions.mode is SubscriptionMode.AUTO_PATTERN
+
+    def _set_deadline(self) -> None:
+        if not self._in_flight:
+            self.deadline_ms = self._not_before_ms if self._wanted else self.due_ms
 
     def _topics_of_interest(self) -> tuple[str, ...] | None:
         """Return the topics to request, or None for all."""
@@ -174,6 +177,7 @@ class Metadata:
         if isinstance(reply, Failure):
             self._wanted = True
             self._not_before_ms = now_ms + self._config.retry_backoff_ms
+            self._set_deadline()
             return
         assert isinstance(reply, MetadataResponse)
         if reply.nodes:
@@ -189,4 +193,5 @@ class Metadata:
         complete = found and all(topic.is_led for topic in self.topics.values())
         self.age_ms = self._config.metadata_max_age_ms if complete else INCOMPLETE_MS
         self.due_ms = now_ms + self.age_ms
+        self._set_deadline()
         self._subscriptions.match(self.external_topics)

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
-from coordinator_core.client.requests import Failure, Reply
+from coordinator_core.client.requests import NEVER, Failure, Reply
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -52,10 +52,13 @@ class Offsets:
     ) -> None:
         self._core, self._coordinator = core, coordinator
         self._may_commit, self._member_error = may_commit, member_error
+        self._auto_commits = core.config.enable_auto_commit
         self._auto_due_ms: int | None = None
         self._auto_in_flight = False
         self._finished: list[tuple[CommitCallback, str]] = []
         self._retries: list[_Retry] = []
+        self.retry_ms = NEVER
+        """The time at which `retry` has work, or `NEVER`."""
         self._withdrawn: deque[CommitCallback] = deque(maxlen=MOST_WITHDRAWN)
         self._commits = 0
         self._latest: dict[TopicPartition, int] = {}
@@ -121,7 +124,7 @@ class Offsets:
             due_ms = at_ms + self._core.config.retry_backoff_ms
             withdrawn = any(entry is callback for entry in self._withdrawn)
             if result.retriable and not withdrawn and retry_until_ms is not None and due_ms < retry_until_ms:
-                self._retries.append(_Retry(due_ms, callback, retry))
+                self._keep([*self._retries, _Retry(due_ms, callback, retry)])
                 return
             self.report(len(offsets), result)
             if callback is not None and not withdrawn:
@@ -140,20 +143,16 @@ class Offsets:
 
     def retry(self, *, now_ms: int) -> None:
         """Send the commits again whose backoff is over."""
-        if not self._retries:
+        if now_ms < self.retry_ms:
             return
         due = [entry for entry in self._retries if entry.due_ms <= now_ms]
-        self._retries = [entry for entry in self._retries if entry.due_ms > now_ms]
+        self._keep([entry for entry in self._retries if entry.due_ms > now_ms])
         for entry in due:
             entry.send(now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which `retry` has work, or None."""
-        return min(entry.due_ms for entry in self._retries) if self._retries else None
-
     def withdraw(self, callback: CommitCallback) -> None:
         """Neither retry the commit of a callback nor call it. A commit in flight may still succeed."""
-        self._retries = [entry for entry in self._retries if entry.callback is not callback]
+        self._keep([entry for entry in self._retries if entry.callback is not callback])
         self._withdrawn.append(callback)
 
     @property
@@ -163,13 +162,14 @@ class Offsets:
 
     def run_callbacks(self) -> None:
         """Run the callbacks of completed commits."""
-        finished, self._finished = self._finished, []
-        for callback, error in finished:
-            self._core.callbacks.call(callback, error)
+        if self._finished:
+            finished, self._finished = self._finished, []
+            for callback, error in finished:
+                self._core.callbacks.call(callback, error)
 
     def auto_commit(self, *, now_ms: int) -> None:
         """Commit the consumed offsets, if an auto-commit is due."""
-        if not self.auto_commit_is_due(now_ms=now_ms):
+        if not self._auto_commit_is_due(now_ms=now_ms):
             return
         self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
         offsets = self.all_consumed(now_ms=now_ms)
@@ -190,9 +190,9 @@ class Offsets:
         """Begin the interval of auto-commit now, and not at the first assignment."""
         self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
 
-    def auto_commit_is_due(self, *, now_ms: int) -> bool:
+    def _auto_commit_is_due(self, *, now_ms: int) -> bool:
         """Return whether a poll would commit now. The first call starts the interval."""
-        if not self._core.config.enable_auto_commit or self._auto_in_flight:
+        if not self._auto_commits or self._auto_in_flight:
             return False
         if self._auto_due_ms is None:
             self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
@@ -201,32 +201,36 @@ class Offsets:
     @property
     def is_quiet(self) -> bool:
         """Whether there is nothing to do besides periodic auto-commits, whose time is known."""
-        known = self._auto_due_ms is not None or not self._core.config.enable_auto_commit
+        known = self._auto_due_ms is not None or not self._auto_commits
         return known and not (self._finished or self._retries)
 
     @property
     def due_ms(self) -> int | None:
         """The time of the next auto-commit, or None without auto-commit."""
-        return self._auto_due_ms if self._core.config.enable_auto_commit else None
+        return self._auto_due_ms if self._auto_commits else None
 
     def continue_auto_commit(self, due_ms: int | None) -> None:
         """Continue as if auto-commits had been answered. The next is due at ``due_ms``, if not None."""
         if due_ms is not None:
             self._auto_due_ms = due_ms
 
-    def next_poll_ms(self) -> int | None:
-        """Return the time at which a poll can auto-commit, or None."""
-        if not (self._core.config.enable_auto_commit and self._core.subscriptions.partitions):
-            return None
-        if self._coordinator.node is None:
-            return None
-        return None if self._auto_in_flight else self._auto_due_ms
+    def next_poll_ms(self, *, now_ms: int) -> int:
+        """Return the time from which a poll auto-commits, or `NEVER`. The first call starts the interval."""
+        if self._auto_in_flight or not (self._auto_commits and self._core.subscriptions.partitions):
+            return NEVER
+        if self._auto_due_ms is None:
+            self._auto_due_ms = now_ms + self._core.config.auto_commit_interval_ms
+        return NEVER if self._coordinator.node is None else self._auto_due_ms
 
     def report(self, partitions: int, result: CommitResult) -> None:
         """Report the result of a commit of some partitions."""
         self._core.effects.events.append(
             OffsetsCommitted(client=self._core.config.client_id, partitions=partitions, error=result.error)
         )
+
+    def _keep(self, retries: list[_Retry]) -> None:
+        self._retries = retries
+        self.retry_ms = min((entry.due_ms for entry in retries), default=NEVER)
 
     def _request(
         self, offsets: Mapping[TopicPartition, int], sent: Generation, metadata: str

@@ -101,14 +101,15 @@ class Effects:
 
     def drain(self) -> ClientOutcome:
         """Return the outcome and clear it."""
-        if not (self.sends or self.events or self.records or self.error or self.disconnects):
-            return NOTHING
-        outcome = ClientOutcome(
-            tuple(self.sends),
-            tuple(self.events),
-            tuple(self.records),
-            self.error,
-            tuple(self.disconnects),
-        )
-        self._reset()
+        sends, events = self.sends, self.events
+        if self.records or self.error is not None or self.disconnects:
+            records, disconnects = tuple(self.records), tuple(self.disconnects)
+            outcome = ClientOutcome(tuple(sends), tuple(events), records, self.error, disconnects)
+            self._reset()
+        elif sends or events:
+            outcome = ClientOutcome(tuple(sends), tuple(events))
+            sends.clear()
+            events.clear()
+        else:
+            outcome = NOTHING
         return outcome

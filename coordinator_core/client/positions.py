@@ -5,7 +5,7 @@ from functools import partial
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
-from coordinator_core.client.requests import Failure, Reply
+from coordinator_core.client.requests import NEVER, Failure, Reply
 from coordinator_core.client.states import FetchState
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import ProtocolError
@@ -62,9 +62,9 @@ class Positions:
                 return True
         return False
 
-    def next_poll_ms(self) -> int | None:
-        """Return the time at which `update` can retry, or None if all partitions have positions."""
-        return None if self.all_known() else self._retry_ms
+    def retry_ms(self) -> int:
+        """Return the time at which `update` can retry, or `NEVER` if all partitions have positions."""
+        return NEVER if self.all_known() else self._retry_ms
 
     def update(self, *, now_ms: int) -> None:
         """Request the positions that are missing."""

@@ -10,6 +10,9 @@ import msgspec
 from coordinator_core.client.outcome import Effects, Send
 from coordinator_core.protocol.messages import Request, Response
 
+NEVER = 2**63 - 1
+"""A time that does not come."""
+
 MOST_IN_FLIGHT = 5
 """Requests in flight to one node."""
 
@@ -33,13 +36,13 @@ class _Pending(msgspec.Struct):
     request: Request
     deadline_ms: int
     completion: Completion
-    sent: bool = False
+    sent: bool
 
 
 class RequestQueue:
     """The pending requests of a client. Above the limit for a node they wait for their turn.
 
-    ``deadline_ms`` is the time at which the next request times out, or None.
+    ``deadline_ms`` is the time at which the next request times out, or `NEVER`.
     """
 
     def __init__(self, effects: Effects) -> None:
@@ -48,22 +51,25 @@ class RequestQueue:
         self._waiting: dict[int, deque[int]] = {}
         self._in_flight: dict[int, int] = {}
         self._last_id = 0
-        self.deadline_ms: int | None = None
+        self.deadline_ms = NEVER
 
     def submit(
         self, node: int, request: Request, *, now_ms: int, timeout_ms: int, completion: Completion
     ) -> int:
         """Send a request, now or when the limit permits, and return its id."""
-        self._last_id += 1
+        request_id = self._last_id = self._last_id + 1
         deadline_ms = now_ms + timeout_ms
-        self._pending[self._last_id] = _Pending(node, request, deadline_ms, completion)
-        if self.deadline_ms is None or deadline_ms < self.deadline_ms:
+        if deadline_ms < self.deadline_ms:
             self.deadline_ms = deadline_ms
-        if self._in_flight.get(node, 0) < MOST_IN_FLIGHT:
-            self._send(self._last_id)
+        in_flight = self._in_flight.get(node, 0)
+        sent = in_flight < MOST_IN_FLIGHT
+        self._pending[request_id] = _Pending(node, request, deadline_ms, completion, sent)
+        if sent:
+            self._in_flight[node] = in_flight + 1
+            self._effects.sends.append(Send(request_id, node, request))
         else:
-            self._waiting.setdefault(node, deque()).append(self._last_id)
-        return self._last_id
+            self._waiting.setdefault(node, deque()).append(request_id)
+        return request_id
 
     def received(self, request_id: int, response: Response, *, now_ms: int) -> bool:
         """Complete a request. Return False for a response to no pending request."""
@@ -84,7 +90,7 @@ class RequestQueue:
 
     def expire(self, *, now_ms: int) -> None:
         """Fail all requests to every node that has not responded in time, and disconnect the node."""
-        while self.deadline_ms is not None and self.deadline_ms <= now_ms:
+        while self.deadline_ms <= now_ms:
             late = next(p for p in self._pending.values() if p.deadline_ms <= now_ms)
             self._effects.disconnects.append(late.node)
             self.fail_node(late.node, Failure.TIMED_OUT, now_ms=now_ms)
@@ -93,28 +99,28 @@ class RequestQueue:
         """Return whether all pending requests are of these types."""
         return all(isinstance(pending.request, kinds) for pending in self._pending.values())
 
-    def _send(self, request_id: int) -> None:
-        pending = self._pending[request_id]
-        pending.sent = True
-        self._in_flight[pending.node] = self._in_flight.get(pending.node, 0) + 1
-        self._effects.sends.append(Send(request_id, pending.node, pending.request))
-
     def _take(self, request_id: int) -> _Pending | None:
         pending = self._pending.pop(request_id, None)
         if pending is None:
             return None
         if not self._pending:
-            self.deadline_ms = None
+            self.deadline_ms = NEVER
         elif pending.deadline_ms == self.deadline_ms:
             self.deadline_ms = min([p.deadline_ms for p in self._pending.values()])
         if pending.sent:
             self._in_flight[pending.node] -= 1
-            self._send_next(pending.node)
+            if pending.node in self._waiting:
+                self._send_next(pending.node)
         return pending
 
     def _send_next(self, node: int) -> None:
-        waiting = self._waiting.get(node)
-        while waiting and self._in_flight.get(node, 0) < MOST_IN_FLIGHT:
+        waiting = self._waiting[node]
+        while waiting and self._in_flight[node] < MOST_IN_FLIGHT:
             request_id = waiting.popleft()
-            if request_id in self._pending:
-                self._send(request_id)
+            pending = self._pending.get(request_id)
+            if pending is not None:
+                pending.sent = True
+                self._in_flight[node] += 1
+                self._effects.sends.append(Send(request_id, node, pending.request))
+        if not waiting:
+            del self._waiting[node]

@@ -381,8 +381,7 @@ class Process:
             if last_poll_ms != self._last_poll_ms:
                 self._last_poll_ms = last_poll_ms
                 self._application.left_out(last_poll_ms)
-            self._deadline.set(self.client.next_deadline_ms())
-            self._set_next_poll()
+            self._set_alarms()
 
     # --- its loop
 
@@ -390,8 +389,10 @@ class Process:
         """Poll, unless the application handles a batch at this time: then poll when it ends."""
         if self._stands_still:
             return
+        now_ms = self._world.clock.now_ms
         next_ms = self._next_poll_ms()
-        if next_ms > self._world.clock.now_ms:
+        if next_ms > now_ms:
+            self.client.look_ahead(now_ms=now_ms)
             self._next_poll.set(next_ms)
         else:
             self._call_poll()
@@ -406,9 +407,8 @@ class Process:
         if self.ended:
             return
         in_background = self._polls_in_background
-        self._last_poll_ms = self._world.clock.now_ms
-        outcome = self.client.poll(now_ms=self._world.clock.now_ms)
-        self._after(outcome, polled=not in_background)
+        now_ms = self._last_poll_ms = self._world.clock.now_ms
+        self._after(self.client.poll(now_ms=now_ms), polled=not in_background)
 
     @property
     def _stands_still(self) -> bool:
@@ -495,10 +495,10 @@ class Process:
         if self.closing and self.client.closed:
             self._end("closed")
             return
-        self._deadline.set(self.client.next_deadline_ms())
-        if self._unread:
-            return  # the next poll is set to the end of the batch
-        self._set_next_poll()
+        if self._unread:  # the next poll is set to the end of the batch
+            self._deadline.set(self.client.timer_ms)
+            return
+        self._set_alarms()
         if self._world.quiet is not None:
             self._world.quiet.look(self)
 
@@ -509,11 +509,13 @@ class Process:
         if not isinstance(error, RebalanceLabError):
             raise AssignmentError(self._assignors, [f"on_assignment raised {raised(error)}"]) from error
 
-    def _set_next_poll(self) -> None:
-        if self.client.wants_poll:
+    def _set_alarms(self) -> None:
+        client = self.client
+        self._deadline.set(client.timer_ms)
+        if client.wants_poll:
             self._next_poll.set(max(self._next_poll_ms(), self._last_poll_ms + 1))
         else:
-            self._next_poll.set(self._last_poll_ms + self._poll_every_ms)
+            self._next_poll.set(min(client.poll_ms, self._last_poll_ms + self._poll_every_ms))
 
     def _send_all(self, sends: Iterable[Send]) -> None:
         if self.frozen:

@@ -7,7 +7,7 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.periodic import Heartbeats
-from coordinator_core.client.requests import Failure, Reply
+from coordinator_core.client.requests import NEVER, Failure, Reply
 from coordinator_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
 _SENDING = (MemberState.STABLE, MemberState.COMPLETING_REBALANCE)
@@ -66,14 +66,14 @@ class Heartbeat:
         elif not self._in_flight and now_ms >= self._due_ms:
             self._send(self._coordinator.node, now_ms=now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which the first timer expires, or None without a group or a coordinator."""
+    def next_deadline_ms(self) -> int:
+        """Return the time at which the first timer expires, or `NEVER` without a group or a coordinator."""
         if self._membership.state not in _SENDING or self._coordinator.node is None:
-            return None
+            return NEVER
         config = self._core.config
         missed_ms = self._last_poll_ms + config.max_poll_interval_ms
-        deadline_ms = min(missed_ms, self._last_received_ms + config.session_timeout_ms)
-        return deadline_ms if self._in_flight else min(deadline_ms, self._due_ms)
+        expires_ms = self._last_received_ms + config.session_timeout_ms
+        return min(missed_ms, expires_ms, NEVER if self._in_flight else self._due_ms)
 
     def _send(self, node: int, *, now_ms: int) -> None:
         self._in_flight = True

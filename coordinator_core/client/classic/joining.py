@@ -14,7 +14,7 @@ from coordinator_core.client.classic.takeover import Takeover
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.requests import Completion, Failure, Reply
+from coordinator_core.client.requests import NEVER, Completion, Failure, Reply
 from coordinator_core.client.subscription import SubscriptionMode
 from coordinator_core.errors import AssignmentError, ProtocolError, RebalanceLabError
 from coordinator_core.java import java_order
@@ -101,13 +101,13 @@ class Joining:
         """Return whether `step` would make progress now."""
         return self._takeover.is_due or self._can_join(now_ms=now_ms)
 
-    def next_poll_ms(self) -> int | None:
-        """Return the time at which `step` can make progress, or None."""
-        if self._phase is not _NOTHING or not self._membership.rejoin_requested:
-            return None
-        prepared_ms = self._preparation.next_poll_ms() if self._membership.must_prepare else None
-        retry_ms = self._membership.retry_ms
-        return retry_ms if prepared_ms is None else max(prepared_ms, retry_ms)
+    def retry_ms(self) -> int:
+        """Return the time at which `step` can make progress, or `NEVER`."""
+        membership = self._membership
+        if self._phase is not _NOTHING or not membership.rejoin_requested or self._coordinator.node is None:
+            return NEVER
+        prepared_ms = self._preparation.retry_ms() if membership.must_prepare else 0
+        return max(prepared_ms, membership.retry_ms)
 
     def step(self, *, now_ms: int) -> None:
         """Take over an assignment, prepare, join: as far as possible without a response."""

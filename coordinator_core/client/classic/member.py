@@ -15,8 +15,10 @@ from coordinator_core.client.classic.takeover import Takeover
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
+from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
+from coordinator_core.client.requests import NEVER
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -82,21 +84,19 @@ class ClassicMember:
         self._heartbeat.polled(now_ms=now_ms)
         self._joining.step(now_ms=now_ms)
 
-    def wants_poll(self, *, now_ms: int) -> bool:
-        """Return whether `poll` would make progress now."""
-        return self._joining.wants_poll(now_ms=now_ms)
-
-    def next_poll_ms(self) -> int | None:
-        """Return the time at which the next join can be sent, or None."""
-        return self._joining.next_poll_ms()
+    def outlook(self, *, now_ms: int) -> Outlook:
+        """Return whether no round is in progress, and when the next heartbeat, timeout or join is due."""
+        deadline_ms, joining = self._heartbeat.next_deadline_ms(), self._joining
+        if joining.is_between_rounds:
+            return Outlook(True, deadline_ms, NEVER)
+        if joining.wants_poll(now_ms=now_ms):
+            return Outlook(False, deadline_ms, now_ms)
+        retry_ms = joining.retry_ms()
+        return Outlook(False, min(deadline_ms, retry_ms) if retry_ms > now_ms else deadline_ms, NEVER)
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Send a heartbeat, give up the coordinator, or leave, where that is due."""
         self._heartbeat.on_deadline(now_ms=now_ms)
-
-    def next_deadline_ms(self) -> int | None:
-        """Return the time of the next heartbeat or timeout, or None."""
-        return self._heartbeat.next_deadline_ms()
 
     def heartbeats(self) -> Heartbeats | None:
         """Return the heartbeats of a member that is at rest, or None."""

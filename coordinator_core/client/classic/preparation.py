@@ -28,10 +28,10 @@ class Preparation:
             return False
         return self._in_flight or now_ms < self._retry_ms
 
-    def next_poll_ms(self) -> int | None:
-        """Return the time at which `run` can make progress, or None before it has begun."""
+    def retry_ms(self) -> int:
+        """Return the time at which `run` can make progress, 0 before it has begun."""
         if not self._begun:
-            return None
+            return 0
         return self._deadline_ms if self._in_flight else min(self._deadline_ms, self._retry_ms)
 
     def run(self, *, now_ms: int) -> bool:

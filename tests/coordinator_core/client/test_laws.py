@@ -4,6 +4,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.requests import NEVER
 from coordinator_core.errors import InputError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -175,6 +176,17 @@ class Walk:
         self.requests_seen = len(bench.log)
         if self.closed_at is not None and bench.now_ms >= self.closed_at + CLOSE_MS:
             assert bench.client.closed
+        self.check_next_poll()
+
+    def check_next_poll(self):
+        client, now_ms = self.bench.client, self.bench.now_ms
+        wants, poll_ms = client.wants_poll, client.poll_ms
+        assert wants or poll_ms > now_ms
+        if now_ms < poll_ms < NEVER:
+            client.look_ahead(now_ms=poll_ms)
+            assert client.wants_poll, "polls make progress from poll_ms on"
+            client.look_ahead(now_ms=now_ms)
+            assert (client.wants_poll, client.poll_ms) == (wants, poll_ms)
 
     def follow(self, event):
         match event:

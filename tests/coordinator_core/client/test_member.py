@@ -4,7 +4,9 @@ from enum import Enum
 
 import pytest
 
+from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult
+from coordinator_core.client.requests import NEVER
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -24,7 +26,7 @@ class Member:
         self.core, self.assignors, self.calls = core, assignors, []
         self.is_at_rest = self.may_revoke = self.may_commit = True
         self.sends_leave = self.reads_in_poll = True
-        self.wants, self.poll_ms, self.deadline_ms = False, None, None
+        self.wants, self.poll_ms, self.deadline_ms = False, NEVER, NEVER
         self.left = None
 
     def poll(self, *, now_ms):
@@ -33,18 +35,13 @@ class Member:
             self.core.generation = self.core.generation._replace(number=3, member_id="w1")
             self.core.subscriptions.assign_by_group([T0, T1])
 
-    def wants_poll(self, *, now_ms):
-        return self.wants
-
-    def next_poll_ms(self):
-        return self.poll_ms
+    def outlook(self, *, now_ms):
+        deadline_ms = min(self.deadline_ms, self.poll_ms if self.poll_ms > now_ms else NEVER)
+        return Outlook(self.is_at_rest, deadline_ms, now_ms if self.wants else NEVER)
 
     def on_deadline(self, *, now_ms):
         self.calls.append(("on_deadline", now_ms))
-        self.deadline_ms = None
-
-    def next_deadline_ms(self):
-        return self.deadline_ms
+        self.deadline_ms = NEVER
 
     def on_coordinator(self, *, now_ms):
         self.calls.append("on_coordinator")

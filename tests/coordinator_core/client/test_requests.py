@@ -3,7 +3,7 @@
 import pytest
 
 from coordinator_core.client.outcome import Effects
-from coordinator_core.client.requests import MOST_IN_FLIGHT, Failure, RequestQueue
+from coordinator_core.client.requests import MOST_IN_FLIGHT, NEVER, Failure, RequestQueue
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
@@ -69,7 +69,7 @@ def test_a_response_after_the_deadline_is_dropped(desk):
     desk.queue.expire(now_ms=100)
     assert not desk.queue.received(request, ANSWER, now_ms=101)
     assert desk.replies == [Failure.TIMED_OUT]
-    assert desk.queue.deadline_ms is None
+    assert desk.queue.deadline_ms == NEVER
 
 
 def test_one_expired_request_fails_all_requests_to_its_node(desk):

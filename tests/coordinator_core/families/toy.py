@@ -6,7 +6,8 @@ import msgspec
 
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import MemberPart
+from coordinator_core.client.member import MemberPart, Outlook
+from coordinator_core.client.requests import NEVER
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
 from coordinator_core.coordinator.shard import Group
@@ -80,15 +81,12 @@ class ToyMember(MemberPart):
         self.settings, self.core, self.coordinator = settings, core, coordinator
 
     def poll(self, *, now_ms):
-        if self.wants_poll(now_ms=now_ms):
+        if self.outlook(now_ms=now_ms).poll_ms <= now_ms:
             self.ask(self.core.subscriptions.topics, self.take, now_ms)
 
-    def wants_poll(self, *, now_ms):
+    def outlook(self, *, now_ms):
         can_ask = self.coordinator.node is not None and self.core.subscriptions.topics
-        return bool(can_ask) and now_ms >= self.due_ms
-
-    def next_poll_ms(self):
-        return self.due_ms
+        return Outlook(True, NEVER, self.due_ms if can_ask else NEVER)
 
     def ask(self, topics, answered, now_ms):
         due_ms = self.due_ms = now_ms + self.settings.ask_every_ms
