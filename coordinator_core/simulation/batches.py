@@ -33,11 +33,11 @@ class Batches:
     __slots__ = (
         "_deviation",
         "_mean_overhead_ms",
-        "_overhead_ms",
-        "_record_cv",
         "longest_ms",
         "mean_ms",
         "most_records",
+        "overhead_ms",
+        "record_cv",
         "record_ms",
         "records_per_second",
     )
@@ -46,7 +46,7 @@ class Batches:
         self, record_ms: float, record_cv: float, overhead_ms: tuple[int, int], most_records: int
     ) -> None:
         self.record_ms, self.most_records = record_ms, most_records
-        self._record_cv, self._overhead_ms = record_cv, overhead_ms
+        self.record_cv, self.overhead_ms = record_cv, overhead_ms
         self._mean_overhead_ms = sum(overhead_ms) / 2
         mean_ms = self.mean_ms = most_records * record_ms + self._mean_overhead_ms
         self.records_per_second = 1_000 * most_records / mean_ms if mean_ms else inf
@@ -110,14 +110,14 @@ class Batches:
                 return now_ms  # it waits for a record
             records = 1.0
         # A time that is longer is more likely to be met: gamma with one more record's worth of shape.
-        longer = records + self._record_cv**2
-        return now_ms + random.random() * self._drawn(longer if self._record_cv else records, 1, random)
+        longer = records + self.record_cv**2
+        return now_ms + random.random() * self._drawn(longer if self.record_cv else records, 1, random)
 
     def _drawn(self, records: float, polls: int, random: Random) -> float:
         """Draw the time of polls with so many records in all."""
-        low, high = self._overhead_ms
+        low, high = self.overhead_ms
         overhead_ms = polls * (low + high) / 2 if polls > 1 or low == high else random.uniform(low, high)
-        if not self._record_cv or not self.record_ms:
+        if not self.record_cv or not self.record_ms:
             return overhead_ms + records * self.record_ms
-        variance = self._record_cv**2
+        variance = self.record_cv**2
         return overhead_ms + random.gammavariate(records / variance, variance * self.record_ms)
