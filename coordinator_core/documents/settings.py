@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import product
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,9 +30,11 @@ _OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
 
 
-def settings_of(kind: type[Any]) -> dict[str, msgspec.structs.FieldInfo]:
+@cache
+def settings_of(kind: type[msgspec.Struct]) -> MappingProxyType[str, msgspec.structs.FieldInfo]:
     """Return the settings of a configuration by their dotted names."""
-    return {f.encode_name: f for f in msgspec.structs.fields(kind) if f.encode_name not in _NOT_FOR_SCENARIOS}
+    fields = msgspec.structs.fields(kind)
+    return MappingProxyType({f.encode_name: f for f in fields if f.encode_name not in _NOT_FOR_SCENARIOS})
 
 
 def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any]:
@@ -40,7 +43,7 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     Raises:
         InputError: if a name is unknown, a value is wrong, or values do not go together.
     """
-    of_protocols: list[type[Any]] = [
+    of_protocols: list[type[msgspec.Struct]] = [
         spec.settings for spec in registry.protocols().values() if spec.settings is not None
     ]
     known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
@@ -56,7 +59,7 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     return parsed
 
 
-def settings_schema(kinds: Iterable[type[Any]]) -> Schema:
+def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:
     """Return the schema of a mapping with the settings of these configurations, and their defaults."""
     known: dict[str, msgspec.structs.FieldInfo] = {}
     for kind in kinds:

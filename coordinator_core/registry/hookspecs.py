@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pluggy
 
 if TYPE_CHECKING:  # the help of the command imports no numpy
+    import msgspec
+
     from coordinator_core.assigning.assignor import Assignor
     from coordinator_core.registry.host import Host, Provider
 
@@ -123,7 +125,7 @@ class ProtocolSpec:
     vacant: frozenset[str] = frozenset()
     coordinator: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     member: Callable[[Any], Any] | None = field(default=None, kw_only=True)
-    settings: type[Any] | None = field(default=None, kw_only=True)
+    settings: "type[msgspec.Struct] | None" = field(default=None, kw_only=True)
     running_group: Callable[..., Any] | None = field(default=None, kw_only=True)
     remove_members: Callable[[str, Any], Any] | None = field(default=None, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)

@@ -1,9 +1,10 @@
-"""The brokers: a coordinator each, one replicated log per partition of the offsets topic, and failover.
+"""The brokers: a coordinator each, the replicated log of the group, and failover.
 
-Partition p of ``__consumer_offsets`` has as leader the broker p modulo the number of brokers. When a broker
-fails, its connections are reset, and its partitions have no leader until another broker takes them over and
-replays their logs. The failed broker comes back at that time, without memory and without partitions. Data
-partitions are not simulated: any live broker leads them.
+Partition p of ``__consumer_offsets`` has as leader the broker p modulo the number of brokers. Only the
+partition of the group is simulated. When its leader fails, the connections of that broker are reset, and the
+partition has no leader until another broker takes it over and replays its log. The failed broker comes back
+at that time, without memory and without the partition. Data partitions are not simulated: any live broker
+leads them.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -101,9 +102,8 @@ class Brokers:
         """Called with a partition of the offsets topic and the records that were appended to its log."""
         self._config, self._part, self._random = config, part, random
         self._clock, self._network, self._load, self._emit = clock, network, load, emit
-        partitions = config.offsets_topic_partitions
-        self._group, self._home = group, home_partition(group, partitions)
-        self._leaders = {p: p % count for p in range(partitions)}
+        self._group, self._home = group, home_partition(group, config.offsets_topic_partitions)
+        self._leaders = {self._home: self._home % count}
         self._requests = 0
         self._answers: dict[type[Request], Callable[[Any], Response]] = {
             MetadataRequest: self._describe,

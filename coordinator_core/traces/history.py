@@ -6,7 +6,6 @@ run.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from coordinator_core.model import TopicPartition
@@ -113,14 +112,16 @@ class History:
             ev.CoordinatorElected: self._coordinator_elected,
             ev.Assigned: self._assigned,
             ev.Changed: self._changed,
-            ev.LagMeasured: self._lag_measured,
             ev.MemberStopped: lambda _: self._rest(),
             ev.ConsumerFailed: lambda _: self._rest(),
         }
         self._now = now = timeline or Timeline()
         now.before.append(self._pass_time)
         now.after.append(self._see)
+        now.measured.append(self._lag_measured)
+        self.stops = StoppedTime(now, self.family)
         now.read(trace)
+        self.stops.finish()
         self.topics = {**now.topics, **now.deleted}
         self._unsettle()
         if self.started.measure_from_ms is None and self.from_ms:
@@ -135,14 +136,10 @@ class History:
         last = self.settled[-1] if self.settled else None
         return last if last is not None and last.until_ms == self._now.at_ms else None
 
-    @cached_property
-    def stops(self) -> StoppedTime:
-        """The stopped time of the window."""
-        return StoppedTime(self.trace, self.family, from_ms=self.from_ms)
-
     # --- the window
 
     def _pass_time(self, at_ms: int, _event: ev.Event) -> None:
+        """Begin the window if its time is given and has come."""
         from_ms = self.started.measure_from_ms
         if from_ms is not None and not self._begun and at_ms >= from_ms:
             self._begin(from_ms)
@@ -158,7 +155,7 @@ class History:
             self._begin(now.at_ms)
 
     def _begin(self, from_ms: int) -> None:
-        self._begun, self.from_ms = True, from_ms
+        self._begun, self.from_ms, self.stops.from_ms = True, from_ms, from_ms
         self.rounds = self.moved = 0
         self.owners_before = dict(self._last_owner)
         self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
@@ -252,14 +249,15 @@ class History:
     def _rates_changed(self, event: ev.RatesChanged) -> None:
         self.rates.setdefault(event.topic, []).append((self._now.at_ms, tuple(event.rates)))
 
-    def _lag_measured(self, event: ev.LagMeasured) -> None:
+    def _lag_measured(self, at_ms: int, event: ev.LagMeasured) -> None:
         """Note a measure. Of one at the beginning of the window only the lag counts."""
+        self._pass_time(at_ms, event)
         if self._first_lag is None:
             self._first_lag = event.lag
-        if self._begun and self._now.at_ms <= self.from_ms:
+        if self._begun and at_ms <= self.from_ms:
             self.lag_before = event.lag
         else:
-            self.lags.append(Lag(self._now.at_ms, event))
+            self.lags.append(Lag(at_ms, event))
 
     def _changed(self, event: ev.Changed) -> None:
         self.change_ms.append(self._now.at_ms)

@@ -66,6 +66,7 @@ class Invariants:
 
     def observe(self, at_ms: int, event: ev.Event) -> None:
         """Check the next event."""
+        self._at_ms = at_ms
         self._now.apply(at_ms, event)
 
     def logged(self, partition: int, records: Sequence[Record]) -> None:  # noqa: ARG002 - the interface's
@@ -106,8 +107,7 @@ class Invariants:
     def _violated(self, rule: str, detail: str) -> None:
         self.violations.append(Violation(self._at_ms, rule, detail))
 
-    def _check(self, at_ms: int, event: ev.Event) -> None:
-        self._at_ms = at_ms
+    def _check(self, _at_ms: int, event: ev.Event) -> None:
         check = self._checks.get(type(event))
         if check is not None:
             check(event)

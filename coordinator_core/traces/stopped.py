@@ -8,7 +8,6 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.traces.timeline import Change, Timeline, partitions
-from coordinator_core.traces.trace import Trace
 
 DETECTION, UNASSIGNED, WAITING, MESSAGES = "detection", "unassigned", "waiting", "messages"
 TAKE_OVER, CALLBACKS, RESTORE, AWAY = "take_over", "callbacks", "restore", "away"
@@ -68,7 +67,10 @@ class Unowned(NamedTuple):
 
 
 class StoppedTime:
-    """The stopped time of a run, from ``from_ms`` to its end.
+    """The stopped time of a run, from ``from_ms`` to its end, as an observer of a timeline.
+
+    It has the following after ``finish``. Whoever sets ``from_ms`` does so before the timeline passes that
+    time; it is 0 otherwise.
 
     - ``causes_ms``: the time in which partitions of subscribed topics had no working owner, by cause.
     - ``partition_ms``: the time of all partitions of subscribed topics.
@@ -80,9 +82,9 @@ class StoppedTime:
       that stood still when they were produced.
     """
 
-    def __init__(self, trace: Trace, family: ProtocolSpec, *, from_ms: int = 0) -> None:
-        self._now, self._family = Timeline(), family
-        self._at_ms, self._from_ms = 0, from_ms
+    def __init__(self, timeline: Timeline, family: ProtocolSpec) -> None:
+        self._now, self._family = timeline, family
+        self._at_ms = self.from_ms = 0
         self._kinds: dict[TopicPartition, _Kind] = {}
         self._total: Counter[_Kind] = Counter()
         self._counted: dict[str, int] = {}
@@ -117,10 +119,8 @@ class StoppedTime:
             ev.Assigned: self._assigned,
         }
         self._begin()
-        self._now.before.append(self._pass_time)
-        self._now.after.append(self._see)
-        self._now.read(trace)
-        self._end()
+        timeline.before.append(self._pass_time)
+        timeline.after.append(self._see)
 
     @property
     def stopped_ms(self) -> int:
@@ -135,9 +135,9 @@ class StoppedTime:
         self._stopped = {tp: _Stop(self._at_ms, self._records_of(tp)) for tp in self._stopped}
         self._produced_before = {topic: self._records_in(topic) for topic in self._counted}
 
-    def _end(self) -> None:
-        """Count the stops that have not ended."""
-        if self._from_ms >= self._at_ms:
+    def finish(self) -> None:
+        """Count the stops that have not ended, after the last event."""
+        if self.from_ms >= self._at_ms:
             self._begin()
         self.unowned_at_end = [
             Unowned(partition, self._stopped[partition].at_ms, self._cause(self._kinds[partition].cause))
@@ -149,8 +149,8 @@ class StoppedTime:
         self.records += sum(self._records_in(topic) - self._produced_before[topic] for topic in self._counted)
 
     def _pass_time(self, until_ms: int, _event: ev.Event) -> None:
-        if self._at_ms <= self._from_ms < until_ms:
-            self._count_time(self._from_ms)
+        if self._at_ms <= self.from_ms < until_ms:
+            self._count_time(self.from_ms)
             self._begin()
         self._count_time(until_ms)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from coordinator_core.model import TopicPartition
@@ -63,8 +64,11 @@ class Change(NamedTuple):
     ended: Sequence[TopicPartition]
 
 
+_NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})
+
 Before: TypeAlias = Callable[[int, ev.Event], None]
 After: TypeAlias = Callable[[Change], None]
+Measured: TypeAlias = Callable[[int, ev.LagMeasured], None]
 
 
 class Timeline:
@@ -77,7 +81,8 @@ class Timeline:
     that owners work on to their number. ``members`` are ids in the group, as the coordinator has them.
 
     Observers are functions: those in ``before`` receive the time and the event while the timeline still
-    has the group as it was, those in ``after`` receive the `Change`.
+    has the group as it was, those in ``after`` receive the `Change`. A measure of the load changes nothing,
+    not even ``at_ms``: those in ``measured`` receive it with its time, and no others.
     """
 
     def __init__(self) -> None:
@@ -92,6 +97,7 @@ class Timeline:
         self.working: dict[TopicPartition, int] = {}
         self.before: list[Before] = []
         self.after: list[After] = []
+        self.measured: list[Measured] = []
         self._given_up: dict[TopicPartition, int] = {}
         self._taken: list[TopicPartition] = []
         self._subscribed: dict[str, int] | None = None
@@ -128,14 +134,20 @@ class Timeline:
 
     def apply(self, at_ms: int, event: ev.Event) -> None:
         """Take over the next event, and pass it to the observers."""
+        if isinstance(event, ev.LagMeasured):
+            for measured in self.measured:
+                measured(at_ms, event)
+            return
         for observer in self.before:
             observer(at_ms, event)
         self.at_ms = at_ms
-        self._given_up, self._taken = {}, []
         fold = self._folds.get(type(event))
-        if fold is not None:
+        if fold is None:
+            change = Change(event, _NOTHING, (), (), ())
+        else:
+            self._given_up, self._taken = {}, []
             fold(event)
-        change = Change(event, self._given_up, self._taken, *self._count_workers(event))
+            change = Change(event, self._given_up, self._taken, *self._count_workers(event))
         for listener in self.after:
             listener(change)
 

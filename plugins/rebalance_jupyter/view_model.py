@@ -131,6 +131,7 @@ class _Lanes:
         self.unowned_lag: list[list[float]] = []
         self._now = timeline
         timeline.after.append(self._see)
+        timeline.measured.append(self._measured)
 
     def documents(self) -> dict[str, dict[str, Any]]:
         """Return the documents of the lanes, with series of a length that can be sent."""
@@ -139,22 +140,20 @@ class _Lanes:
         return {name: lane.document for name, lane in self.lanes.items()}
 
     def _see(self, change: Change) -> None:
-        event, at_ms = change.event, self._now.at_ms
+        event = change.event
         if isinstance(event, ev.MemberStarted):
             self._started(event, self.lanes.setdefault(event.client, _Lane(event.client)))
-        elif isinstance(event, ev.LagMeasured):
-            self._measured(event)
-            _add(self.unowned_lag, at_ms, round(event.unowned, 1))
         else:
             lane = self.lanes.get(getattr(event, "client", ""))
             if lane is not None:
                 self._see_member(event, lane)
 
-    def _measured(self, event: ev.LagMeasured) -> None:
+    def _measured(self, at_ms: int, event: ev.LagMeasured) -> None:
         """Add the lag of each consumer that runs or has run. Those without a lag are not in the event."""
         for name, lane in self.lanes.items():
             if name in self._now.consumers or lane.document["lag"]:
-                lane.figure("lag", self._now.at_ms, round(event.by_client.get(name, 0.0), 1))
+                lane.figure("lag", at_ms, round(event.by_client.get(name, 0.0), 1))
+        _add(self.unowned_lag, at_ms, round(event.unowned, 1))
 
     def _started(self, event: ev.MemberStarted, lane: _Lane) -> None:
         """Also of a consumer that starts again: it is in no generation."""

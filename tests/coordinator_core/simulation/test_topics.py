@@ -12,6 +12,7 @@ from coordinator_core.traces.family import family_of
 from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.stopped import StoppedTime
+from coordinator_core.traces.timeline import Timeline
 
 CREATED = {"at": "1m", "create_topic": {"c": {"partitions": 6, "rate": 60}}}
 DELETED = {"at": "3m", "delete_topic": "b"}
@@ -77,7 +78,11 @@ def test_partitions_of_a_new_topic_stand_still_until_somebody_has_them():
 
 def stopped_ms(trace):
     """The time that partitions stood still, of the whole run."""
-    return sum(StoppedTime(trace, family_of(trace.started)).causes_ms.values())
+    timeline = Timeline()
+    stops = StoppedTime(timeline, family_of(trace.started))
+    timeline.read(trace)
+    stops.finish()
+    return stops.stopped_ms
 
 
 def rounds_of_topic(history, topic):
