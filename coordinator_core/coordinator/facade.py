@@ -85,8 +85,7 @@ class Coordinator:
             InputError: if a group is of a family that this coordinator does not serve.
         """
         shard = self._shards[partition]
-        for record in records:
-            shard.table.apply(record)
+        shard.table.apply_all(records)
         shard.loading = False
         step = self._step(shard, Outcome(), now_ms)
         for group_id, stored in shard.table.groups.items():
@@ -130,8 +129,7 @@ class Coordinator:
         if pending is None or self._shards.get(pending.shard.partition) is not pending.shard:
             return effects
         if not error:
-            for record in pending.records:
-                pending.shard.table.apply(record)
+            pending.shard.table.apply_all(pending.records)
         pending.write.completed(self._step(pending.shard, effects, now_ms), error)
         return effects
 

@@ -1,9 +1,18 @@
 """The log of the offsets topic: its interface, and a log in memory."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Protocol
 
-from coordinator_core.coordinator.records import Record, compact, decode_records, encode_record
+from coordinator_core.coordinator.records import (
+    CommittedOffsets,
+    Record,
+    Records,
+    compact,
+    decode_records,
+    encode_record,
+)
 from coordinator_core.protocol.error_codes import ErrorCode
 
 COMPACT_AFTER = 50_000
@@ -13,7 +22,7 @@ COMPACT_AFTER = 50_000
 class Log(Protocol):
     """The partitions of the offsets topic."""
 
-    def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
+    def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
         """Write all records (NONE) or no record (any other error)."""
 
     def read(self, partition: int) -> Sequence[Record]:
@@ -24,25 +33,27 @@ class MemoryLog:
     """A log in memory. It encodes records only where their bytes count."""
 
     def __init__(self) -> None:
-        self._records: dict[int, list[Record]] = {}
-        self._compact_at: dict[int, int] = {}
+        self._appended: defaultdict[int, list[Records]] = defaultdict(list)
+        self._size: defaultdict[int, int] = defaultdict(int)
+        self._kept: defaultdict[int, int] = defaultdict(int)
 
-    def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
+    def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
         """Write the records; never fails."""
-        written = self._records.setdefault(partition, [])
-        written += records
-        if len(written) >= self._compact_at.get(partition, COMPACT_AFTER):
+        new = records if isinstance(records, CommittedOffsets) else tuple(records)
+        self._appended[partition].append(new)
+        self._size[partition] += len(new)
+        if self._size[partition] > self._kept[partition] + max(self._kept[partition], COMPACT_AFTER):
             self.compact(partition)
         return ErrorCode.NONE
 
     def read(self, partition: int) -> Sequence[Record]:
         """Return all records of the partition."""
-        return list(self._records.get(partition, ()))
+        return list(chain.from_iterable(self._appended.get(partition, ())))
 
     def compact(self, partition: int) -> None:
         """Keep only the newest record of each key."""
-        kept = self._records[partition] = compact(self.read(partition))
-        self._compact_at[partition] = len(kept) + max(len(kept), COMPACT_AFTER)
+        self._replace(partition, compact(self.read(partition)))
+        self._kept[partition] = self._size[partition]
 
     def size(self, partition: int) -> int:
         """Return the size of the partition in bytes."""
@@ -50,7 +61,10 @@ class MemoryLog:
 
     def truncate(self, partition: int, size: int) -> None:
         """Keep the records in the first ``size`` bytes, as after a crash in the middle of a write."""
-        self._records[partition] = decode_records(self._bytes(partition)[:size])
+        self._replace(partition, decode_records(self._bytes(partition)[:size]))
+
+    def _replace(self, partition: int, records: Sequence[Record]) -> None:
+        self._appended[partition], self._size[partition] = [tuple(records)], len(records)
 
     def _bytes(self, partition: int) -> bytes:
-        return b"".join(map(encode_record, self._records.get(partition, ())))
+        return b"".join(map(encode_record, self.read(partition)))

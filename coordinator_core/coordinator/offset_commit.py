@@ -2,7 +2,7 @@
 
 import msgspec
 
-from coordinator_core.coordinator.records import OffsetRecord, Record, StoredOffset
+from coordinator_core.coordinator.records import CommittedOffsets
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.simple_group import SimpleGroup
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -28,9 +28,10 @@ def handle(step: Step, request_id: int, request: OffsetCommitRequest) -> None:
         step.effects.reply(request_id, refused(request, error))
         return
     write = CommitOffsets(request_id, request)
-    records = _records(request, step)
-    if records:
-        step.append(records, write)
+    limit = step.config.offset_metadata_max_bytes
+    offsets = tuple([o for o in request.offsets if not o.metadata or _fits(o, limit)])
+    if offsets:
+        step.append(CommittedOffsets(request.group_id, offsets, step.now_ms), write)
     else:
         write.completed(step, ErrorCode.NONE)
 
@@ -45,20 +46,6 @@ def _accept(step: Step, request: OffsetCommitRequest) -> ErrorCode:
     simple = step.shard.groups[request.group_id] = SimpleGroup(request.group_id)
     step.schedule_retention(simple)
     return ErrorCode.NONE
-
-
-def _records(request: OffsetCommitRequest, step: Step) -> tuple[Record, ...]:
-    """Return the records of the offsets whose metadata are not too large."""
-    group_id, now_ms, limit = request.group_id, step.now_ms, step.config.offset_metadata_max_bytes
-    return tuple(
-        [
-            OffsetRecord(
-                group_id, o.topic, o.partition, StoredOffset(o.offset, o.leader_epoch, o.metadata, now_ms)
-            )
-            for o in request.offsets
-            if not o.metadata or _fits(o, limit)
-        ]
-    )
 
 
 def _fits(offset: OffsetToCommit, limit: int) -> bool:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from coordinator_core.coordinator.records import Record
+from coordinator_core.coordinator.records import Records
 from coordinator_core.protocol.events import Event
 from coordinator_core.protocol.messages import Response
 
@@ -12,7 +12,7 @@ class Append(msgspec.Struct, frozen=True):
 
     append_id: int
     partition: int
-    records: tuple[Record, ...]
+    records: Records
 
 
 class Reply(msgspec.Struct, frozen=True):

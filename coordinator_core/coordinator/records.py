@@ -6,10 +6,12 @@ value None deletes. An encoded record has its length and a checksum, so that a t
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
+
+from coordinator_core.protocol.messages import OffsetToCommit
 
 
 class StoredMember(msgspec.Struct, frozen=True, array_like=True):
@@ -78,6 +80,30 @@ class GenerationRecord(msgspec.Struct, frozen=True, tag="n", array_like=True):
 
 
 Record: TypeAlias = GroupRecord | OffsetRecord | GenerationRecord
+
+
+class CommittedOffsets(msgspec.Struct, frozen=True):
+    """The `OffsetRecord` of each offset of a commit. They are made only where they are read."""
+
+    group_id: str
+    offsets: tuple[OffsetToCommit, ...]
+    committed_at_ms: int
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __iter__(self) -> Iterator[OffsetRecord]:
+        for o in self.offsets:
+            yield OffsetRecord(self.group_id, o.topic, o.partition, self.stored(o))
+
+    def stored(self, offset: OffsetToCommit) -> StoredOffset:
+        """Return the value of the record of an offset."""
+        return StoredOffset(offset.offset, offset.leader_epoch, offset.metadata, self.committed_at_ms)
+
+
+Records: TypeAlias = tuple[Record, ...] | CommittedOffsets
+"""Records that are appended together."""
+
 RecordKey: TypeAlias = tuple[str] | tuple[str, str, int]
 Partition: TypeAlias = tuple[str, int]
 """A topic and the number of a partition: a plain pair, which a `TopicPartition` equals."""
@@ -104,8 +130,18 @@ class GroupTable:
         self.offsets: defaultdict[str, dict[Partition, StoredOffset]] = defaultdict(dict)
         self.generations: dict[str, int] = {}
 
+    def apply_all(self, records: Iterable[Record]) -> None:
+        """Apply records, live or at recovery."""
+        if isinstance(records, CommittedOffsets):
+            offsets = self.offsets[records.group_id]
+            for o in records.offsets:
+                offsets[o.topic, o.partition] = records.stored(o)
+        else:
+            for record in records:
+                self.apply(record)
+
     def apply(self, record: Record) -> None:
-        """Apply one record, live or at recovery."""
+        """Apply one record."""
         if isinstance(record, OffsetRecord):
             if record.value is None:
                 self._delete_offset(record)

@@ -10,7 +10,7 @@ import msgspec
 
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.outcome import Append, Outcome
-from coordinator_core.coordinator.records import GroupTable, Record
+from coordinator_core.coordinator.records import GroupTable, Record, Records
 from coordinator_core.coordinator.timers import RETENTION, Timers
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
@@ -100,7 +100,7 @@ class PendingWrite(msgspec.Struct, frozen=True):
     """An append in progress."""
 
     shard: Shard
-    records: tuple[Record, ...]
+    records: Records
     write: Write
 
 
@@ -113,7 +113,7 @@ class Writes:
         self._last_id = 0
         self.pending: dict[int, PendingWrite] = {}
 
-    def begin(self, shard: Shard, records: tuple[Record, ...], write: Write) -> Append:
+    def begin(self, shard: Shard, records: Records, write: Write) -> Append:
         """Note an append, and return it."""
         self._last_id += 1
         self.pending[self._last_id] = PendingWrite(shard, records, write)
@@ -133,7 +133,7 @@ class Step(msgspec.Struct, frozen=True):
     client_id: str = ""
     client_host: str = ""
 
-    def append(self, records: tuple[Record, ...], write: Write) -> None:
+    def append(self, records: Records, write: Write) -> None:
         """Append records to the log; ``write`` continues when they are written or have failed."""
         self.effects.appends.append(self.writes.begin(self.shard, records, write))
 

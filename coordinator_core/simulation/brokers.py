@@ -17,7 +17,7 @@ from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.log import MemoryLog
 from coordinator_core.coordinator.outcome import Append, Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart
-from coordinator_core.coordinator.records import OffsetRecord, Record
+from coordinator_core.coordinator.records import CommittedOffsets, Record, Records
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.documents.replicas import Racks, racks_of
 from coordinator_core.model import TopicPartition
@@ -98,7 +98,7 @@ class Brokers:
         self.log = MemoryLog()
         self.disconnect: list[Callable[[int], None]] = []
         """Called with the number of a broker when its connections are reset."""
-        self.replicated: list[Callable[[int, Sequence[Record]], None]] = []
+        self.replicated: list[Callable[[int, Records], None]] = []
         """Called with a partition of the offsets topic and the records that were appended to its log."""
         self._config, self._part, self._random = config, part, random
         self._clock, self._network, self._load, self._emit = clock, network, load, emit
@@ -271,7 +271,7 @@ class Brokers:
     def _replicate(self, node: int, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""
         coordinator, records = self._up(node), append.records
-        commits = all(isinstance(record, OffsetRecord) and record.value is not None for record in records)
+        commits = isinstance(records, CommittedOffsets)
         self._brokers[node].to_replicas.carry(
             f"commits of {client}" if commits else "",
             self._appended,
@@ -281,7 +281,7 @@ class Brokers:
         )
 
     def _appended(
-        self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Sequence[Record]
+        self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Records
     ) -> None:
         if self._brokers[node].coordinator is not coordinator:
             return  # it failed before the replicas had them

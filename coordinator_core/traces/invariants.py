@@ -3,7 +3,7 @@
 The checks know only the events, so that they serve the simulator, the tests and a trace from elsewhere.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,7 @@ class Invariants:
         self._at_ms = at_ms
         self._now.apply(at_ms, event)
 
-    def logged(self, partition: int, records: Sequence[Record]) -> None:  # noqa: ARG002 - the interface's
+    def logged(self, partition: int, records: Iterable[Record]) -> None:  # noqa: ARG002 - the interface's
         """Check records of the log: committed offsets never go back."""
         for record in records:
             if isinstance(record, OffsetRecord) and record.value is not None:

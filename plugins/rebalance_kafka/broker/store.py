@@ -161,7 +161,7 @@ class Store:
 
     # --- the coordinator's log
 
-    def append(self, partition: int, records: Sequence[Record]) -> ErrorCode:
+    def append(self, partition: int, records: Iterable[Record]) -> ErrorCode:
         """Write all of the coordinator's records. If that fails, write none and return a retriable error."""
         rows = [(partition, encode_record(record)) for record in records]
         try:
