@@ -9,7 +9,7 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property, partial
-from itertools import repeat
+from itertools import accumulate, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ Int32Array = NDArray[np.int32]
 
 NO_OWNER = -1
 NO_GENERATION = -1
+MOST_PARTITIONS = 2**31 - 1
 
 
 class TopicPartition(NamedTuple):
@@ -51,17 +52,15 @@ class TopicIndex:
 
     def __init__(self, partition_counts: Mapping[str, int]) -> None:
         self.topics = tuple(java_order(partition_counts))
-        counts = np.array([partition_counts[t] for t in self.topics], dtype=np.int64)
-        if len(counts) and counts.min() < 0:
-            worst = self.topics[int(counts.argmin())]
-            raise InputError(f"topics.{worst}.partitions", f"{counts.min()}", "0 or more")
-        total = int(counts.sum())
-        if total > np.iinfo(np.int32).max:
-            raise InputError("topics", f"{total:,} partitions in all", "at most 2,147,483,647")
-        self.offsets: Int32Array = np.zeros(len(self.topics) + 1, dtype=np.int32)
-        np.cumsum(counts, out=self.offsets[1:])
+        counts = [partition_counts[t] for t in self.topics]
+        if counts and min(counts) < 0:
+            worst = self.topics[counts.index(min(counts))]
+            raise InputError(f"topics.{worst}.partitions", f"{min(counts)}", "0 or more")
+        self.size = sum(counts)
+        if self.size > MOST_PARTITIONS:
+            raise InputError("topics", f"{self.size:,} partitions in all", f"at most {MOST_PARTITIONS:,}")
+        self.offsets: Int32Array = np.array([*accumulate(counts, initial=0)], dtype=np.int32)
         self.offsets.flags.writeable = False
-        self.size = total
         self._position: dict[str, int] = {t: i for i, t in enumerate(self.topics)}
         self._remapped: tuple[TopicIndex, Int32Array] | None = None
         self._topic_of_every: Int32Array | None = None
@@ -473,6 +472,21 @@ class GroupAssignment(Mapping[str, Partitions]):
         if self._listing is None:
             self._listing = self._listed()
         return self._index, *self._listing
+
+    def numbers(self) -> tuple[TopicIndex, Mapping[str, Sequence[int]]] | None:
+        """Return the index of an owner array and the dense numbers of each member; None without one."""
+        if self._index is None or self._owner is None:
+            return None
+        if self._listing is not None:
+            listed, bounds = (values.tolist() for values in self._listing)
+            pieces = map(listed.__getitem__, map(slice, bounds, bounds[1:]))
+            return self._index, dict(zip(self._members, pieces, strict=True))
+        owner = self._owner.tolist()
+        order = range(len(owner)) if self._order is None else self._order.tolist()
+        lists: list[list[int]] = [[] for _ in range(len(self._members) + 1)]  # the last is that of NO_OWNER
+        for number in order:
+            lists[owner[number]].append(number)
+        return self._index, dict(zip(self._members, lists, strict=False))
 
     def _read(self) -> dict[str, Partitions]:
         if self._assigned is None:

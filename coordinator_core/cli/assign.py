@@ -25,6 +25,7 @@ from coordinator_core.model import GroupAssignment
 from coordinator_core.reading.checks import describe
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.simulation.collector import collecting_rarely
 
 LONGEST_LINE = 64 * 2**20
 _CHUNK = 2**20
@@ -69,7 +70,7 @@ def assign(
     if assignor is not None:
         make(assignor)
     failed = count = 0
-    with _opened(file) as stream:
+    with _opened(file) as stream, collecting_rarely():
         for batch in _batches(_lines(stream, file)):
             groups = [_group(line, f"line {number}", assignor, make) for number, line in batch]
             for group, outcome in zip(groups, _outcomes(groups, timeout), strict=True):

@@ -6,7 +6,7 @@ field, for the error.
 
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -16,6 +16,7 @@ from coordinator_core.assigning.problem import build_problem
 from coordinator_core.documents.replicas import parse_racks, per_partition
 from coordinator_core.errors import InputError
 from coordinator_core.model import (
+    MOST_PARTITIONS,
     NO_GENERATION,
     NO_OWNER,
     NO_PARTITIONS,
@@ -31,7 +32,6 @@ from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 
 SCENARIO_DURATION = "10m"
-MOST_PARTITIONS = 2**31 - 1
 MOST_PARTITIONS_IN_ALL = 10_000_000
 """An assignment of this many partitions takes 2 GB. A larger one could exhaust the memory of the process."""
 _TOPIC_FIELDS = ("partitions", "racks", "weights")
@@ -96,19 +96,16 @@ def _converted(document: Any) -> GroupDocument | None:
     complete = all(map(_is_complete, read.topics.values())) and len(ids) == len(read.members)
     if not complete or total > MOST_PARTITIONS_IN_ALL or not all(map(str.strip, _texts(read))):
         return None
-    index = cluster.index
-    counts = {name: topic.partitions for name, topic in read.topics.items()}
-    starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
     group = {
         member.id: Subscription(
             topics=tuple(dict.fromkeys(member.topics)),
-            owned=_partitions(member.owned, index, counts, starts) if member.owned else NO_PARTITIONS,
+            owned=owned,
             generation=NO_GENERATION if member.generation is None else member.generation,
             rack=member.rack,
             instance_id=member.instance_id,
             capacity=member.capacity,
         )
-        for member in read.members
+        for member, owned in zip(read.members, _owned_by_members(read, cluster.index), strict=True)
     }
     return GroupDocument(cluster, GroupSubscription(group), read.assignor)
 
@@ -134,14 +131,27 @@ def _texts(read: _Group) -> set[str]:
     return found.union(read.topics, *(member.topics for member in read.members), *racks)
 
 
-def _partitions(
-    owned: Sequence[tuple[str, int]], index: TopicIndex, counts: Mapping[str, int], starts: Mapping[str, int]
-) -> Partitions:
-    """Return partitions as numbers of an index, if it has all of them."""
-    numbers = [starts[topic] + number for topic, number in owned if number < counts.get(topic, 0)]
-    if not len(owned) == len(numbers) == len(set(numbers)):
-        return Partitions.of(owned)
-    return Partitions.dense(index, np.array(numbers, dtype=np.int32))
+def _owned_by_members(read: _Group, index: TopicIndex) -> list[Partitions]:
+    """Return the partitions of each member: as numbers of an index, if it has all of them."""
+    starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
+    counts = {name: topic.partitions for name, topic in read.topics.items()}
+    known = [
+        [starts[topic] + number for topic, number in member.owned or () if number < counts.get(topic, 0)]
+        for member in read.members
+    ]
+    dense = np.array([*chain.from_iterable(known)], dtype=np.int32)
+    found = []
+    end = 0
+    for member, numbers in zip(read.members, known, strict=True):
+        begin, end = end, end + len(numbers)
+        owned = member.owned or ()
+        if not owned:
+            found.append(NO_PARTITIONS)
+        elif len(owned) == len(numbers) == len(set(numbers)):
+            found.append(Partitions.dense(index, dense[begin:end]))
+        else:
+            found.append(Partitions.of(owned))
+    return found
 
 
 def _read(document: Any, where: str) -> GroupDocument:
@@ -173,16 +183,13 @@ def _read(document: Any, where: str) -> GroupDocument:
 
 def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> dict[str, list[list[Any]]]:
     """Return ``{member: [[topic, partition], ...]}``, with members and partitions in their order."""
-    listing = assignment.listing()
-    if listing is None:
+    found = assignment.numbers()
+    if found is None:
         return {m: [[topic, number] for topic, number in assignment[m]] for m in members}
-    index, dense, starts = listing
-    at = index.topic_of(dense)
-    numbers = dense - index.offsets[at]
-    topics = index.topics
-    pairs = [[topics[t], number] for t, number in zip(at.tolist(), numbers.tolist(), strict=True)]
-    slices = dict(zip(assignment, pairwise(starts.tolist()), strict=True))
-    return {m: pairs[slice(*slices[m])] for m in members}
+    index, dense = found
+    bounds = zip(index.topics, pairwise(index.offsets.tolist()), strict=True)
+    pairs = [[topic, number] for topic, (begin, end) in bounds for number in range(end - begin)]
+    return {m: [pairs[number] for number in dense[m]] for m in members}
 
 
 def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
