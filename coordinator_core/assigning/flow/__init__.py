@@ -53,6 +53,15 @@ class _Split:
     ) -> None:
         self.problem, self.count = problem, count
         self.class_component, self.topic_component = class_component, topic_component
+        if count == 1:
+            self.member_component = np.zeros(len(problem.members), dtype=np.int32)
+            self.members, self.partitions = (
+                np.arange(len(problem.members), dtype=np.int32),
+                problem.subscribed,
+            )
+            self.member_starts = np.array([0, len(self.members)])
+            self.partition_starts = np.array([0, len(self.partitions)])
+            return
         self.member_component = class_component[problem.member_class]
         self.members = np.argsort(self.member_component, kind="stable").astype(np.int32)
         self.member_starts = starts_of(np.bincount(self.member_component, minlength=count))
@@ -122,6 +131,8 @@ class _Split:
         """Return the previous owners as positions in `members`, which are all possible owners."""
         if not len(self.problem.claim_partition):
             return None
+        if self.count == 1:
+            return self.problem.owner[partitions]
         place = np.full(len(self.problem.members) + 1, NO_OWNER, dtype=np.int32)
         place[members] = np.arange(len(members), dtype=np.int32)
         return place[self.problem.owner[partitions]]

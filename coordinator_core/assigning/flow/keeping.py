@@ -24,7 +24,9 @@ def keep_and_deal(component: Component, level: IntArray) -> Int32Array | None:
     pool = pool_of_topic[component.topic]
     supply = np.bincount(pool, minlength=eligible.shape[1])
     member_class = component.member_class
-    levels, block = np.unique(level, return_inverse=True)
+    levels, block = level[:1], np.zeros_like(level)
+    if (level != level[0]).any():
+        levels, block = np.unique(level, return_inverse=True)
     target = component.owner.copy()
     if len(levels) > 1:
         target[~eligible[member_class[target], pool]] = NO_OWNER

@@ -27,9 +27,11 @@ def spread(supply: IntArray, must: IntArray, may: IntArray, allowed: BoolArray) 
         return None if must.any() else np.zeros(0, dtype=np.int32)
     if len(pools) < len(supply) or len(classes) < len(must):
         allowed = allowed[np.ix_(pools, classes)]
-    if not allowed.any(axis=1).all():
+    supply, must, may = supply[pools], must[classes], may[classes]
+    weighted = allowed.astype(np.float64)  # of whole numbers; float products are the fast ones
+    if (weighted @ (must + may) < supply).any() or (supply @ weighted < must).any():
         return None
-    dealer = _Dealer(supply[pools], must[classes], may[classes], allowed)
+    dealer = _Dealer(supply, must, may, allowed)
     return classes[dealer.result()].astype(np.int32) if dealer.deal() else None
 
 

@@ -149,7 +149,7 @@ def by_flow(component):
         size = np.bincount(component.member_class, minlength=classes)
         level = load_levels(sizes, size, component.subscribes)
         flows = transport._solve(component, level)
-    return transport._materialise(component, *flows), level
+    return transport._materialise(*flows), level
 
 
 def cost(component, owner):
