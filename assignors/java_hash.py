@@ -5,14 +5,14 @@ order is that of the buckets, and within a bucket that of insertion. Not emulate
 strings in a table of 64 buckets or more, which Java turns into trees.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coordinator_core.java import java_hashes
 
 _FIRST_TABLE = 16
+_HALF = np.uint32(16)
 _LONGEST_CHAIN = 8
 _SMALLEST_TREE_TABLE = 64
 
@@ -20,19 +20,29 @@ _SMALLEST_TREE_TABLE = 64
 def hash_order(names: Iterable[str]) -> list[str]:
     """Return the distinct names in the iteration order of a HashSet that they were inserted into in turn."""
     inserted = list(dict.fromkeys(names))
-    hashes = java_hashes(inserted)
-    spread = hashes ^ (hashes >> np.uint32(16))
-    buckets = spread & np.uint32(_table_size(spread) - 1)
-    return [inserted[at] for at in np.argsort(buckets, kind="stable").tolist()]
+    return in_buckets(dict(zip(inserted, spread_hashes(inserted), strict=True)))
 
 
-def _table_size(spread: NDArray[np.uint32]) -> int:
+def spread_hashes(names: Sequence[str]) -> list[int]:
+    """Return the hash of each name as HashMap spreads it: with its upper half mixed into the lower one."""
+    hashes = java_hashes(names)
+    spread: list[int] = (hashes ^ (hashes >> _HALF)).tolist()
+    return spread
+
+
+def in_buckets(spread: Mapping[str, int]) -> list[str]:
+    """Return names, with their spread hashes, in the order of a HashSet that they were inserted into."""
+    mask = _table_size(list(spread.values())) - 1
+    return sorted(spread, key={name: hashed & mask for name, hashed in spread.items()}.__getitem__)
+
+
+def _table_size(spread: Sequence[int]) -> int:
     size = _FIRST_TABLE
     while len(spread) * 4 > size * 3:
         size *= 2
     if size >= _SMALLEST_TREE_TABLE or len(spread) <= _LONGEST_CHAIN:
         return size
-    return _small_table_size(spread.tolist())
+    return _small_table_size(spread)
 
 
 def _small_table_size(spread: Sequence[int]) -> int:

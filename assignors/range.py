@@ -12,7 +12,7 @@ from operator import attrgetter
 import numpy as np
 
 from assignors.circles import TopicMembers, runs
-from assignors.java_hash import hash_order
+from assignors.java_hash import hash_order, in_buckets, spread_hashes
 from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow.dealing import IntArray
 from coordinator_core.assigning.problem import BoolArray, Problem, Racks
@@ -49,17 +49,13 @@ def _listing_order(problem: Problem) -> Int32Array | None:
     if len(topics) <= 1:
         return None
     wanted = dict.fromkeys(topics)
-    subscribed = dict.fromkeys(chain.from_iterable(_topic_lists(problem)))
-    inserted = [t for t in hash_order(subscribed) if t in wanted]
-    rank = {topic: i for i, topic in enumerate(hash_order(inserted))}
-    ranks = np.array([rank.get(t, len(rank)) for t in index.topics])
-    by_rank = np.argsort(ranks, kind="stable")
-    sizes = np.diff(index.offsets)[by_rank]
-    begins = index.offsets[:-1][by_rank]
-    ends = np.cumsum(sizes)
-    order: Int32Array = np.arange(index.size, dtype=np.int32)
-    order += np.repeat(begins - (ends - sizes), sizes).astype(np.int32)
-    return order
+    subscribed = list(dict.fromkeys(chain.from_iterable(_topic_lists(problem))))
+    spread = dict(zip(subscribed, spread_hashes(subscribed), strict=True))
+    inserted = {t: spread[t] for t in in_buckets(spread) if t in wanted}
+    listed = [*in_buckets(inserted), *(t for t in index.topics if t not in inserted)]
+    every: Int32Array = np.arange(index.size, dtype=np.int32)
+    offsets, position = index.offsets.tolist(), index.topic_positions
+    return np.concatenate([every[offsets[t] : offsets[t + 1]] for t in map(position.__getitem__, listed)])
 
 
 def _topic_lists(problem: Problem) -> Collection[tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """Java's order and hash of strings. Both work on UTF-16 code units."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +46,9 @@ def java_hashes(names: Sequence[str]) -> NDArray[np.uint32]:
     return hashes * _powers(_INVERSE_OF_31, width + 1)[width - lengths]
 
 
+@lru_cache(maxsize=512)
 def _powers(base: int, count: int) -> NDArray[np.uint32]:
-    """uint32[count]: 1, base, base squared ..., modulo 2 ** 32."""
+    """uint32[count]: 1, base, base squared ..., modulo 2 ** 32. Not to be changed."""
     powers = np.full(count, base, dtype=np.uint32)
     powers[:1] = 1
     return np.cumprod(powers, dtype=np.uint32)

@@ -96,9 +96,10 @@ def _converted(document: Any) -> GroupDocument | None:
     complete = all(map(_is_complete, read.topics.values())) and len(ids) == len(read.members)
     if not complete or total > MOST_PARTITIONS_IN_ALL or not all(map(str.strip, _texts(read))):
         return None
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
     group = {
         member.id: Subscription(
-            topics=tuple(dict.fromkeys(member.topics)),
+            topics=shared.setdefault(topics := tuple(dict.fromkeys(member.topics)), topics),
             owned=owned,
             generation=NO_GENERATION if member.generation is None else member.generation,
             rack=member.rack,
