@@ -7,7 +7,7 @@ back.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -202,6 +202,32 @@ class _Reader:
         self._coordinator_failed = False
         self._change_of: dict[str, Occurrence] = {}
         self._return_of: dict[str, Occurrence] = {}
+        self._given_up: Mapping[TopicPartition, int] = {}
+        self._handlers: dict[type[Any], Callable[[Any], object]] = {
+            ev.GroupStateChanged: self._state_changed,
+            ev.GenerationStarted: self._generation_started,
+            ev.AssignmentComputed: self._assignment_computed,
+            ev.MemberAdded: self._member_added,
+            ev.MemberReplaced: self._member_replaced,
+            ev.MemberRemoved: self._member_removed,
+            ev.ClientStateChanged: lambda e: self._arrived(e.client),
+            ev.Joined: lambda e: self._change_of.pop(e.client, None),
+            ev.Revoked: self._revoked,
+            ev.Lost: self._lost,
+            ev.Assigned: self._assigned,
+            ev.WorkStarted: lambda e: self._count(self._round_of.get(e.client)),
+            ev.ConsumerFailed: lambda e: self._occurred(f"{e.client} failed: {e.error}"),
+            ev.Changed: self._changed,
+            ev.MemberStopped: self._member_stopped,
+            ev.MemberPaused: self._stood_still,
+            ev.MemberCutOff: self._stood_still,
+            ev.MemberResumed: self._goes_on,
+            ev.MemberReconnected: self._goes_on,
+            ev.PartitionsAdded: lambda e: self._add(e.topic, f", which has {e.partitions} partitions now"),
+            ev.SubscriptionChanged: lambda e: self._add(e.client, f" to {', '.join(e.topics) or 'nothing'}"),
+            ev.CoordinatorFailed: self._coordinator_stopped,
+            ev.CoordinatorElected: self._coordinator_elected,
+        }
 
     def see(self, at_ms: int, event: ev.Event, step: ev.Event | None) -> None:
         """Take over the next event. ``step`` is what its consumer does next, if it gives up partitions."""
@@ -218,13 +244,10 @@ class _Reader:
         event = change.event
         if self._initial is not None and self._is_initial(event, self._initial):
             return
-        if isinstance(event, ev.CoordinatorElected) and event.group_state and not self._coordinator_failed:
-            self._initial = InitialGroup(self._now.at_ms, event.generation)
-            self.entries.append(self._initial)
-            return
-        self._see_group(event)
-        self._see_member(change)
-        self._see_surroundings(change)
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            self._given_up = change.given_up
+            handler(event)
 
     def _is_initial(self, event: ev.Event, group: InitialGroup) -> bool:
         """Note what an event reports of the initial group, and whether it reports nothing else."""
@@ -253,24 +276,23 @@ class _Reader:
         entry = self._round
         return entry if entry is not None and entry.stable_ms is None and not entry.aborted else None
 
-    def _see_group(self, event: ev.Event) -> None:
-        match event:
-            case ev.GroupStateChanged():
-                self._state_changed(event)
-            case ev.GenerationStarted() if self._under_way is not None:
-                self._generation_started(event, self._under_way)
-            case ev.AssignmentComputed() if self._under_way is not None:
-                self._under_way.report = event.report
-            case ev.MemberAdded():
-                self._arrived(self._name(event.member_id))
-                self._phase.joined[self._name(event.member_id)] = None
-            case ev.MemberReplaced():
-                name = self._name(event.new_member_id)
-                self._arrived(name)
-                self._return_of[name] = self._occurred(f"{event.instance_id} is back under its instance id")
-            case ev.MemberRemoved():
-                name = self._name(event.member_id)
-                self._phase.left[name], self._phase.left_ms[name] = event.reason, self._now.at_ms
+    def _assignment_computed(self, event: ev.AssignmentComputed) -> None:
+        if self._under_way is not None:
+            self._under_way.report = event.report
+
+    def _member_added(self, event: ev.MemberAdded) -> None:
+        name = self._name(event.member_id)
+        self._arrived(name)
+        self._phase.joined[name] = None
+
+    def _member_replaced(self, event: ev.MemberReplaced) -> None:
+        name = self._name(event.new_member_id)
+        self._arrived(name)
+        self._return_of[name] = self._occurred(f"{event.instance_id} is back under its instance id")
+
+    def _member_removed(self, event: ev.MemberRemoved) -> None:
+        name = self._name(event.member_id)
+        self._phase.left[name], self._phase.left_ms[name] = event.reason, self._now.at_ms
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         cause = self._with_reason(_UUID.sub("", event.cause))
@@ -321,7 +343,10 @@ class _Reader:
         left = self._phase.left_at(entry.began_ms)
         return bool(left) and left == self._phase.left and not (entry.members or self._phase.joined)
 
-    def _generation_started(self, event: ev.GenerationStarted, entry: Round) -> None:
+    def _generation_started(self, event: ev.GenerationStarted) -> None:
+        entry = self._under_way
+        if entry is None:
+            return
         phase, self._phase = self._phase, _Phase()
         members = [self._name(member_id) for member_id in event.members]
         entry.generation, entry.protocol = event.generation, event.protocol
@@ -346,23 +371,6 @@ class _Reader:
         return (name, generation) not in self._joins and phase.arrived_ms.get(name, 0) < entry.began_ms
 
     # --- members
-
-    def _see_member(self, change: Change) -> None:
-        match event := change.event:
-            case ev.ClientStateChanged():
-                self._arrived(event.client)
-            case ev.Joined():
-                self._change_of.pop(event.client, None)
-            case ev.Revoked():
-                self._revoked(event)
-            case ev.Lost():
-                self._lost(event)
-            case ev.Assigned():
-                self._assigned(event)
-            case ev.WorkStarted():
-                self._count(self._round_of.get(event.client))
-            case ev.ConsumerFailed():
-                self._occurred(f"{event.client} failed: {event.error}")
 
     def _arrived(self, name: str) -> None:
         self._phase.arrived_ms[name] = self._now.at_ms
@@ -450,32 +458,38 @@ class _Reader:
 
     # --- changes from outside
 
-    def _see_surroundings(self, change: Change) -> None:
-        match event := change.event:
-            case ev.Changed():
-                cause = f" ({event.cause})" if event.cause else ""
-                self._change_of[event.target] = self._occurred(f"{event.kind} {event.target}{cause}")
-            case ev.MemberStopped() if event.how != "closed":
-                self._stands_still(event.client, change.given_up)
-            case ev.MemberPaused() | ev.MemberCutOff():
-                consumer = self._now.consumers.get(event.client)
-                self._stands_still(event.client, consumer.owned if consumer is not None else ())
-            case ev.MemberResumed() | ev.MemberReconnected() if self._stops.ended:
-                longest_ms = max(stop.until_ms - stop.since_ms for stop in self._stops.ended)
-                owned = _by_topic(stop.partition for stop in self._stops.ended)
-                self._add(event.client, f", after {longest_ms / 1_000:.3g} s without work on {listed(owned)}")
-            case ev.PartitionsAdded():
-                self._add(event.topic, f", which has {event.partitions} partitions now")
-            case ev.SubscriptionChanged():
-                self._add(event.client, f" to {', '.join(event.topics) or 'nothing'}")
-            case ev.CoordinatorFailed():
-                self._coordinator_failed = True
-                self._abort(f"broker {event.node} failed")
-                if f"broker {event.node}" not in self._change_of:
-                    self._occurred(f"broker {event.node} failed")
-            case ev.CoordinatorElected():
-                self._abort(f"broker {event.node} is the coordinator now")
-                self._occurred(f"broker {event.node} is the coordinator now")
+    def _changed(self, event: ev.Changed) -> None:
+        cause = f" ({event.cause})" if event.cause else ""
+        self._change_of[event.target] = self._occurred(f"{event.kind} {event.target}{cause}")
+
+    def _member_stopped(self, event: ev.MemberStopped) -> None:
+        if event.how != "closed":
+            self._name_owner(event.client, self._given_up)
+
+    def _stood_still(self, event: ev.MemberPaused | ev.MemberCutOff) -> None:
+        consumer = self._now.consumers.get(event.client)
+        self._name_owner(event.client, consumer.owned if consumer is not None else ())
+
+    def _goes_on(self, event: ev.MemberResumed | ev.MemberReconnected) -> None:
+        if self._stops.ended:
+            longest_ms = max(stop.until_ms - stop.since_ms for stop in self._stops.ended)
+            owned = _by_topic(stop.partition for stop in self._stops.ended)
+            self._add(event.client, f", after {longest_ms / 1_000:.3g} s without work on {listed(owned)}")
+
+    def _coordinator_stopped(self, event: ev.CoordinatorFailed) -> None:
+        self._coordinator_failed = True
+        self._abort(f"broker {event.node} failed")
+        if f"broker {event.node}" not in self._change_of:
+            self._occurred(f"broker {event.node} failed")
+
+    def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
+        """Note the new coordinator. One that no other has preceded has the group that runs already."""
+        if event.group_state and not self._coordinator_failed:
+            self._initial = InitialGroup(self._now.at_ms, event.generation)
+            self.entries.append(self._initial)
+        else:
+            self._abort(f"broker {event.node} is the coordinator now")
+            self._occurred(f"broker {event.node} is the coordinator now")
 
     def _add(self, target: str, text: str) -> None:
         """Add to the text of a change what it did to its target at the same time."""
@@ -483,7 +497,7 @@ class _Reader:
         if change is not None and change.at_ms == self._now.at_ms:
             change.text += text
 
-    def _stands_still(self, client: str, owned: Iterable[TopicPartition]) -> None:
+    def _name_owner(self, client: str, owned: Iterable[TopicPartition]) -> None:
         if numbers := _by_topic(owned):
             self._add(client, f", the owner of {listed(numbers)}")
 

@@ -6,6 +6,9 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.timeline import Change, Timeline
 
+_UNSUBSCRIBING = (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed, ev.TopicDeleted)
+"""The events after which nobody may subscribe to a topic any longer."""
+
 
 class Stop(NamedTuple):
     """A partition that nobody worked on from ``from_ms`` until ``until_ms``.
@@ -50,8 +53,10 @@ class Stops:
         for partition in change.taken:
             self._take(partition, event.client)  # type: ignore[union-attr]
         self.ended = [self._end(p) for p in change.begun if p in self.idle_since]
-        self.idle_since.update((p, now.at_ms) for p in change.ended if p.topic in now.topics)
-        if isinstance(event, (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed, ev.TopicDeleted)):
+        for partition in change.ended:
+            if partition.topic in now.topics:
+                self.idle_since[partition] = now.at_ms
+        if type(event) in _UNSUBSCRIBING:
             for partition in [tp for tp in self.idle_since if tp.topic not in now.subscribed]:
                 del self.idle_since[partition]
 
