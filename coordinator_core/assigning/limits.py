@@ -3,14 +3,19 @@
 This is the only clock below the command line. The result of such a limit is not deterministic.
 """
 
+import gc
 import os
+import pickle
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from threading import TIMEOUT_MAX, Lock, Thread, current_thread, main_thread
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 T = TypeVar("T")
 
@@ -118,7 +123,8 @@ class Worker:
     def __init__(self, target: Callable[..., None], *arguments: Any) -> None:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
+        call = pickle.dumps((target, arguments))
+        self.process = context.Process(target=_work, args=(theirs, call), daemon=True)
         with without_interrupts():
             self.process.start()
         theirs.close()
@@ -136,3 +142,12 @@ class Worker:
         self.process.kill()
         self.process.join()
         self.connection.close()
+
+
+def _work(connection: "Connection", call: bytes) -> None:
+    """Make a call in a new process. Its modules are imported here, and no collection goes through them."""
+    gc.disable()
+    target, arguments = pickle.loads(call)
+    gc.freeze()
+    gc.enable()
+    target(connection, *arguments)

@@ -114,7 +114,7 @@ def compare(
             "--jobs",
             "-j",
             min=1,
-            help="The number of processes; default: one per core, none for little work.",
+            help="The number of processes; default: none for little work, else as many as there are cores.",
         ),
     ] = None,
     every_message: Annotated[bool, typer.Option("--every-message", help=EVERY_MESSAGE_HELP)] = False,

@@ -4,7 +4,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -21,6 +21,7 @@ from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
+from coordinator_core.simulation.collector import collecting_rarely
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.findings import findings
@@ -40,8 +41,8 @@ EVERY_MESSAGE_HELP = (
 
 TRIED_SECONDS = 0.25
 WORTH_SECONDS = 1.0
-"""Processes are started for work of so many CPU seconds, as estimated after `TRIED_SECONDS`. To start two of
-them takes about as long."""
+"""Processes are started if runs of so many CPU seconds wait, as estimated after `TRIED_SECONDS`. To start one
+takes a third of it."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,16 @@ def run_all(tasks: Sequence[Task], *, jobs: int | None, timeout: float) -> list[
 
     With one job, or with a single run, all runs are done in this process; with more jobs, in so many parallel
     processes. A process that ends fails its run, and another process takes its place. None stands for this
-    process as long as little work is left and no code of other authors is run, and for a job per core then.
-    An assignor fails if it takes longer than `timeout` seconds for an assignment; 0 means no limit.
+    process, with others on the other cores if much work is left; for a process per core if code of other
+    authors is run. An assignor fails if it takes longer than `timeout` seconds for an assignment; 0 means no
+    limit.
     """
-    with _bars(tasks) as bars:
+    with _bars(tasks) as bars, closing(_Processes(tasks, timeout, bars.move)) as processes:
         if jobs == 1 or len(tasks) == 1:
             return [_run(task, timeout, partial(bars.move, i)) for i, task in enumerate(tasks)]
-        results = dict(enumerate(_short_runs(tasks, timeout, bars.move) if jobs is None else ()))
-        count = min(jobs or available_cores(), len(tasks) - len(results))
-        return _in_processes(tasks, count, timeout, bars.move, results)
+        if jobs is None:
+            _take_part(processes)
+        return processes.finish(jobs or available_cores())
 
 
 def run_one(
@@ -123,78 +125,86 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _MuchWorkError(Exception):
-    """More work is left than it takes to start processes."""
+class _Processes:
+    """Runs, and the processes that do them.
 
-
-def _short_runs(
-    tasks: Sequence[Task], timeout: float, move: Callable[[int, int], None]
-) -> Iterator[StrategyRun]:
-    """Do runs in this process, in order, until much work is left. The others are left to processes.
-
-    A run that turns out to be long is abandoned. No run is begun if a strategy has code of other authors,
-    which could end the process, or after a run that has failed, whose code may still run.
+    ``waiting`` lists the numbers of the runs that nobody has begun, ``results`` has the results by number.
     """
-    registry = default_registry()
+
+    def __init__(self, tasks: Sequence[Task], timeout: float, move: Callable[[int, int], None]) -> None:
+        self.tasks, self.timeout, self.move = tasks, timeout, move
+        self.waiting = deque(range(len(tasks)))
+        self.results: dict[int, StrategyRun] = {}
+        self._idle: list[Worker] = []
+        self._busy: dict[Connection, tuple[Worker, int]] = {}
+
+    def finish(self, count: int) -> list[StrategyRun]:
+        """Do the runs that wait in up to `count` processes, and return the results of all runs."""
+        while self.waiting or self._busy:
+            self.proceed(count, None)
+        return [self.results[number] for number in range(len(self.tasks))]
+
+    def proceed(self, count: int, seconds: float | None = 0) -> None:
+        """Let up to `count` processes do runs, and take over what they report.
+
+        Wait for a report so long; None waits for ever.
+        """
+        while self.waiting and len(self._busy) < count:
+            worker = self._idle.pop() if self._idle else Worker(_serve, self.timeout)
+            number = self.waiting.popleft()
+            self._busy[worker.connection] = worker, number
+            with suppress(OSError):  # the process has ended, which the answer reports
+                worker.connection.send(self.tasks[number])
+        for connection in wait(list(self._busy), seconds):
+            assert isinstance(connection, Connection)
+            worker, number = self._busy[connection]
+            answer = _answer_of(worker, self.tasks[number])
+            if isinstance(answer, int):
+                self.move(number, answer)
+                continue
+            self.results[number] = answer
+            del self._busy[connection]
+            if answer.error:  # its code may still run in the process
+                worker.kill()
+            else:
+                self._idle.append(worker)
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in (*self._idle, *(worker for worker, _ in self._busy.values())):
+            worker.kill()
+
+
+def _take_part(processes: _Processes) -> None:
+    """Do runs in this process, in order, until none waits. If much work is left, processes do runs meanwhile.
+
+    No run is begun if a strategy has code of other authors, which could end the process, or after a run that
+    has failed, whose code may still run.
+    """
+    registry, tasks, waiting = default_registry(), processes.tasks, processes.waiting
     if not all(registry.is_ours(registry.strategy(task.strategy)) for task in tasks):
         return
-    total_ms = sum(task.scenario.duration_ms for task in tasks)
-    done_ms = 0
+    helpers = done_ms = 0
     began = process_time()
 
     def progress(number: int, at_ms: int) -> None:
-        move(number, at_ms)
+        nonlocal helpers
+        processes.move(number, at_ms)
         spent = process_time() - began
-        reached = done_ms + at_ms
-        if spent > TRIED_SECONDS and spent * (total_ms - reached) > WORTH_SECONDS * reached:
-            raise _MuchWorkError
+        if not helpers and spent > TRIED_SECONDS:
+            left_ms = sum(tasks[number].scenario.duration_ms for number in waiting)
+            if spent * left_ms > WORTH_SECONDS * (done_ms + at_ms):
+                helpers = available_cores() - 1
+        if helpers:
+            processes.proceed(helpers)
 
-    for number, task in enumerate(tasks):
-        try:
-            run = _run(task, timeout, partial(progress, number))
-        except _MuchWorkError:
-            return
-        yield run
+    while waiting:
+        number = waiting.popleft()
+        run = _run(tasks[number], processes.timeout, partial(progress, number))
+        processes.results[number] = run
         if run.error:
             return
-        done_ms += task.scenario.duration_ms
-
-
-def _in_processes(
-    tasks: Sequence[Task],
-    count: int,
-    timeout: float,
-    move: Callable[[int, int], None],
-    results: dict[int, StrategyRun],
-) -> list[StrategyRun]:
-    """Do the runs without a result in processes, and return the results of all runs."""
-    waiting = deque(number for number in range(len(tasks)) if number not in results)
-    idle: list[Worker] = []
-    busy: dict[Connection, tuple[Worker, int]] = {}
-    try:
-        while waiting or busy:
-            while waiting and len(busy) < count:
-                worker, number = idle.pop() if idle else Worker(_serve, timeout), waiting.popleft()
-                busy[worker.connection] = worker, number
-                with suppress(OSError):  # the process has ended, which the answer reports
-                    worker.connection.send(tasks[number])
-            for connection in wait(list(busy)):
-                assert isinstance(connection, Connection)
-                worker, number = busy[connection]
-                answer = _answer_of(worker, tasks[number])
-                if isinstance(answer, int):
-                    move(number, answer)
-                    continue
-                results[number] = answer
-                del busy[connection]
-                if answer.error:  # its code may still run in the process
-                    worker.kill()
-                else:
-                    idle.append(worker)
-    finally:
-        for worker in (*idle, *(worker for worker, _ in busy.values())):
-            worker.kill()
-    return [results[number] for number in range(len(tasks))]
+        done_ms += tasks[number].scenario.duration_ms
 
 
 def _answer_of(worker: Worker, task: Task) -> StrategyRun | int:
@@ -211,7 +221,7 @@ def _answer_of(worker: Worker, task: Task) -> StrategyRun | int:
 
 def _serve(connection: Any, timeout: float) -> None:
     """Do the runs that the parent sends, until it closes the connection."""
-    with suppress(EOFError):
+    with suppress(EOFError), collecting_rarely():
         while True:
             connection.send(_run(connection.recv(), timeout, connection.send))
 

@@ -1,7 +1,10 @@
 """Where runs are done: little work in this process, much work and the code of other authors in processes."""
 
+import signal
+
 import pytest
 
+from coordinator_core.assigning.limits import Worker
 from coordinator_core.cli import running
 from coordinator_core.cli.running import StrategyRun, Task, run_all, run_one
 from coordinator_core.documents.files import load_scenario
@@ -15,13 +18,14 @@ def handed(monkeypatch):
     """The numbers of the runs that processes would do, and the number of processes, of each call."""
     calls = []
 
-    def in_processes(tasks, count, timeout, move, results):
-        left = [number for number in range(len(tasks)) if number not in results]
-        calls.append((left, count))
-        done = {**dict.fromkeys(left, StrategyRun("done in a process")), **results}
-        return [done[number] for number in range(len(tasks))]
+    def proceed(processes, count, seconds=0):
+        left = [*processes.waiting]
+        processes.waiting.clear()
+        if left:
+            calls.append((left, count))
+            processes.results.update(dict.fromkeys(left, StrategyRun("done in a process")))
 
-    monkeypatch.setattr(running, "_in_processes", in_processes)
+    monkeypatch.setattr(running._Processes, "proceed", proceed)
     monkeypatch.setattr(running, "available_cores", lambda: 2)
     return calls
 
@@ -65,34 +69,54 @@ THREE = ("range", "sticky", "cooperative-sticky")
 def test_little_work_is_done_in_this_process(small, handed, clock):
     runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
     assert done_here(runs) == [*THREE]
-    assert handed == [([], 0)]
+    assert handed == []
 
 
-def test_no_process_is_started_for_runs_that_are_done():
-    assert running._in_processes([None], 0, 60, None, {0: "done"}) == ["done"]
-
-
-def test_much_work_is_left_to_processes_as_soon_as_it_shows(small, handed, clock):
+def test_much_work_is_shared_with_processes_as_soon_as_it_shows(small, handed, clock):
+    """The run that showed it goes on in this process."""
     clock[0] = 0.2
-    runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
-    assert done_here(runs) == []
-    assert handed == [([0, 1, 2], 2)]
-
-
-def test_a_long_run_after_a_short_one_leaves_the_rest_to_processes(small, handed, clock, monkeypatch):
-    sticky_takes(monkeypatch, clock, 5.0)
     runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
     assert done_here(runs) == ["range"]
     assert [run.strategy for run in runs[1:]] == ["done in a process"] * 2
-    assert handed == [([1, 2], 2)]
+    assert handed == [([1, 2], 1)]
 
 
-def test_work_that_is_nearly_done_is_not_left_to_processes(small, handed, clock, monkeypatch):
+def test_a_long_run_after_a_short_one_shares_the_rest_with_processes(small, handed, clock, monkeypatch):
+    sticky_takes(monkeypatch, clock, 5.0)
+    runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
+    assert done_here(runs) == ["range", "sticky"]
+    assert handed == [([2], 1)]
+
+
+def test_work_that_is_nearly_done_is_not_shared_with_processes(small, handed, clock, monkeypatch):
     """It has taken long, and little is left."""
     sticky_takes(monkeypatch, clock, 0.001)
     monkeypatch.setattr(running, "TRIED_SECONDS", 0.0)
-    assert done_here(run_all(tasks(small, "range", "sticky"), jobs=None, timeout=60)) == ["range", "sticky"]
-    assert handed == [([], 0)]
+    assert done_here(run_all(tasks(small, *THREE), jobs=None, timeout=60)) == [*THREE]
+    assert handed == []
+
+
+def test_on_one_core_all_runs_are_done_in_this_process(small, handed, clock, monkeypatch):
+    clock[0] = 0.2
+    monkeypatch.setattr(running, "available_cores", lambda: 1)
+    assert done_here(run_all(tasks(small, *THREE), jobs=None, timeout=60)) == [*THREE]
+    assert handed == []
+
+
+def test_shared_runs_have_the_results_of_runs_in_one_process(small, monkeypatch):
+    monkeypatch.setattr(running, "TRIED_SECONDS", 0.0)
+    monkeypatch.setattr(running, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(running, "available_cores", lambda: 2)
+    started = []
+
+    def start(*arguments):
+        started.append(Worker(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(running, "Worker", start)
+    shared = run_all(tasks(small, *THREE), jobs=None, timeout=60)
+    assert [worker.exit_status(0) for worker in started] == [-signal.SIGKILL]
+    assert repr(shared) == repr(run_all(tasks(small, *THREE), jobs=1, timeout=60))  # NaN is not itself
 
 
 def test_after_a_run_that_fails_the_rest_is_left_to_processes(small, handed, clock, monkeypatch):
@@ -106,7 +130,7 @@ def test_after_a_run_that_fails_the_rest_is_left_to_processes(small, handed, clo
     monkeypatch.setattr(running, "_run", fail)
     runs = run_all(tasks(small, *THREE), jobs=None, timeout=60)
     assert [run.error for run in runs] == ["", "no answer within 60 s", ""]
-    assert handed == [([2], 1)]
+    assert handed == [([2], 2)]
 
 
 def test_a_single_run_has_a_trace_and_no_figures(small, monkeypatch):
