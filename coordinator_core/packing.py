@@ -7,20 +7,23 @@ read in lockstep, entry by entry, so that a numpy call reads a field of all list
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.model import NO_PARTITIONS, GroupAssignment, Int32Array, Partitions, TopicIndex
+from coordinator_core.model import NO_PARTITIONS, Int32Array, Partitions, TopicIndex
 
 _Int64Array = NDArray[np.int64]
 _Uint64Array = NDArray[np.uint64]
 
 FEWEST_LISTS = 16
 """Fewer lists are not read together, since reading one after the other takes less time."""
+
+Sent = TypeVar("Sent")
+Read = TypeVar("Read")
 
 _LENGTH = struct.Struct(">h")
 _COUNT_SIZE, _LENGTH_SIZE = 4, 2
@@ -88,6 +91,35 @@ class _Lists(NamedTuple):
         which, end, entries = (values[chosen] for values in (self.which, self.end, self.entries))
         name, length, number = (values[of_entry] for values in (self.name, self.length, self.number))
         return _Lists(which, end, entries, name, length, number)
+
+
+class Recollection(Generic[Sent, Read]):
+    """The values of the members of a group in the last round, in which most members sent the same bytes.
+
+    ``again(sent, last)`` returns the value of a member by means of its last one, or None if the bytes must be
+    read; ``read_all`` reads the bytes of members. It also reads those that have not changed if a sixteenth of
+    the values are not from one call, since values of one call share an index.
+    """
+
+    def __init__(
+        self, again: Callable[[Sent, Read], Read | None], read_all: Callable[[Sequence[Sent]], Sequence[Read]]
+    ) -> None:
+        self._again, self._read_all = again, read_all
+        self._last: dict[str, Read] = {}
+        self._apart: frozenset[str] = frozenset()
+
+    def read(self, group: Mapping[str, Sent]) -> dict[str, Read]:
+        """Return the value of each member, and remember the values for the next round."""
+        last, again = self._last, self._again
+        known = {m: again(sent, last[m]) if m in last else None for m, sent in group.items()}
+        changed = [m for m, value in known.items() if value is None]
+        apart = self._apart.intersection(group).union(changed)
+        if len(changed) == len(group) or len(apart) > max(FEWEST_LISTS, len(group) // FEWEST_LISTS):
+            changed, apart = list(group), frozenset()
+        found: dict[str, Any] = known
+        found.update(zip(changed, self._read_all([group[m] for m in changed]), strict=True))
+        self._last, self._apart = found, apart
+        return found
 
 
 class Rows(NamedTuple):
@@ -347,17 +379,14 @@ class _Records(NamedTuple):
 
 
 def write_partitions(
-    assignment: GroupAssignment, *, before: bytes = b"", after: bytes = b""
+    index: TopicIndex, listed: Int32Array, starts: _Int64Array, *, before: bytes = b"", after: bytes = b""
 ) -> list[bytes] | None:
-    """Return the list of the partitions of each member; None if they are not kept in arrays.
+    """Return the list of the partitions of each member; None if the partitions of a topic are apart in one.
 
-    A list has its topics in the order of their appearance, as `Partitions.by_topic` has. It is returned with
-    the given bytes before and after it.
+    ``listed`` int32[n]: dense numbers, those of member m from ``starts[m]`` on; ``starts`` int64[M + 1]. The
+    topics of a list are in the order of their appearance, as in `Partitions.by_topic`. Each list is returned
+    with the given bytes before and after it.
     """
-    listing = assignment.listing()
-    if listing is None:
-        return None
-    index, listed, starts = listing
     records = _records(index.topics)
     lists: list[bytes] = []
     for block in _blocks(np.diff(starts)):
@@ -373,10 +402,7 @@ def write_partitions(
 def _written(
     index: TopicIndex, records: _Records, listed: Int32Array, starts: _Int64Array, around: tuple[bytes, bytes]
 ) -> list[bytes] | None:
-    """Return the lists of members: ``listed`` int32[n], dense numbers; ``starts`` int64[M + 1].
-
-    None if the partitions of a topic are apart in a member's list.
-    """
+    """Return the lists of a block of members, whose numbers begin at 0, as `write_partitions` does."""
     topic = index.topic_of_every[listed]
     numbers = listed - index.offsets[topic]
     first = _entries(topic, starts)

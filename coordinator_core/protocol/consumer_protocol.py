@@ -9,7 +9,9 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.java import java_order
@@ -20,6 +22,7 @@ from coordinator_core.model import (
     Int32Array,
     Partitions,
     Subscription,
+    TopicIndex,
 )
 from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, rows_of, write_partitions
 
@@ -31,6 +34,7 @@ ASSIGNMENT_VERSION = 3
 
 _I16 = struct.Struct(">h")
 _I32 = struct.Struct(">i")
+_NO_DATA = _I32.pack(-1)
 
 _MOST_KNOWN = 8
 """The number of lists of topics that are looked for at the start of the next subscription."""
@@ -51,16 +55,33 @@ def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTI
     return b"".join(parts)
 
 
+class Decoded(msgspec.Struct, frozen=True, eq=False):
+    """A subscription and its bytes.
+
+    ``head``: the bytes of the version and the topics; ``user_data_at``, ``owned_at``, ``generation_at`` and
+    ``rack_at``: the offsets of these fields, the first one after the size of the user data. A field that the
+    version does not have is empty.
+    """
+
+    data: bytes
+    subscription: Subscription
+    head: bytes
+    user_data_at: int
+    owned_at: int
+    generation_at: int
+    rack_at: int
+
+
 def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Subscription:
     """Decode a subscription. The instance id is not in the bytes, but in JoinGroup.
 
     Raises:
         ProtocolError: if the bytes are not a subscription.
     """
-    return _decoded(data, instance_id, None)
+    return _decoded(data, instance_id, None).subscription
 
 
-def decode_subscriptions(members: Sequence[tuple[bytes, str | None]]) -> list[Subscription]:
+def decode_subscriptions(members: Sequence[tuple[bytes, str | None]]) -> list[Decoded]:
     """Decode the subscriptions of a group, given with the instance ids, as `decode_subscription` does.
 
     Equal topics are one tuple, except in groups with many lists of topics. The owned partitions of most
@@ -74,90 +95,139 @@ def decode_subscriptions(members: Sequence[tuple[bytes, str | None]]) -> list[Su
         return [_decoded(data, i, head) for (data, i), head in zip(members, heads, strict=True)]
     together = _decoded_together(members, heads)
     return [
-        _decoded(data, instance_id, head) if subscription is None else subscription
-        for (data, instance_id), head, subscription in zip(members, heads, together, strict=True)
+        _decoded(data, instance_id, head) if decoded is None else decoded
+        for (data, instance_id), head, decoded in zip(members, heads, together, strict=True)
     ]
 
 
+def decode_again(sent: tuple[bytes, str | None], last: Decoded) -> Decoded | None:
+    """Decode the subscription of a member in which only the generation and the user data may have changed.
+
+    None if anything else differs from the member's last subscription.
+    """
+    data, instance_id = sent
+    old, subscription, head = last.data, last.subscription, last.head
+    if instance_id != subscription.instance_id:
+        return None
+    if data == old:
+        return last
+    user_data_at, owned_at = last.user_data_at, last.owned_at
+    generation_at, rack_at = last.generation_at, last.rack_at
+    if (
+        len(data) != len(old)
+        or not data.startswith(head)
+        or data[len(head) : user_data_at] != old[len(head) : user_data_at]
+        or data[owned_at:generation_at] != old[owned_at:generation_at]
+        or data[rack_at:] != old[rack_at:]
+    ):
+        return None
+    again = Subscription(
+        subscription.topics,
+        subscription.owned,
+        NO_GENERATION if rack_at == generation_at else _I32.unpack_from(data, generation_at)[0],
+        subscription.rack,
+        instance_id,
+        None if subscription.user_data is None else data[user_data_at:owned_at],
+    )
+    return Decoded(data, again, head, user_data_at, owned_at, generation_at, rack_at)
+
+
 class _Head(NamedTuple):
-    """The first fields of a subscription. ``end``: the offset after them."""
+    """The first fields of a subscription, and their bytes."""
 
     version: int
     topics: tuple[str, ...]
-    end: int
+    encoded: bytes
 
 
-_NO_HEAD = _Head(0, (), 0)
+_NO_HEAD = _Head(0, (), b"")
 
 
 def _decoded_together(
     members: Sequence[tuple[bytes, str | None]], known: Sequence[_Head | None]
-) -> list[Subscription | None]:
+) -> list[Decoded | None]:
     """Decode the fields after the topics.
 
     An element is None if its bytes must be decoded alone: in version 0, if they are cut short, if the rack is
     not ASCII, or if the owned partitions have an unusual form.
     """
     heads = [head or _NO_HEAD for head in known]
-    rows = rows_of([data[head.end :] for (data, _), head in zip(members, heads, strict=True)])
+    ends = [len(head.encoded) for head in heads]
+    rows = rows_of([data[end:] for (data, _), end in zip(members, ends, strict=True)])
     version = np.array([head.version for head in heads])
     size = np.where(rows.hold(rows.begin, _I32.size), rows.numbers(rows.begin), -1)
-    begin = rows.begin + _I32.size
-    end = begin + np.maximum(size, 0)
-    owned, after = read_partitions(rows, np.where(version >= 1, end, rows.end))
+    user_data = rows.begin + _I32.size
+    begin = user_data + np.maximum(size, 0)
+    owned, after = read_partitions(rows, np.where(version >= 1, begin, rows.end))
     generation = np.where(version >= 2, rows.numbers(after), NO_GENERATION)
-    rack_size = np.where(version >= 3, rows.lengths(after + _I32.size), -1)
-    rack = after + _I32.size + _I16.size
+    rack_field = after + _I32.size * (version >= 2)
+    rack_size = np.where(version >= 3, rows.lengths(rack_field), -1)
+    rack = rack_field + _I16.size
     rack_end = rack + np.maximum(rack_size, 0)
-    whole = rows.hold(np.where(version >= 3, rack_end, after + _I32.size * (version >= 2)), 0)
-    columns = (whole, generation, size, begin, end, rack_size, rack, rack_end)
+    whole = rows.hold(np.where(version >= 3, rack_end, rack_field), 0)
+    shift = np.array(ends) - rows.begin
+    places = (each + shift for each in (user_data, begin, after, rack_field))
+    columns = (whole, generation, size, rack_size, rack, rack_end, *places)
     return [
         None
         if o is None or not w or (r >= 0 and not rows.piece(r_begin, r_end).isascii())
-        else Subscription(
-            head.topics,
-            o,
-            g,
-            None if r < 0 else rows.piece(r_begin, r_end).decode(),
-            instance_id,
-            None if s < 0 else rows.piece(u_begin, u_end),
+        else Decoded(
+            data,
+            Subscription(
+                head.topics,
+                o,
+                g,
+                None if r < 0 else rows.piece(r_begin, r_end).decode(),
+                instance_id,
+                None if s < 0 else data[u_at:o_at],
+            ),
+            head.encoded,
+            u_at,
+            o_at,
+            g_at,
+            r_at,
         )
-        for (_, instance_id), head, o, w, g, s, u_begin, u_end, r, r_begin, r_end in zip(
+        for (data, instance_id), head, o, w, g, s, r, r_begin, r_end, u_at, o_at, g_at, r_at in zip(
             members, heads, owned, *(column.tolist() for column in columns), strict=True
         )
     ]
 
 
-def _decoded(data: bytes, instance_id: str | None, head: _Head | None) -> Subscription:
+def _decoded(data: bytes, instance_id: str | None, head: _Head | None) -> Decoded:
     reader = _Reader(data, "subscription")
     if head is None:
         head = reader.head()
-    reader.at = head.end
+    reader.at = len(head.encoded)
     user_data = reader.nullable_bytes()
+    owned_at = reader.at
     owned, generation, rack = NO_PARTITIONS, NO_GENERATION, None
     if head.version >= 1:
         owned = Partitions(reader.topic_partitions())
+    generation_at = reader.at
     if head.version >= 2:
         generation = reader.i32()
+    rack_at = reader.at
     if head.version >= 3:
         rack = reader.nullable_string()
-    return Subscription(head.topics, owned, generation, rack, instance_id, user_data)
+    subscription = Subscription(head.topics, owned, generation, rack, instance_id, user_data)
+    user_data_at = owned_at - len(user_data or b"")
+    return Decoded(data, subscription, head.encoded, user_data_at, owned_at, generation_at, rack_at)
 
 
 def _heads(data: Sequence[bytes]) -> list[_Head | None]:
     """Read the versions and topics of subscriptions. An element is None if it must be read alone."""
-    known: list[tuple[bytes, _Head]] = []
+    known: list[_Head] = []
     found: list[_Head | None] = []
     for subscription in data:
-        for encoded, head in known:
-            if subscription.startswith(encoded):
+        for head in known:
+            if subscription.startswith(head.encoded):
                 found.append(head)
                 break
         else:
             alone = _head(subscription) if len(known) < _MOST_KNOWN else None
             found.append(alone)
             if alone is not None:
-                known.append((subscription[: alone.end], alone))
+                known.append(alone)
     unknown = [at for at, head in enumerate(found) if head is None]
     if len(unknown) < FEWEST_LISTS:
         return found
@@ -166,7 +236,7 @@ def _heads(data: Sequence[bytes]) -> list[_Head | None]:
     versions = rows.lengths(rows.begin).tolist()
     ends = (after - rows.begin).tolist()
     for at, version, topics, end in zip(unknown, versions, read, ends, strict=True):
-        found[at] = None if topics is None else _Head(version, topics, end)
+        found[at] = None if topics is None else _Head(version, topics, data[at][:end])
     return found
 
 
@@ -188,15 +258,25 @@ def encode_assignments(
     assignment: GroupAssignment, members: Iterable[str], *, version: int = ASSIGNMENT_VERSION
 ) -> list[bytes]:
     """Encode the assignments of members, each as `encode_assignment` does, but together."""
-    no_data = _nullable_bytes(None)
-    lists = write_partitions(assignment, before=_I16.pack(version), after=no_data)
+    listing = assignment.listing()
+    lists = None if listing is None else encode_listing(*listing, version=version)
     user_data = assignment.user_data
     if lists is None:
         return [encode_assignment(assignment[m], user_data.get(m), version=version) for m in members]
     list_of = dict(zip(assignment, lists, strict=True))
     for m in user_data.keys() & list_of:
-        list_of[m] = list_of[m][: -len(no_data)] + _nullable_bytes(user_data[m])
+        list_of[m] = list_of[m][: -len(_NO_DATA)] + _nullable_bytes(user_data[m])
     return list(map(list_of.__getitem__, members))
+
+
+def encode_listing(
+    index: TopicIndex, listed: Int32Array, starts: NDArray[np.int64], *, version: int = ASSIGNMENT_VERSION
+) -> list[bytes] | None:
+    """Encode the assignments of a listing (see `GroupAssignment.from_owners`), without user data.
+
+    None if the partitions of a topic are apart in a member's list.
+    """
+    return write_partitions(index, listed, starts, before=_I16.pack(version), after=_NO_DATA)
 
 
 def decode_assignment(data: bytes) -> tuple[Partitions, bytes | None]:
@@ -217,7 +297,7 @@ def _string(text: str) -> bytes:
 
 
 def _nullable_bytes(data: bytes | None) -> bytes:
-    return _I32.pack(-1) if data is None else _I32.pack(len(data)) + data
+    return _NO_DATA if data is None else _I32.pack(len(data)) + data
 
 
 def _topic_partitions(by_topic: Mapping[str, Int32Array]) -> bytes:
@@ -249,7 +329,7 @@ class _Reader:
         """Read the version and the topics of a subscription."""
         version = self.i16()
         topics = tuple(self.string() for _ in range(self.count()))
-        return _Head(version, topics, self.at)
+        return _Head(version, topics, self._data[: self.at])
 
     def i16(self) -> int:
         value: int = _I16.unpack(self._take(2))[0]

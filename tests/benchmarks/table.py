@@ -53,7 +53,9 @@ def least(benchmarks):
 def cells(key, measured):
     """Return a row: times, those of the reference, and ratios; a dash where there is none."""
     row = [*key, *(f"{measured[c]:.1f}" if c in measured else "-" for c in CHANGES)]
-    reference = dict(zip(CHANGES, REFERENCE.get(key, (None, None)), strict=False))
+    size, shape, job, assignor = key
+    same_work = size, shape, "leader" if job == "unchanged" else job, assignor
+    reference = dict(zip(CHANGES, REFERENCE.get(same_work, (None, None)), strict=False))
     both = [c for c in ("fresh", "join") if reference[c] is not None and c in measured]
     row.append(
         " / ".join("-" if reference[c] is None else f"{reference[c]:,}" for c in reference) if both else "-"

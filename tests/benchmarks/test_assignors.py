@@ -2,7 +2,8 @@
 
 *assign* goes from the decoded subscriptions of the members, as a leader has them, to the bytes of the
 assignment of each member. *leader* goes from the bytes of the subscriptions to the bytes of the assignments.
-Every round gets a cluster of its own. Run with
+Every round gets a cluster of its own. *unchanged* is *leader* in the round after one with the same members
+and assignments. Run with
 ``python -m pytest tests/benchmarks --benchmark-only --benchmark-json=results.json``, then
 ``python -m tests.benchmarks.table results.json``.
 """
@@ -25,6 +26,7 @@ from coordinator_core.protocol.consumer_protocol import (
     encode_assignments,
     encode_subscription,
 )
+from coordinator_core.protocol.group_codec import GroupCodec
 from coordinator_core.protocol.messages import JoinGroupMember
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
@@ -150,6 +152,35 @@ def test_leading(benchmark, assignor, change, size):
         change=change,
         size=size,
         shape="equal",
+    )
+    check([entry.assignment for entry in led.assignments], assignor, change, size)
+
+
+@CPU_TIME
+@pytest.mark.parametrize(
+    ("assignor", "change", "size"),
+    [
+        pytest.param(assignor, change, size, id=f"unchanged-{assignor}-{change}-{size}")
+        for size in FIRST_THREE
+        for assignor in ASSIGNORS
+        for change in CHANGES[1:]
+    ],
+)
+def test_leading_again(benchmark, assignor, change, size):
+    """C-70: in the round before, the members without the change sent the same but for the generation."""
+    before = after(settled(assignor, size, "equal"), size, "equal", "none", generation=0)
+    requests = joining(assignor, before), joining(assignor, group_of(assignor, change, size, "equal"))
+
+    def led_before():
+        made, topics, codec = default_registry().assignor(assignor), cluster(size), GroupCodec()
+        lead(made, topics, decode_members(requests[0], codec), codec)
+        return made, topics, codec
+
+    def run(made, topics, codec):
+        return lead(made, topics, decode_members(requests[1], codec), codec)
+
+    led = measure(
+        benchmark, run, led_before, who=assignor, job="unchanged", change=change, size=size, shape="equal"
     )
     check([entry.assignment for entry in led.assignments], assignor, change, size)
 

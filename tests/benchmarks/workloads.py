@@ -42,14 +42,14 @@ def fresh(size, shape):
     return GroupSubscription({m: Subscription(t) for m, t in subscriptions(size, shape).items()})
 
 
-def after(assignment, size, shape, change):
-    """The group after a member has joined or left, everybody else owning what they were assigned."""
+def after(assignment, size, shape, change, generation=1):
+    """The group after a member has joined or left, or none, everybody else owning what they were assigned."""
     members = subscriptions(size, shape, extra=change == "join")
     if change == "leave":
         members.pop(f"member-{SIZES[size][0] // 2:05}")
     return GroupSubscription(
         {
-            m: Subscription(t, assignment[m], 1) if m in assignment else Subscription(t)
+            m: Subscription(t, assignment[m], generation) if m in assignment else Subscription(t)
             for m, t in members.items()
         }
     )

@@ -17,12 +17,13 @@ from coordinator_core.assigning.user_data import (
 )
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import GroupAssignment, Partitions, Subscription, TopicIndex
-from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, rows_of, write_partitions
+from coordinator_core.packing import FEWEST_LISTS, read_partitions, read_topics, rows_of
 from coordinator_core.protocol.consumer_protocol import (
     decode_subscription,
     decode_subscriptions,
     encode_assignment,
     encode_assignments,
+    encode_listing,
     encode_subscription,
 )
 
@@ -93,6 +94,10 @@ def outcome(decode):
         return str(error)
 
 
+def subscriptions_of(members):
+    return [decoded.subscription for decoded in decode_subscriptions(members)]
+
+
 def one_by_one(members):
     return [fields(decode_subscription(data, instance_id=i)) for data, i in members]
 
@@ -102,7 +107,7 @@ def test_subscriptions_are_those_of_one_after_the_other(data):
     """Given any members, some of whose bytes are damaged, then decoding them together gives the same
     subscriptions, or the error of the first that is not one. C-53, C-68."""
     members = [(each, str(m) if m % 3 else None) for m, each in enumerate(data)]
-    together = outcome(lambda: list(map(fields, decode_subscriptions(members))))
+    together = outcome(lambda: list(map(fields, subscriptions_of(members))))
     assert together == outcome(lambda: one_by_one(members))
 
 
@@ -129,7 +134,7 @@ def test_a_subscription_that_is_cut_anywhere_is_decoded_as_alone(version, topic_
         broken = last.replace("größe".encode(), b"gr\xff\xff\xff\xffe")
         longer = last + list_of((b"a", 1)) + bytes(6)
         for data in [*(last[:cut] for cut in range(len(last) + 1)), longer, broken]:
-            decoded = outcome(partial(decode_subscriptions, [*sound, (data, None)]))
+            decoded = outcome(partial(subscriptions_of, [*sound, (data, None)]))
             alone = outcome(partial(decode_subscription, data))
             if isinstance(alone, str):
                 assert decoded == alone
@@ -141,7 +146,7 @@ def test_an_ownership_that_is_cut_anywhere_is_none():
     """C-68."""
     sound = [encode_ownership(Partitions({"a": [m]}), m) for m in range(FEWEST_LISTS)]
     for cut in range(len(sound[0])):
-        decoded = decode_ownerships([*sound, sound[0][:cut]])
+        decoded = [each.decoded for each in decode_ownerships([*sound, sound[0][:cut]])]
         assert decoded[:-1] == [(Partitions({"a": [m]}), m) for m in range(FEWEST_LISTS)]
         assert decoded[-1] is None
 
@@ -150,7 +155,7 @@ def test_an_ownership_that_is_cut_anywhere_is_none():
 def test_any_bytes_of_a_group_are_read_as_one_by_one(data):
     """C-53, C-68."""
     members = [(each, None) for each in data]
-    together = outcome(lambda: list(map(fields, decode_subscriptions(members))))
+    together = outcome(lambda: list(map(fields, subscriptions_of(members))))
     assert together == outcome(lambda: one_by_one(members))
 
 
@@ -161,7 +166,7 @@ def test_ownerships_are_those_of_one_after_the_other(data):
     def read(found):
         return None if found is None else (listed(found[0]), list(found[0]), found[1])
 
-    together = decode_ownerships([*data, None])
+    together = [each.decoded for each in decode_ownerships([*data, None])]
     assert list(map(read, together)) == [*(read(decode_ownership(each)) for each in data), None]
 
 
@@ -170,7 +175,7 @@ def test_members_share_an_index_and_equal_topics():
     data = [
         encode_subscription(Subscription(("a", "b"), Partitions({"a": [m], "b": [m, 30]}))) for m in range(20)
     ]
-    decoded = decode_subscriptions([(each, None) for each in data])
+    decoded = subscriptions_of([(each, None) for each in data])
     assert all(s.topics is decoded[0].topics for s in decoded)
     index = TopicIndex({"a": 20, "b": 31})
     shared = {id(s.owned._index) for s in decoded}
@@ -288,12 +293,12 @@ def test_a_topic_whose_partitions_are_apart_has_one_entry():
     index = TopicIndex({"a": 2, "b": 1})
     order = np.array([0, 2, 1], dtype=np.int32)
     assignment = GroupAssignment.from_owners(index, ["m"], np.zeros(3, dtype=np.int32), order=order)
-    assert write_partitions(assignment) is None
+    assert encode_listing(*assignment.listing()) is None
     assert encode_assignments(assignment, ["m"]) == [encode_assignment(Partitions({"a": [0, 1], "b": [0]}))]
 
 
 def test_assignments_of_a_mapping_are_encoded_alone():
     assignment = GroupAssignment({"m": Partitions({"t": [1]}), "n": Partitions()}, user_data={"n": b"x"})
-    assert write_partitions(assignment) is None
+    assert assignment.listing() is None
     expected = [encode_assignment(assignment["n"], b"x"), encode_assignment(assignment["m"])]
     assert encode_assignments(assignment, ["n", "m"]) == expected

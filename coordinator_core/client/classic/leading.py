@@ -9,8 +9,8 @@ from coordinator_core.client.core import Core
 from coordinator_core.errors import AssignmentError
 from coordinator_core.java import java_order
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicInfo
-from coordinator_core.protocol.consumer_protocol import decode_subscriptions, encode_assignments
 from coordinator_core.protocol.events import AssignmentComputed
+from coordinator_core.protocol.group_codec import GroupCodec
 from coordinator_core.protocol.messages import JoinGroupMember, JoinGroupResponse, SyncGroupAssignment
 
 
@@ -22,15 +22,16 @@ class EncodedAssignments(NamedTuple):
     report: dict[str, Any]
 
 
-def decode_members(members: Iterable[JoinGroupMember]) -> dict[str, Subscription]:
+def decode_members(
+    members: Iterable[JoinGroupMember], codec: GroupCodec | None = None
+) -> dict[str, Subscription]:
     """Return the subscription of each member id. Of two with one id the last counts (PITFALLS C-68).
 
     Raises:
         ProtocolError: if a subscription cannot be decoded.
     """
-    listed = list(members)
-    subscriptions = decode_subscriptions([(m.metadata, m.group_instance_id) for m in listed])
-    return {m.member_id: subscription for m, subscription in zip(listed, subscriptions, strict=True)}
+    codec = codec or GroupCodec()
+    return codec.decode({m.member_id: (m.metadata, m.group_instance_id) for m in members})
 
 
 def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
@@ -39,14 +40,16 @@ def all_topics(members: dict[str, Subscription]) -> tuple[str, ...]:
     return tuple(java_order(dict.fromkeys(t for topics in lists.values() for t in topics)))
 
 
-def lead(assignor: Assignor, cluster: Cluster, members: dict[str, Subscription]) -> EncodedAssignments:
+def lead(
+    assignor: Assignor, cluster: Cluster, members: dict[str, Subscription], codec: GroupCodec | None = None
+) -> EncodedAssignments:
     """Run the assignor and encode the assignment of each member.
 
     Raises:
         AssignmentError: if the assignor raises or returns an invalid assignment.
     """
     assignment = compute_assignment(assignor, cluster, GroupSubscription(members))
-    encoded = encode_assignments(assignment, members)
+    encoded = (codec or GroupCodec()).encode(assignment, members)
     assignments = tuple(map(SyncGroupAssignment, members, encoded))
     return EncodedAssignments(assignments, sum(map(len, encoded)), dict(assignment.report))
 
@@ -56,6 +59,7 @@ class Leader:
 
     def __init__(self, core: Core, assignors: Mapping[str, Assignor]) -> None:
         self._core, self._assignors = core, assignors
+        self._codec = GroupCodec()
         self.is_elected = False
         self._members: dict[str, Subscription] = {}
         self._skips_assignment = False
@@ -69,7 +73,7 @@ class Leader:
             ProtocolError: if the subscription of a member cannot be decoded.
         """
         self.is_elected = True
-        self._members = decode_members(response.members)
+        self._members = decode_members(response.members, self._codec)
         self._skips_assignment = response.skip_assignment
         self._core.subscriptions.group_topics = all_topics(self._members)
 
@@ -119,7 +123,7 @@ class Leader:
         assignor = self._assignors[core.generation.protocol or ""]
         cluster = core.metadata.cluster(core.subscriptions.group_topics)
         try:
-            encoded = lead(assignor, cluster, members)
+            encoded = lead(assignor, cluster, members, self._codec)
         except AssignmentError as error:
             raise error.of(self._group(cluster, len(members))) from error
         core.effects.events.append(
