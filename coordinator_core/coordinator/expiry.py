@@ -33,11 +33,11 @@ def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[Parti
     retention_ms = step.config.offsets_retention_minutes * 60_000
     since_ms = group.emptied_at_ms if group.is_empty else 0
     written = {(r.topic, r.partition) for r in on_their_way if isinstance(r, OffsetRecord)}
-    expired = [
+    expired = sorted(
         partition
-        for partition, offset in sorted(step.shard.table.offsets.get(group.group_id, {}).items())
+        for partition, offset in step.shard.table.offsets.get(group.group_id, {}).items()
         if step.now_ms - max(offset.committed_at_ms, since_ms) >= retention_ms and partition not in written
-    ]
+    )
     if group.is_empty or not expired:
         return expired
     in_use = group.topics_in_use()

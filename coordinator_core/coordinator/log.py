@@ -13,9 +13,9 @@ from coordinator_core.coordinator.records import (
     decode_records,
     encode_record,
 )
-from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
 
-COMPACT_AFTER = 50_000
+COMPACT_AFTER = 200_000
 """Records between two compactions of a partition in memory, or as many as the last one kept, if more."""
 
 
@@ -44,7 +44,7 @@ class MemoryLog:
         self._size[partition] += len(new)
         if self._size[partition] > self._kept[partition] + max(self._kept[partition], COMPACT_AFTER):
             self.compact(partition)
-        return ErrorCode.NONE
+        return NONE
 
     def read(self, partition: int) -> Sequence[Record]:
         """Return all records of the partition."""

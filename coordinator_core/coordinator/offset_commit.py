@@ -5,13 +5,15 @@ import msgspec
 from coordinator_core.coordinator.records import CommittedOffsets
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.coordinator.simple_group import SimpleGroup
-from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetToCommit,
     PartitionError,
 )
+
+_LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
 def refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
@@ -45,7 +47,7 @@ def _accept(step: Step, request: OffsetCommitRequest) -> ErrorCode:
         return ErrorCode.ILLEGAL_GENERATION
     simple = step.shard.groups[request.group_id] = SimpleGroup(request.group_id)
     step.schedule_retention(simple)
-    return ErrorCode.NONE
+    return NONE
 
 
 def _fits(offset: OffsetToCommit, limit: int) -> bool:
@@ -60,9 +62,9 @@ class CommitOffsets(msgspec.Struct, frozen=True):
 
     def completed(self, step: Step, error: ErrorCode) -> None:
         """Answer with the result, or for a partition with too much metadata with that error."""
-        limit, large = step.config.offset_metadata_max_bytes, ErrorCode.OFFSET_METADATA_TOO_LARGE
+        limit = step.config.offset_metadata_max_bytes
         errors = [
-            PartitionError(o.topic, o.partition, error if not o.metadata or _fits(o, limit) else large)
+            PartitionError(o.topic, o.partition, error if not o.metadata or _fits(o, limit) else _LARGE)
             for o in self.request.offsets
         ]
         step.effects.reply(self.request_id, OffsetCommitResponse(partitions=tuple(errors)))

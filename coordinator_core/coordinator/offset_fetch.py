@@ -4,7 +4,7 @@ Not implemented: several groups in one request (8), members and epochs (9), `req
 """
 
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.error_codes import NONE
 from coordinator_core.protocol.messages import (
     NO_OFFSET,
     FetchedOffset,
@@ -24,4 +24,4 @@ def handle(step: Step, request_id: int, request: OffsetFetchRequest) -> None:
             offsets.append(FetchedOffset(*partition, NO_OFFSET))
         else:
             offsets.append(FetchedOffset(*partition, stored.offset, stored.leader_epoch, stored.metadata))
-    step.effects.reply(request_id, OffsetFetchResponse(error=ErrorCode.NONE, offsets=tuple(offsets)))
+    step.effects.reply(request_id, OffsetFetchResponse(error=NONE, offsets=tuple(offsets)))

@@ -94,11 +94,8 @@ class CommittedOffsets(msgspec.Struct, frozen=True):
 
     def __iter__(self) -> Iterator[OffsetRecord]:
         for o in self.offsets:
-            yield OffsetRecord(self.group_id, o.topic, o.partition, self.stored(o))
-
-    def stored(self, offset: OffsetToCommit) -> StoredOffset:
-        """Return the value of the record of an offset."""
-        return StoredOffset(offset.offset, offset.leader_epoch, offset.metadata, self.committed_at_ms)
+            value = StoredOffset(o.offset, o.leader_epoch, o.metadata, self.committed_at_ms)
+            yield OffsetRecord(self.group_id, o.topic, o.partition, value)
 
 
 Records: TypeAlias = tuple[Record, ...] | CommittedOffsets
@@ -133,9 +130,9 @@ class GroupTable:
     def apply_all(self, records: Iterable[Record]) -> None:
         """Apply records, live or at recovery."""
         if isinstance(records, CommittedOffsets):
-            offsets = self.offsets[records.group_id]
+            offsets, at_ms = self.offsets[records.group_id], records.committed_at_ms
             for o in records.offsets:
-                offsets[o.topic, o.partition] = records.stored(o)
+                offsets[o.topic, o.partition] = StoredOffset(o.offset, o.leader_epoch, o.metadata, at_ms)
         else:
             for record in records:
                 self.apply(record)

@@ -36,3 +36,7 @@ class ErrorCode(IntEnum):
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
     GROUP_SUBSCRIBED_TO_TOPIC = 86
+
+
+NONE = ErrorCode.NONE
+"""A name for hot paths: the attributes of an enum class are slow in Python 3.11."""

@@ -111,12 +111,16 @@ class Brokers:
             FetchRequest: lambda _: FetchResponse(error=ErrorCode.NONE),
         }
         self._metadata: MetadataResponse | None = None
+        self._described: dict[tuple[str, ...], MetadataResponse] = {}
+        """The descriptions of some of the topics in `_metadata`."""
         self._brokers = [self._started(node) for node in range(count)]
         self._announce_leaders()
         self.log.append(self._home, stored)
         for partition, node in self._leaders.items():
-            self._carry_out(node, self._up(node).on_elected(partition))
-            self._carry_out(node, self._up(node).on_loaded(partition, self.log.read(partition), now_ms=0))
+            self._carry_out(self._brokers[node], self._up(node).on_elected(partition))
+            self._carry_out(
+                self._brokers[node], self._up(node).on_loaded(partition, self.log.read(partition), now_ms=0)
+            )
         if stored:
             node = self.coordinator_node()
             self._emit(_elected(node, self._up(node), group))
@@ -132,17 +136,16 @@ class Brokers:
         broker = self._brokers[node]
         if broker.coordinator is None:
             return
-        now_ms = self._clock.now_ms
         answer = self._answers.get(type(request))
         if answer is not None:
             reply(answer(request))
-        else:
-            self._requests += 1
-            broker.parked[self._requests] = reply
-            outcome = broker.coordinator.receive(
-                self._requests, request, client_id=client, client_host=f"/{client}", now_ms=now_ms
-            )
-            self._carry_out(node, outcome, client)
+            return
+        self._requests = request_id = self._requests + 1
+        broker.parked[request_id] = reply
+        outcome = broker.coordinator.receive(
+            request_id, request, client_id=client, client_host=f"/{client}", now_ms=self._clock.now_ms
+        )
+        self._carry_out(broker, outcome, client)
 
     # --- changes from outside
 
@@ -216,7 +219,7 @@ class Brokers:
         self._announce_leaders()
         coordinator = self._up(successor)
         for partition in partitions:
-            self._carry_out(successor, coordinator.on_elected(partition))
+            self._carry_out(self._brokers[successor], coordinator.on_elected(partition))
         self._clock.after(LOAD_MS, lambda: self._replay(successor, coordinator, partitions))
 
     def _replay(self, node: int, coordinator: Coordinator, partitions: list[int]) -> None:
@@ -225,7 +228,9 @@ class Brokers:
             return
         for partition in partitions:
             records = self.log.read(partition)
-            self._carry_out(node, coordinator.on_loaded(partition, records, now_ms=self._clock.now_ms))
+            self._carry_out(
+                self._brokers[node], coordinator.on_loaded(partition, records, now_ms=self._clock.now_ms)
+            )
         if self._home in partitions:
             self._emit(_elected(node, coordinator, self._group))
 
@@ -240,7 +245,7 @@ class Brokers:
     def _announce_leaders(self) -> None:
         alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
         for node in alive:
-            self._carry_out(node, self._up(node).on_cluster_change(self._leaders, len(alive)))
+            self._carry_out(self._brokers[node], self._up(node).on_cluster_change(self._leaders, len(alive)))
 
     def _up(self, node: int) -> Coordinator:
         coordinator = self._brokers[node].coordinator
@@ -250,16 +255,15 @@ class Brokers:
     def _on_deadline(self, node: int) -> None:
         coordinator = self._brokers[node].coordinator
         if coordinator is not None:
-            self._carry_out(node, coordinator.on_deadline(now_ms=self._clock.now_ms))
+            self._carry_out(self._brokers[node], coordinator.on_deadline(now_ms=self._clock.now_ms))
 
-    def _carry_out(self, node: int, outcome: Outcome, client: str = "") -> None:
+    def _carry_out(self, broker: _Broker, outcome: Outcome, client: str = "") -> None:
         """Carry out the outcome of a call of the coordinator, maybe for a request of a client."""
-        broker = self._brokers[node]
         assert broker.coordinator is not None
         for event in outcome.events:
             self._emit(event)
         for append in outcome.appends:
-            self._replicate(node, append, client)
+            self._replicate(broker, append, client)
         for response in outcome.replies:
             reply = broker.parked.pop(response.request_id, None)
             if reply is not None:
@@ -268,40 +272,36 @@ class Brokers:
             broker.parked.pop(request_id, None)
         broker.look_at(broker.coordinator.not_before_ms())
 
-    def _replicate(self, node: int, append: Append, client: str) -> None:
+    def _replicate(self, broker: _Broker, append: Append, client: str) -> None:
         """Append the records when the replicas have them, after a round trip, in order."""
-        coordinator, records = self._up(node), append.records
-        commits = isinstance(records, CommittedOffsets)
-        self._brokers[node].to_replicas.carry(
-            f"commits of {client}" if commits else "",
-            self._appended,
-            (node, coordinator, append.append_id, append.partition, records),
-            is_cause=not commits,
-            is_safe=True,
-        )
+        commits = isinstance(append.records, CommittedOffsets)
+        kind = f"commits of {client}" if commits else ""
+        broker.to_replicas.carry(kind, self._appended, (broker, append), is_cause=not commits, is_safe=True)
 
-    def _appended(
-        self, node: int, coordinator: Coordinator, append_id: int, partition: int, records: Records
-    ) -> None:
-        if self._brokers[node].coordinator is not coordinator:
+    def _appended(self, broker: _Broker, append: Append) -> None:
+        if broker.coordinator is None:
             return  # it failed before the replicas had them
-        error = self.log.append(partition, records)
+        error = self.log.append(append.partition, append.records)
         for watch in self.replicated:
-            watch(partition, records)
-        outcome = coordinator.on_appended(append_id, error, now_ms=self._clock.now_ms)
-        self._carry_out(node, outcome)
+            watch(append.partition, append.records)
+        outcome = broker.coordinator.on_appended(append.append_id, error, now_ms=self._clock.now_ms)
+        self._carry_out(broker, outcome)
 
     # --- requests that every broker answers
 
     def _describe(self, request: MetadataRequest) -> MetadataResponse:
+        everything = self._all_metadata()
         if request.topics is None:
-            return self._all_metadata()
-        known = {topic.name: topic for topic in self._all_metadata().topics}
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return MetadataResponse(
-            topics=tuple(known[t] if t in known else TopicMetadata(t, (), unknown) for t in request.topics),
-            nodes=self._all_metadata().nodes,
-        )
+            return everything
+        response = self._described.get(request.topics)
+        if response is None:
+            known = {topic.name: topic for topic in everything.topics}
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            response = self._described[request.topics] = MetadataResponse(
+                topics=tuple(known.get(t) or TopicMetadata(t, (), unknown) for t in request.topics),
+                nodes=everything.nodes,
+            )
+        return response
 
     def _all_metadata(self) -> MetadataResponse:
         if self._metadata is None:
@@ -312,6 +312,7 @@ class Brokers:
                 for name, count in self.topics.items()
             )
             self._metadata = MetadataResponse(topics=topics, nodes=alive)
+            self._described.clear()
         return self._metadata
 
     def _partitions(self, topic: str, count: int, leader: int) -> tuple[PartitionMetadata, ...]:

@@ -11,7 +11,7 @@ from coordinator_core.coordinator.classic.subscriptions import read_topics, topi
 from coordinator_core.coordinator.records import StoredGroup, StoredMember
 from coordinator_core.coordinator.shard import GROUP_BYTES, MEMBER_BYTES, Step
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
-from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.messages import (
     DescribedGroup,
     DescribedMember,
@@ -39,6 +39,9 @@ class TimerKind(IntEnum):
     CAPACITY = 4
 
 
+_DEAD, _SESSION = GroupState.DEAD, TimerKind.SESSION
+
+
 @dataclass(slots=True)
 class Member:
     """A member. ``syncing`` is the id of its parked SyncGroup."""
@@ -56,7 +59,10 @@ class Member:
 
     def metadata(self, protocol: str | None) -> bytes:
         """Return the subscription for an assignor; empty if the member does not list the assignor."""
-        return next((p.metadata for p in self.protocols if p.name == protocol), b"")
+        for p in self.protocols:
+            if p.name == protocol:
+                return p.metadata
+        return b""
 
     def vote(self, candidates: Container[str]) -> str:
         """Return the first assignor among the candidates in the member's list (PROTOCOL 3.8)."""
@@ -152,7 +158,7 @@ class ClassicGroup:
     def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:
         """Check a commit (C-33 to C-36). A commit restarts the session of its member."""
         simple = request.generation_id < 0 and self.is_empty
-        error = ErrorCode.NONE if simple else self.check(request)
+        error = NONE if simple else self.check(request)
         if not error and request.member_id in self.members:
             self.restart_session(step, request.member_id)
         return error
@@ -161,7 +167,7 @@ class ClassicGroup:
         """Restart the session of a member. The session of a new member has not begun (PROTOCOL 3.11)."""
         member = self.members[member_id]
         if not member.is_new:
-            step.schedule(TimerKind.SESSION, self, member.session_timeout_ms, member_id)
+            step.schedule(_SESSION, self, member.session_timeout_ms, member_id)
 
     def forget_expected(self) -> None:
         """Forget the pending ids."""
@@ -252,11 +258,11 @@ class ClassicGroup:
                 return ErrorCode.FENCED_INSTANCE_ID
         if member_id not in self.members:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE
+        return NONE
 
     def check(self, request: MemberRequest) -> ErrorCode:
         """Check in the order of PROTOCOL 4.1 whether a member may send a request now."""
-        if self.state is GroupState.DEAD:
+        if self.state is _DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = self.check_identity(request.member_id, request.group_instance_id)
         if error:
@@ -265,7 +271,7 @@ class ClassicGroup:
             return ErrorCode.ILLEGAL_GENERATION
         if isinstance(request, SyncGroupRequest) and not self._has_protocol_of(request):
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return REFUSED.get((self.state, type(request)), ErrorCode.NONE)
+        return REFUSED.get((self.state, type(request)), NONE)
 
     def _has_protocol_of(self, request: SyncGroupRequest) -> bool:
         same_type = request.protocol_type in (None, self.protocol_type)
