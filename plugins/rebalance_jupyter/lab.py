@@ -5,7 +5,8 @@ from copy import deepcopy
 from functools import partial
 from html import escape
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Any
 
 import ipywidgets as widgets
@@ -46,6 +47,8 @@ _KINDS = (
 )
 _LISTED_RATES = ("rates", "rates_csv", "rates_rows")
 """Rates of single partitions: the controls cannot change them, nor the number of partitions."""
+REPORT_SECONDS = 0.1
+"""The time between two reports of progress. Each is a message to the browser."""
 _OWN = ("count", "id", "instance_id", "owned")
 """The fields that a copy of a member does not take over."""
 
@@ -59,6 +62,7 @@ class Lab(widgets.VBox):
 
     ``strategies`` (a name in each line), the scenario (YAML, in ``document``) and the controls can be set by
     hand or by code. Errors are shown beside their field. The last good result stays, also in ``traces``.
+    After the first run, each change starts another one, unless ``live`` is switched off.
     """
 
     def __init__(
@@ -73,6 +77,9 @@ class Lab(widgets.VBox):
         self._base_dir = Path() if written else Path(scenario).parent
         self._cancelled = Event()
         self._thread: Thread | None = None
+        self._lock = Lock()
+        self._runs = self._again = False
+        self._reported = 0.0
         text = str(scenario) if written else read_text(Path(scenario))
         wide = widgets.Layout(width="auto")
         self.strategies = widgets.Textarea(
@@ -97,6 +104,7 @@ class Lab(widgets.VBox):
         self.event_error = widgets.HTML()
         self.run_button = widgets.Button(description="Run", button_style="primary", icon="play")
         self.cancel_button = widgets.Button(description="Cancel", disabled=True)
+        self.live = widgets.Checkbox(True, description="run at each change", indent=False)
         self.progress = widgets.IntProgress(min=0, max=100, layout=widgets.Layout(width="12em"))
         self.status = widgets.HTML()
         self.path = widgets.Text(str(self._base_dir / "scenario.yaml"), description="save as")
@@ -116,7 +124,10 @@ class Lab(widgets.VBox):
             [self.document, self.document_error, event, save],
             layout=widgets.Layout(width="60%", min_width="22em"),
         )
-        buttons = widgets.HBox([self.run_button, self.cancel_button, self.progress, self.status])
+        self.live.layout.width = "auto"
+        buttons = widgets.HBox(
+            [self.run_button, self.cancel_button, self.live, self.progress, self.status], layout=rows
+        )
         super().__init__([widgets.HBox([left, right], layout=rows), buttons, self.view])
 
     @property
@@ -133,8 +144,8 @@ class Lab(widgets.VBox):
         self.cancel_button.on_click(lambda _: self.cancel())
         self.add_event.on_click(lambda _: self._add_event())
         self.save_button.on_click(lambda _: self._save())
-        self.document.observe(lambda _: self._follow_document(), "value")
-        self.strategies.observe(lambda _: self._chosen(), "value")
+        self.document.observe(lambda _: self._run_live(self._follow_document()), "value")
+        self.strategies.observe(lambda _: self._run_live(bool(self._chosen())), "value")
         self.assignor.observe(lambda _: self._add_strategy(), "value")
         for control in (self.members, self.partitions, self.rate):
             control.observe(lambda _: self._edit(self._set_sizes), "value")
@@ -143,22 +154,48 @@ class Lab(widgets.VBox):
     # --- running
 
     def run(self, *, wait: bool = True) -> None:
-        """Run every strategy on the scenario. Errors are shown, not raised."""
-        if self._thread is not None and self._thread.is_alive():
-            return
-        scenario, strategies = self._scenario(), self._chosen()
-        if scenario is None or not strategies:
-            return
-        self._cancelled.clear()
-        self.run_button.disabled, self.cancel_button.disabled = True, False
-        self._thread = Thread(target=self._run, args=(scenario, strategies), daemon=True)
-        self._thread.start()
-        if wait:
+        """Run every strategy on the scenario, or wait for the run under way. Errors are shown, not raised."""
+        chosen = self._scenario(), self._chosen()
+        with self._lock:
+            if not self._runs and all(chosen):
+                self._runs, self._again = True, False
+                self._cancelled.clear()
+                self.run_button.disabled, self.cancel_button.disabled = True, False
+                self._thread = Thread(target=self._run_until_current, args=chosen, daemon=True)
+                self._thread.start()
+        if wait and self._thread is not None:
             self._thread.join()
 
     def cancel(self) -> None:
         """Stop the current run. The last good result stays."""
-        self._cancelled.set()
+        with self._lock:
+            self._again = False
+            self._cancelled.set()
+
+    def _run_live(self, valid: bool) -> None:
+        """Run again after a valid change, in place of a run under way. The first run is started by hand."""
+        if not valid or not self.live.value or self._thread is None:
+            return
+        with self._lock:
+            if self._runs:
+                self._again = True
+                self._cancelled.set()
+        self.run(wait=False)
+
+    def _run_until_current(self, scenario: Scenario | None, strategies: Sequence[Strategy]) -> None:
+        """Run, and run again as long as something has changed meanwhile."""
+        while True:
+            if scenario is not None and strategies:
+                self._run(scenario, strategies)
+            with self._lock:
+                if not self._again:
+                    self._runs = False
+                    self.progress.value = 0
+                    self.run_button.disabled, self.cancel_button.disabled = False, True
+                    return
+                self._again = False
+                self._cancelled.clear()
+            scenario, strategies = self._scenario(), self._chosen()
 
     def _run(self, scenario: Scenario, strategies: Sequence[Strategy]) -> None:
         try:
@@ -166,21 +203,24 @@ class Lab(widgets.VBox):
                 scenario, strategies, self._registry, partial(self._report, scenario, strategies)
             )
             if traces:
-                self.view.show(traces, figures=figures_of(traces, self._registry), errors=errors)
+                figures = figures_of(traces, self._registry)
+                at_ms = min(self.view.at, scenario.duration_ms)
+                self.view.show(traces, figures=figures, errors=errors, at_ms=at_ms)
             else:
                 self.view.errors = errors
             self.status.value = f"{len(traces)} of {len(strategies)} strategies ran" if errors else ""
         except _CancelledError:
-            self.status.value = "cancelled; this is the result before" if self.traces else "cancelled"
+            if not self._again:
+                self.status.value = "cancelled; this is the result before" if self.traces else "cancelled"
         except Exception as error:
             self.status.value = alert(f"{type(error).__name__}: {error}")
-        finally:
-            self.progress.value = 0
-            self.run_button.disabled, self.cancel_button.disabled = False, True
 
     def _report(self, scenario: Scenario, strategies: Sequence[Strategy], number: int, at_ms: int) -> None:
         if self._cancelled.is_set():
             raise _CancelledError
+        if monotonic() - self._reported < REPORT_SECONDS:
+            return
+        self._reported = monotonic()
         self.status.value = f"{escape(strategies[number].name)} ..."
         self.progress.value = round(100 * (number + at_ms / scenario.duration_ms) / len(strategies))
 
@@ -225,11 +265,11 @@ class Lab(widgets.VBox):
         if document != before:
             self.document.value = _as_yaml(document)
 
-    def _follow_document(self) -> None:
-        """Set the controls to the values of the document."""
+    def _follow_document(self) -> bool:
+        """Set the controls to the values of the document. Return whether it is valid."""
         scenario = self._scenario()
         if scenario is None:
-            return
+            return False
         document = read_document(self.document.value, "scenario")
         topic = next(iter(document["topics"].values()))
         listed = any(key in topic for key in _LISTED_RATES)
@@ -246,6 +286,7 @@ class Lab(widgets.VBox):
             self.target.options = list(dict.fromkeys(m.id for m in (*scenario.members, *joining)))
         finally:
             self._following = False
+        return True
 
     def _set_sizes(self, document: dict[str, Any]) -> None:
         """Change only the values that differ from the controls. Everything else stays as it was written."""

@@ -63,13 +63,14 @@ class RebalanceView(anywidget.AnyWidget):
         *,
         figures: Mapping[str, Any] | None = None,
         errors: Sequence[str] = (),
+        at_ms: int = 0,
     ) -> None:
-        """Show other traces in the same place."""
+        """Show other traces in the same place, with the cursor at a time."""
         models = [view_model(trace) for trace in traces]
         self._traces = tuple(traces)
         with self.hold_sync():
             self.figures, self.errors = dict(figures or {}), list(errors)
-            self.at, self.round, self.selected = 0, -1, ""
+            self.at, self.round, self.selected = at_ms, -1, ""
             self.views = [{"document": model.document, "spans": model.spans} for model in models]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:

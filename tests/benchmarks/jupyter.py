@@ -1,17 +1,22 @@
-"""How long the browser takes to draw large groups, and to move the cursor over them.
+"""How long the browser takes to draw large groups and to move the cursor, and the bench to show a change.
 
     python -m tests.benchmarks.jupyter
 
 *Bytes* is what goes from the kernel to the browser, *model* the time to make it. *Drawn* is from the call to
 the first frame that shows it; *frame* the time from a move of the slider to the frame that shows it, of 100
 moves; *by member* the same while lanes are grouped by member (regrouped when the cursor rests).
+
+The second table is the way from a change of a number in the bench to the new picture. Of several changes the
+least times count: *run* is the CPU time until the view has its new state, *JSON* that to write the state, and
+*drawn* the time from the state to the first frame that shows it.
 """
 
 import base64
 import json
 import shutil
 import sys
-from time import perf_counter
+from collections.abc import Sequence
+from time import perf_counter, process_time
 from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
@@ -20,6 +25,7 @@ from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.plan import plan
 from coordinator_core.traces.trace import Trace
+from rebalance_jupyter.lab import Lab
 from rebalance_jupyter.page import MODULE, STYLE
 from rebalance_jupyter.view_model import view_model
 
@@ -29,6 +35,23 @@ STRATEGIES = ("cooperative-sticky", "range")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 HEAD = ("partitions", "strategy", "bytes", "model", "drawn", "frame: median", "worst", "by member", "worst")
+
+CHANGES = 7
+BENCH = """\
+name: bench
+duration: 10m
+topics:
+  orders: {partitions: 60, rate: 6000}
+members:
+  - {id: c, count: 10, topics: [orders], process_rate: 900}
+events:
+  - {at: 2m, join: {id: extra, topics: [orders], process_rate: 900}}
+  - {at: 4m, crash: c-1}
+  - {at: 6m, restart: c-1}
+  - {at: 8m, leave: c-2}
+"""
+
+CHANGE_HEAD = ("strategies", "bytes", "run", "JSON", "drawn", "in all")
 
 MEASURE = """async ({ source, document: text, spans }) => {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
@@ -69,8 +92,37 @@ MEASURE = """async ({ source, document: text, spans }) => {
 }"""
 
 
+CHANGE = """async ({ source, states }) => {
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const { default: module } = await import(url);
+  const state = { views: [], figures: {}, errors: [], at: 0 };
+  const listeners = {};
+  const model = {
+    get: (name) => state[name], set: (name, value) => { state[name] = value; },
+    save_changes() {}, off() {}, on(name, listener) { (listeners[name] ??= []).push(listener); },
+  };
+  const el = document.body.appendChild(document.createElement("div"));
+  const shown = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  module.render({ model, el });
+  await shown();
+  const times = [];
+  for (const text of states) {
+    const began = performance.now();
+    Object.assign(state, JSON.parse(text));
+    for (const view of state.views) {
+      const bytes = Uint8Array.from(atob(view.spans), (c) => c.charCodeAt(0));
+      view.spans = new DataView(bytes.buffer);
+    }
+    for (const name of ["change:views", "change:figures"]) listeners[name].forEach((listener) => listener());
+    await shown();
+    times.push(performance.now() - began);
+  }
+  return Math.min(...times);
+}"""
+
+
 def main() -> None:
-    """Print a table."""
+    """Print two tables."""
     browser_path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser_path is None:
         sys.exit(f"no browser; looked for {', '.join(BROWSERS)}")
@@ -83,6 +135,13 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": 1200, "height": 900})
                 _line([f"{partitions:,}", strategy, *_measured(page, large(partitions, strategy))])
                 page.close()
+        _line(())
+        _line(CHANGE_HEAD)
+        _line(["---"] * len(CHANGE_HEAD))
+        for strategies in (STRATEGIES[:1], STRATEGIES):
+            page = browser.new_page(viewport={"width": 1200, "height": 900})
+            _line([", ".join(strategies), *_changed(page, strategies)])
+            page.close()
 
 
 def large(partitions: int, strategy: str, members: int = MEMBERS, rounds: int = ROUNDS) -> Trace:
@@ -113,8 +172,27 @@ def _measured(page: Page, trace: Trace) -> list[str]:
     return [f"{len(data['document']) + len(model.spans):,}", *(f"{t:,.0f} ms" for t in (took_ms, *times))]
 
 
+def _changed(page: Page, strategies: Sequence[str]) -> list[str]:
+    lab = Lab(BENCH, strategies)
+    lab.run()
+    states, runs, texts = [], [], []
+    for number in range(CHANGES):
+        began = process_time()
+        lab.members.value = 10 + (number + 1) % 2
+        lab.run()
+        ran = process_time()
+        views = [{**view, "spans": base64.b64encode(view["spans"]).decode()} for view in lab.view.views]
+        states.append(json.dumps({"views": views, "figures": lab.view.figures}, separators=(",", ":")))
+        runs.append(1_000 * (ran - began))
+        texts.append(1_000 * (process_time() - ran))
+    page.set_content(f"<!doctype html><style>{STYLE.read_text()}</style>")
+    drawn = page.evaluate(CHANGE, {"source": MODULE.read_text(), "states": states})
+    times = (min(runs), min(texts), drawn)
+    return [f"{len(states[0]):,}", *(f"{t:,.0f} ms" for t in (*times, sum(times)))]
+
+
 def _line(cells: Any) -> None:
-    sys.stdout.write(f"| {' | '.join(cells)} |\n")
+    sys.stdout.write(f"| {' | '.join(cells)} |\n" if cells else "\n")
     sys.stdout.flush()
 
 

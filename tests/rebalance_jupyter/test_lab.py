@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from coordinator_core.documents.files import load_scenario, load_scenario_text
+from coordinator_core.protocol.events import MemberStarted
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_jupyter import Lab
@@ -77,7 +78,8 @@ def test_a_file_is_a_scenario_too_and_what_it_refers_to_is_beside_it(tmp_path):
     assert Lab(str(path)).document.value == lab.document.value
 
 
-def test_run_shows_progress_and_ends_with_the_buttons_as_they_were(lab):
+def test_run_shows_progress_and_ends_with_the_buttons_as_they_were(lab, monkeypatch):
+    monkeypatch.setattr("rebalance_jupyter.lab.REPORT_SECONDS", 0)
     seen = []
     lab.progress.observe(lambda change: seen.append(change.new), "value")
     lab.strategies.value = "range\nsticky"
@@ -140,7 +142,7 @@ def test_cancel_stops_the_run_and_the_last_good_result_stays(gated, gate):
     gated.run_button.click()
     assert gate.reached.wait(30)
     assert (gated.run_button.disabled, gated.cancel_button.disabled) == (True, False)
-    gated.run()  # one at a time
+    gated.run(wait=False)  # one at a time
     gated.cancel_button.click()
     gate.open.set()
     gated._thread.join()
@@ -182,6 +184,48 @@ def test_what_nobody_foresaw_is_said_and_the_bench_goes_on(ready, monkeypatch):
     ready.run()
     assert said(ready.status) == "KeyError: 'odd'"
     assert (len(ready.traces), ready.run_button.disabled) == (1, False)
+
+
+# --- running at each change
+
+
+def members_of(trace):
+    return sorted({line.event.client for line in trace.events if isinstance(line.event, MemberStarted)})
+
+
+def test_a_change_after_the_first_run_runs_again_and_the_cursor_stays(ready):
+    ready.view.at = 12_500
+    ready.members.value = 3
+    ready._thread.join()
+    assert members_of(ready.traces[0]) == ["c-0", "c-1", "c-2"]
+    assert ready.view.at == 12_500
+    ready.strategies.value = "sticky"
+    ready._thread.join()
+    assert ready.traces[0].strategy == "sticky"
+    ready.document.value = SMALL.replace("40s", "10s")
+    ready._thread.join()
+    assert (ready.traces[0].started.duration_ms, ready.view.at) == (10_000, 10_000)
+
+
+def test_a_change_before_the_first_run_or_without_live_runs_nothing(lab):
+    lab.members.value = 3
+    assert lab._thread is None
+    lab.run()
+    before, lab.live.value = lab.traces, False
+    lab.members.value = 2
+    lab._thread.join()
+    assert lab.traces == before
+
+
+def test_a_change_replaces_the_run_under_way(gated, gate):
+    gated.strategies.value = "slow"
+    assert gate.reached.wait(30)
+    gated.members.value = 3
+    gate.open.set()
+    gated.run()
+    (trace,) = gated.traces
+    assert (trace.strategy, members_of(trace)) == ("slow", ["c-0", "c-1", "c-2"])
+    assert (said(gated.status), gated.run_button.disabled, gated.cancel_button.disabled) == ("", False, True)
 
 
 # --- what is wrong
