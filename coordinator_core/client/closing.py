@@ -44,7 +44,7 @@ class Closing:
         """Start to close, unless the consumer is closing already."""
         if self.has_begun:
             return
-        self.has_begun = True
+        self.has_begun, self._core.is_open = True, False
         self._stage, self._deadline_ms = _Stage.COMMITTING, now_ms + CLOSE_TIMEOUT_MS
         lost = self._core.subscriptions.is_group_managed and self._core.generation.is_lost
         if self._core.failure is None and self._core.config.enable_auto_commit and not lost:

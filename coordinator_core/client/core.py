@@ -26,6 +26,7 @@ class Core:
     takes over its assignment. Otherwise it does so in the next poll.
     ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
     ``failure``: the error that ended the consumer, or None.
+    ``is_open``: whether the consumer has neither failed nor begun to close.
     """
 
     config: ClientConfig
@@ -40,6 +41,7 @@ class Core:
     lateness: Callable[[int], int] | None = None
     generation: Generation = NO_MEMBERSHIP
     failure: str | None = None
+    is_open: bool = True
 
     def send(
         self,
@@ -58,6 +60,7 @@ class Core:
 
     def fail(self, error: Exception) -> None:
         """End the consumer and pass the error to the application."""
+        self.is_open = False
         if self.failure is None:
             self.failure = str(error)
             self.effects.events.append(ConsumerFailed(client=self.config.client_id, error=self.failure))

@@ -13,7 +13,7 @@ from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.fetcher import Fetcher
 from coordinator_core.client.generation import Generation
-from coordinator_core.client.member import MakeMember
+from coordinator_core.client.member import NO_GROUP, MakeMember
 from coordinator_core.client.metadata import Metadata
 from coordinator_core.client.offsets import CommitCallback, CommitResult, Offsets
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
@@ -84,6 +84,13 @@ class Client:
         """Whether a `poll` would have made progress when the last call ended."""
         self.is_at_rest = True
         """Whether the consumer is in no round, and has no reason to begin one."""
+        self.reads_in_poll = False
+        """Whether responses of the group wait for the application's next poll.
+
+        Kafka's consumer reads responses in its polls, and between them in the thread that sends its
+        heartbeats. That thread stops while the member joins. The client itself processes a response
+        whenever `receive` is called; the driver may hold a response back while this attribute is true.
+        """
         self.timer_ms = self.poll_ms = NEVER
         """The time at which `on_deadline` has work, and that from which `poll` is sure to make progress."""
 
@@ -128,16 +135,6 @@ class Client:
     def calls_listener(self) -> bool:
         """Whether the next poll gives up or takes over partitions, as far as is known now."""
         return self._subscriptions.is_group_managed and self._member.calls_listener
-
-    @property
-    def reads_in_poll(self) -> bool:
-        """Whether responses of the group wait for the application's next poll.
-
-        Kafka's consumer reads responses in its polls, and between them in the thread that sends its
-        heartbeats. That thread stops while the member joins. The client itself processes a response
-        whenever `receive` is called; the driver may hold a response back while this property is true.
-        """
-        return self._subscriptions.is_group_managed and self._member.reads_in_poll
 
     # --- calls of the application
 
@@ -296,19 +293,18 @@ class Client:
 
     def poll(self, *, now_ms: int) -> ClientOutcome:
         """Make progress in the order of PROTOCOL 9.3 and return records."""
-        if not self._is_open:
+        if not self._core.is_open:
             return NOTHING
         self._offsets.run_callbacks()
-        self._metadata.refresh(now_ms=now_ms)
-        if self._subscriptions.uses_coordinator:
-            self._coordinator.find(now_ms=now_ms)
+        self._find_brokers(now_ms)
         managed = self._subscriptions.is_group_managed
         if managed:
             self._member.poll(now_ms=now_ms)
         if not managed or self._member.is_at_rest:
             self._offsets.auto_commit(now_ms=now_ms)
         self._positions.update(now_ms=now_ms)
-        self._report_unauthorized_topics()
+        if self._metadata.unauthorized:
+            self._report_unauthorized_topics()
         if self._fetcher is not None:
             if self._effects.error is None:  # a call that raises cannot return records
                 self._effects.records += self._fetcher.collect()
@@ -344,15 +340,14 @@ class Client:
 
     def on_deadline(self, *, now_ms: int) -> ClientOutcome:
         """Do the work that is due, whether the application polls or not."""
-        self._requests.expire(now_ms=now_ms)
-        if self._coordinator.node in self._effects.disconnects:
-            self._coordinator.lose(now_ms=now_ms)
-        if self._is_running:
-            self._metadata.refresh(now_ms=now_ms)
-            if self._subscriptions.uses_coordinator:
-                self._coordinator.find(now_ms=now_ms)
+        if self._requests.deadline_ms <= now_ms:
+            self._requests.expire(now_ms=now_ms)
+            if self._coordinator.node in self._effects.disconnects:
+                self._coordinator.lose(now_ms=now_ms)
+        if self._core.failure is None and not self.closed:
+            self._find_brokers(now_ms)
             self._offsets.retry(now_ms=now_ms)
-        if self._is_open:
+        if self._core.is_open:
             self._member.on_deadline(now_ms=now_ms)
         self._closing.step(now_ms=now_ms)
         return self._finish(now_ms)
@@ -362,7 +357,7 @@ class Client:
 
         Requests of the periodic kinds may be in flight.
         """
-        if not (self._is_open and self._subscriptions.is_group_managed) or self.wants_poll:
+        if not (self._core.is_open and self._subscriptions.is_group_managed) or self.wants_poll:
             return None
         beats = self._member.heartbeats()
         if beats is None or self._coordinator.node is None or not self._member.is_at_rest:
@@ -432,24 +427,21 @@ class Client:
 
         Every call does so. A driver that does not poll at `poll_ms` calls this method then.
         """
-        if not self._is_open:
-            self._look_ahead_to_the_end()
+        if not self._core.is_open:
+            self._look_ahead_to_the_end(now_ms)
             return
-        subscriptions, timer_ms, poll_ms = self._subscriptions, self._requests.deadline_ms, NEVER
-        if self._offsets.retry_ms < timer_ms:
-            timer_ms = self._offsets.retry_ms
-        if subscriptions.is_group_managed:
-            outlook = self._member.outlook(now_ms=now_ms)
-            at_rest, poll_ms = outlook.is_at_rest, outlook.poll_ms
-            if outlook.deadline_ms < timer_ms:
-                timer_ms = outlook.deadline_ms
-        else:
-            at_rest = True
+        subscriptions, timer_ms, offsets = self._subscriptions, self._requests.deadline_ms, self._offsets
+        outlook = self._member.outlook(now_ms=now_ms) if subscriptions.is_group_managed else NO_GROUP
+        poll_ms = outlook.poll_ms
+        if outlook.deadline_ms < timer_ms:
+            timer_ms = outlook.deadline_ms
+        if offsets.retry_ms < timer_ms:
+            timer_ms = offsets.retry_ms
         if self._coordinator.deadline_ms < timer_ms and subscriptions.uses_coordinator:
             timer_ms = self._coordinator.deadline_ms
         if self._metadata.deadline_ms < timer_ms and self._metadata.has_interest():
             timer_ms = self._metadata.deadline_ms
-        if poll_ms > now_ms and self._offsets.has_callbacks:
+        if offsets.has_callbacks:
             poll_ms = now_ms
         if poll_ms > now_ms and not (self._fetcher is None and self._positions.all_known()):
             retry_ms = self._next_retry_ms(now_ms)
@@ -457,21 +449,13 @@ class Client:
                 poll_ms = now_ms
             elif retry_ms < timer_ms:
                 timer_ms = retry_ms
-        if poll_ms > now_ms and at_rest:
-            poll_ms = min(poll_ms, self._offsets.next_poll_ms(now_ms=now_ms))
-        self.is_at_rest, self.wants_poll = at_rest, poll_ms <= now_ms
+        if poll_ms > now_ms and outlook.is_at_rest:
+            poll_ms = min(poll_ms, offsets.next_poll_ms(now_ms=now_ms))
+        self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
+        self.wants_poll = poll_ms <= now_ms
         self.timer_ms, self.poll_ms = timer_ms, poll_ms
 
     # --- inside
-
-    @property
-    def _is_open(self) -> bool:
-        return self._core.failure is None and not self._closing.has_begun
-
-    @property
-    def _is_running(self) -> bool:
-        closing = self._closing
-        return self._core.failure is None and not (closing.has_begun and closing.is_done)
 
     def _assigned(self, call: str, topic: str, partition: int) -> TopicPartition:
         tp = TopicPartition(topic, partition)
@@ -479,12 +463,18 @@ class Client:
             raise InputError(call, f"{topic}-{partition}", "a partition that is assigned to this consumer")
         return tp
 
+    def _find_brokers(self, now_ms: int) -> None:
+        """Request metadata and the coordinator, if that is due."""
+        if self._metadata.deadline_ms <= now_ms:
+            self._metadata.refresh(now_ms=now_ms)
+        if self._coordinator.deadline_ms <= now_ms and self._subscriptions.uses_coordinator:
+            self._coordinator.find(now_ms=now_ms)
+
     def _report_unauthorized_topics(self) -> None:
         """Pass the error to the application once per metadata response."""
         topics, self._metadata.unauthorized = self._metadata.unauthorized, ()
-        if topics:
-            found = f"{ErrorCode.TOPIC_AUTHORIZATION_FAILED.name}: {', '.join(topics)}"
-            self._effects.fail(ProtocolError("Metadata", found))
+        found = f"{ErrorCode.TOPIC_AUTHORIZATION_FAILED.name}: {', '.join(topics)}"
+        self._effects.fail(ProtocolError("Metadata", found))
 
     def _on_coordinator(self, now_ms: int) -> None:
         self._member.on_coordinator(now_ms=now_ms)
@@ -497,16 +487,18 @@ class Client:
         self.look_ahead(now_ms=now_ms)
         return self._effects.drain()
 
-    def _look_ahead_to_the_end(self) -> None:
+    def _look_ahead_to_the_end(self, now_ms: int) -> None:
         """Note when `on_deadline` has work for a consumer that is closing or has failed. It is not polled."""
+        managed = self._subscriptions.is_group_managed
+        outlook = self._member.outlook(now_ms=now_ms) if managed else NO_GROUP
         times = [self._requests.deadline_ms, self._closing.next_deadline_ms()]
-        if self._is_running:
+        if self._core.failure is None and not self.closed:
             times.append(self._offsets.retry_ms)
             if self._metadata.has_interest():
                 times.append(self._metadata.deadline_ms)
             if self._subscriptions.uses_coordinator:
                 times.append(self._coordinator.deadline_ms)
-        self.is_at_rest = not self._subscriptions.is_group_managed or self._member.is_at_rest
+        self.is_at_rest, self.reads_in_poll = outlook.is_at_rest, outlook.reads_in_poll
         self.wants_poll, self.timer_ms, self.poll_ms = False, min(times), NEVER
 
     def _next_retry_ms(self, now_ms: int) -> int:

@@ -12,6 +12,7 @@ from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
+from coordinator_core.client.requests import NEVER
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
@@ -22,11 +23,17 @@ class Outlook(msgspec.Struct, frozen=True, gc=False):
     ``is_at_rest``: whether no rebalance is in progress or requested.
     ``deadline_ms``: the time at which `MemberPart.on_deadline` has work, or the outlook may be another one.
     ``poll_ms``: the time from which `MemberPart.poll` makes progress: now, a time in the past, or later.
+    ``reads_in_poll``: whether responses of the group wait for the application's next poll.
     """
 
     is_at_rest: bool
     deadline_ms: int
     poll_ms: int
+    reads_in_poll: bool = False
+
+
+NO_GROUP = Outlook(True, NEVER, NEVER)
+"""The outlook of a consumer without a group."""
 
 
 class MemberPart(Protocol):
@@ -50,11 +57,6 @@ class MemberPart(Protocol):
     @property
     def is_at_rest(self) -> bool:
         """Whether no rebalance is in progress or requested. Polls auto-commit only then."""
-        ...
-
-    @property
-    def reads_in_poll(self) -> bool:
-        """Whether responses of the group wait for the application's next poll. Otherwise they do not."""
         ...
 
     @property

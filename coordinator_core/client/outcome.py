@@ -50,8 +50,8 @@ NOTHING = ClientOutcome()
 class PositionSource(Protocol):
     """A consumer of partitions outside the client, which then fetches no records itself."""
 
-    def position(self, partition: TopicPartition, *, now_ms: int) -> int | None:
-        """Return the offset to commit, or None if the source does not consume the partition."""
+    def positions(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> dict[TopicPartition, int]:
+        """Return the offsets to commit, of those partitions that the source consumes."""
         ...
 
     def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:

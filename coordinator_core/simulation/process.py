@@ -323,9 +323,9 @@ class Process:
 
     # --- the client's position source
 
-    def position(self, partition: TopicPartition, *, now_ms: int) -> int | None:  # noqa: ARG002 - the interface's
-        """Return the offset to commit."""
-        return self._application.position(partition)
+    def positions(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> dict[TopicPartition, int]:
+        """Return the offsets to commit."""
+        return self._application.positions(partitions, now_ms=now_ms)
 
     def started(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:  # noqa: ARG002
         """Begin to work on partitions whose start positions are known."""

@@ -18,38 +18,41 @@ class Heartbeat:
 
     def __init__(self, core: Core, coordinator: CoordinatorFinder, membership: Membership) -> None:
         self._core, self._coordinator, self._membership = core, coordinator, membership
-        self._due_ms = self._last_received_ms = self._last_poll_ms = 0
+        config = core.config
+        self._interval_ms, self._session_ms = config.heartbeat_interval_ms, config.session_timeout_ms
+        self._poll_interval_ms = config.max_poll_interval_ms
+        self._due_ms, self._expires_ms, self._missed_ms = 0, self._session_ms, self._poll_interval_ms
         self._in_flight = False
         self._number = 0
         """How often a heartbeat was due after its interval."""
 
     def polled(self, *, now_ms: int) -> None:
         """Restart the poll timer."""
-        self._last_poll_ms = now_ms
+        self._missed_ms = now_ms + self._poll_interval_ms
 
     def joined(self, *, now_ms: int) -> None:
         """Restart all timers."""
-        self._last_received_ms = self._last_poll_ms = now_ms
+        self.received(now_ms=now_ms)
+        self.polled(now_ms=now_ms)
         self._due_after(now_ms)
 
     def received(self, *, now_ms: int) -> None:
         """Restart the session timer: the coordinator is present."""
-        self._last_received_ms = now_ms
+        self._expires_ms = now_ms + self._session_ms
 
     def periodic(self) -> Heartbeats | None:
         """Return the heartbeats of a stable member, or None."""
         if self._membership.state is not MemberState.STABLE or self._coordinator.node is None:
             return None
-        return Heartbeats(
-            self._request(), self._due_ms, self._number, self._core.config.heartbeat_interval_ms
-        )
+        return Heartbeats(self._request(), self._due_ms, self._number, self._interval_ms)
 
     def continue_after(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
         """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``."""
         self._number += count
-        self._due_ms = self._last_received_ms = due_ms
+        self._due_ms = due_ms
+        self.received(now_ms=due_ms)
         if last_poll_ms is not None:
-            self._last_poll_ms = last_poll_ms
+            self.polled(now_ms=last_poll_ms)
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Lose the coordinator after the session, leave after a missed poll, or send a heartbeat.
@@ -58,10 +61,9 @@ class Heartbeat:
         """
         if self._membership.state not in _SENDING or self._coordinator.node is None:
             return
-        config = self._core.config
-        if now_ms - self._last_received_ms >= config.session_timeout_ms:
+        if now_ms >= self._expires_ms:
             self._coordinator.lose(now_ms=now_ms)
-        elif now_ms - self._last_poll_ms >= config.max_poll_interval_ms:
+        elif now_ms >= self._missed_ms:
             self._membership.leave("max.poll.interval.ms has passed without a poll", now_ms=now_ms)
         elif not self._in_flight and now_ms >= self._due_ms:
             self._send(self._coordinator.node, now_ms=now_ms)
@@ -70,10 +72,8 @@ class Heartbeat:
         """Return the time at which the first timer expires, or `NEVER` without a group or a coordinator."""
         if self._membership.state not in _SENDING or self._coordinator.node is None:
             return NEVER
-        config = self._core.config
-        missed_ms = self._last_poll_ms + config.max_poll_interval_ms
-        expires_ms = self._last_received_ms + config.session_timeout_ms
-        return min(missed_ms, expires_ms, NEVER if self._in_flight else self._due_ms)
+        first_ms = min(self._expires_ms, self._missed_ms)
+        return first_ms if self._in_flight or first_ms < self._due_ms else self._due_ms
 
     def _send(self, node: int, *, now_ms: int) -> None:
         self._in_flight = True
@@ -96,15 +96,19 @@ class Heartbeat:
         """Let a heartbeat be due after the interval that begins at a time."""
         self._number += 1
         late_ms = 0 if self._core.lateness is None else self._core.lateness(self._number)
-        self._due_ms = at_ms + self._core.config.heartbeat_interval_ms + late_ms
+        self._due_ms = at_ms + self._interval_ms + late_ms
 
     def _on_reply(self, reply: Reply, sent: Generation, now_ms: int) -> None:
         """Restart the session, carry out the action of an error, or send again after retry.backoff.ms."""
         self._in_flight = False
-        todo = self._action_after(reply)
-        if todo is None:
+        if isinstance(reply, Failure):
+            self._due_ms = now_ms + self._core.config.retry_backoff_ms
+            return
+        assert isinstance(reply, HeartbeatResponse)
+        if not reply.error:
             self.received(now_ms=now_ms)
             return
+        todo = action(HEARTBEAT, reply.error)
         if todo is Action.REDISCOVER:
             self._coordinator.lose(now_ms=now_ms)
         if todo in (Action.REDISCOVER, Action.BACK_OFF):
@@ -114,13 +118,4 @@ class Heartbeat:
             self.received(now_ms=now_ms)
         if todo is Action.REJOIN and self._membership.state is not MemberState.STABLE:
             return  # the consumer is rebalancing already (PITFALLS C-47)
-        assert isinstance(reply, HeartbeatResponse)
         self._membership.act_on("Heartbeat", todo, reply.error, sent, now_ms=now_ms)
-
-    @staticmethod
-    def _action_after(reply: Reply) -> Action | None:
-        """Return the action after a response or failure, or None after a success."""
-        if isinstance(reply, Failure):
-            return Action.BACK_OFF
-        assert isinstance(reply, HeartbeatResponse)
-        return action(HEARTBEAT, reply.error) if reply.error else None

@@ -66,7 +66,7 @@ class Joining:
         self._core, self._coordinator, self._membership = core, coordinator, membership
         self._heartbeat, self._preparation = heartbeat, preparation
         self._leader, self._takeover, self._assignors = leader, takeover, assignors
-        self._phase = Phase.NOTHING
+        self.phase = Phase.NOTHING
         self._has_renewed = False
         """Whether the metadata for a pattern were requested for this round."""
 
@@ -84,18 +84,13 @@ class Joining:
     @property
     def is_between_rounds(self) -> bool:
         """Whether no round is in progress or requested."""
-        return self._phase is _NOTHING and not self._takeover.is_due and not self.must_rejoin()
+        return self.phase is _NOTHING and not self._takeover.is_due and not self.must_rejoin()
 
     @property
     def calls_listener(self) -> bool:
         """Whether the next `step` takes over an assignment or gives up partitions."""
         prepares = self._membership.must_prepare and not self._must_renew
         return self._takeover.is_due or (prepares and self._preparation.gives_up)
-
-    @property
-    def is_joining(self) -> bool:
-        """Whether a JoinGroup is in flight."""
-        return self._phase is Phase.JOIN
 
     def wants_poll(self, *, now_ms: int) -> bool:
         """Return whether `step` would make progress now."""
@@ -104,16 +99,18 @@ class Joining:
     def retry_ms(self) -> int:
         """Return the time at which `step` can make progress, or `NEVER`."""
         membership = self._membership
-        if self._phase is not _NOTHING or not membership.rejoin_requested or self._coordinator.node is None:
+        if self.phase is not _NOTHING or not membership.rejoin_requested or self._coordinator.node is None:
             return NEVER
         prepared_ms = self._preparation.retry_ms() if membership.must_prepare else 0
         return max(prepared_ms, membership.retry_ms)
 
     def step(self, *, now_ms: int) -> None:
         """Take over an assignment, prepare, join: as far as possible without a response."""
-        takes_over = self._takeover.is_due
-        self._takeover.run(now_ms=now_ms)
-        if not self._can_join(now_ms=now_ms) or (takes_over and not self._core.rejoins_at_once):
+        if self._takeover.is_due:
+            self._takeover.run(now_ms=now_ms)
+            if not self._core.rejoins_at_once:
+                return
+        if not self._can_join(now_ms=now_ms):
             return
         if self._must_renew:
             self._has_renewed = True
@@ -131,7 +128,7 @@ class Joining:
 
     def on_metadata(self, *, now_ms: int) -> None:
         """Lead, if the metadata that the leader waits for are known now."""
-        if self._phase is Phase.METADATA and self._leader.knows_all_topics:
+        if self.phase is Phase.METADATA and self._leader.knows_all_topics:
             self._lead(now_ms=now_ms)
 
     def resume(self, topics: Iterable[str]) -> None:
@@ -140,7 +137,7 @@ class Joining:
         self._core.subscriptions.match(self._membership.joined_topics)
 
     def _can_join(self, *, now_ms: int) -> bool:
-        if self._phase is not _NOTHING or not self.must_rejoin():
+        if self.phase is not _NOTHING or not self.must_rejoin():
             return False
         if self._coordinator.node is None or now_ms < self._membership.retry_ms:
             return False
@@ -185,7 +182,7 @@ class Joining:
     def _send(
         self, phase: Phase, node: int, request: Request, completion: Completion, *, now_ms: int
     ) -> None:
-        config, self._phase = self._core.config, phase
+        config, self.phase = self._core.config, phase
         timeout_ms = config.request_timeout_ms
         if phase is Phase.JOIN:
             timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, timeout_ms)
@@ -212,7 +209,7 @@ class Joining:
         return JoinGroupProtocol(assignor.name, encode_subscription(subscription))
 
     def _on_join(self, reply: Reply, sent: Generation, now_ms: int) -> None:
-        self._phase = Phase.NOTHING
+        self.phase = Phase.NOTHING
         if isinstance(reply, Failure):
             self._fail_round(reply, now_ms=now_ms)
             return
@@ -249,14 +246,14 @@ class Joining:
         if self._leader.knows_all_topics:
             self._lead(now_ms=now_ms)
         else:
-            self._phase = Phase.METADATA
+            self.phase = Phase.METADATA
             self._core.metadata.request_update()
             self._core.metadata.refresh(now_ms=now_ms)
 
     # --- SyncGroup
 
     def _lead(self, *, now_ms: int) -> None:
-        self._phase = Phase.NOTHING
+        self.phase = Phase.NOTHING
         if self._core.generation.is_lost:
             return
         try:
@@ -285,7 +282,7 @@ class Joining:
         )
 
     def _on_sync(self, reply: Reply, sent: Generation, now_ms: int) -> None:
-        self._phase = Phase.NOTHING
+        self.phase = Phase.NOTHING
         if isinstance(reply, Failure):
             self._fail_round(reply, now_ms=now_ms)
             return

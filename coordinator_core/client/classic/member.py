@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.error_actions import COMMIT, Action, action
 from coordinator_core.client.classic.heartbeat import Heartbeat
-from coordinator_core.client.classic.joining import Joining
+from coordinator_core.client.classic.joining import Joining, Phase
 from coordinator_core.client.classic.leading import Leader
 from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.classic.preparation import Preparation
@@ -60,11 +60,6 @@ class ClassicMember:
         return self._joining.is_between_rounds
 
     @property
-    def reads_in_poll(self) -> bool:
-        """Whether a JoinGroup is in flight: no heartbeat is due, so that only polls read responses."""
-        return self._joining.is_joining
-
-    @property
     def calls_listener(self) -> bool:
         """Whether an assignment waits to be taken over, or partitions must be given up before the join."""
         return self._joining.calls_listener
@@ -85,14 +80,19 @@ class ClassicMember:
         self._joining.step(now_ms=now_ms)
 
     def outlook(self, *, now_ms: int) -> Outlook:
-        """Return whether no round is in progress, and when the next heartbeat, timeout or join is due."""
+        """Return whether no round is in progress, and when the next heartbeat, timeout or join is due.
+
+        Only polls read responses while a JoinGroup is in flight, as no heartbeat is due then.
+        """
         deadline_ms, joining = self._heartbeat.next_deadline_ms(), self._joining
         if joining.is_between_rounds:
             return Outlook(True, deadline_ms, NEVER)
         if joining.wants_poll(now_ms=now_ms):
-            return Outlook(False, deadline_ms, now_ms)
+            return Outlook(False, deadline_ms, now_ms, joining.phase is Phase.JOIN)
         retry_ms = joining.retry_ms()
-        return Outlook(False, min(deadline_ms, retry_ms) if retry_ms > now_ms else deadline_ms, NEVER)
+        if now_ms < retry_ms < deadline_ms:
+            deadline_ms = retry_ms
+        return Outlook(False, deadline_ms, NEVER, joining.phase is Phase.JOIN)
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Send a heartbeat, give up the coordinator, or leave, where that is due."""
@@ -112,7 +112,8 @@ class ClassicMember:
 
     def on_metadata(self, *, now_ms: int) -> None:
         """Compute the assignments, if the leader waits for metadata."""
-        self._joining.on_metadata(now_ms=now_ms)
+        if self._joining.phase is Phase.METADATA:
+            self._joining.on_metadata(now_ms=now_ms)
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
         """Carry out the action for an error of OffsetCommit (PITFALLS C-35, C-36)."""

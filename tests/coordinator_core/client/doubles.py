@@ -56,14 +56,14 @@ class Source:
     """A PositionSource whose positions the test sets."""
 
     def __init__(self):
-        self.positions, self.calls = {}, []
+        self.offsets, self.calls = {}, []
 
-    def position(self, partition, *, now_ms):
-        return self.positions.get(partition)
+    def positions(self, partitions, *, now_ms):
+        return {partition: self.offsets[partition] for partition in partitions if partition in self.offsets}
 
     def started(self, positions, *, now_ms):
         self.calls.append(("started", dict(positions)))
-        self.positions |= positions
+        self.offsets |= positions
 
     def stopped(self, partitions, *, now_ms):
         self.calls.append(("stopped", sorted(partitions)))

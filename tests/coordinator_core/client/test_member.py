@@ -37,7 +37,7 @@ class Member:
 
     def outlook(self, *, now_ms):
         deadline_ms = min(self.deadline_ms, self.poll_ms if self.poll_ms > now_ms else NEVER)
-        return Outlook(self.is_at_rest, deadline_ms, now_ms if self.wants else NEVER)
+        return Outlook(self.is_at_rest, deadline_ms, now_ms if self.wants else NEVER, self.reads_in_poll)
 
     def on_deadline(self, *, now_ms):
         self.calls.append(("on_deadline", now_ms))
@@ -94,6 +94,7 @@ def test_the_member_is_polled_only_in_a_group(bench):
 def test_responses_wait_for_a_poll_when_the_member_says_so_and_only_in_a_group(bench, member):
     assert bench.client.reads_in_poll
     member.reads_in_poll = False
+    bench.call("finish_commits")
     assert not bench.client.reads_in_poll
     member.reads_in_poll = True
     bench.call("unsubscribe")

@@ -85,8 +85,8 @@ def test_the_position_source_determines_the_committed_offsets():
     """PROTOCOL 9.11."""
     source = Source()
     bench = Bench(source=source, enable_auto_commit=False).stable(T0, T1)
-    source.positions[T0] = 150
-    del source.positions[T1]
+    source.offsets[T0] = 150
+    del source.offsets[T1]
     commit(bench)
     assert commits(bench) == [{T0: 150}]
 

@@ -75,7 +75,7 @@ def deal(surroundings, step, group, member_id, topics):
 
 
 class ToyMember(MemberPart):
-    is_leader, is_at_rest, reads_in_poll, may_revoke, may_commit, due_ms = False, True, False, True, True, 0
+    is_leader, is_at_rest, may_revoke, may_commit, due_ms = False, True, True, True, 0
 
     def __init__(self, settings, core, coordinator, offsets, assignors):
         self.settings, self.core, self.coordinator = settings, core, coordinator
