@@ -1,5 +1,6 @@
 """Lower bounds for the metrics of runs: the best balance, and the fewest moves at a balance."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,9 @@ from coordinator_core.model import (
 
 def least_sum_of_squares(topics: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> int:
     """Return the least sum of squares of loads over all assignments of topics to their subscribers."""
+    if _all_subscribe(topics, members):
+        least, extras = divmod(sum(topics.values()), len(members))
+        return len(members) * least * least + extras * (2 * least + 1)
     group = GroupSubscription({m: Subscription(tuple(t)) for m, t in members.items()})
     owner = balanced_owners(build_problem(Cluster(topics), group))
     loads = np.bincount(owner[owner != NO_OWNER], minlength=len(members)).astype(np.int64)
@@ -58,13 +62,25 @@ def fewest_moves_in_balance(
     before: Mapping[TopicPartition, str], topics: Mapping[str, int], members: Mapping[str, Sequence[str]]
 ) -> int:
     """Return the exact number of partitions that must change owner to reach the least sum of squares."""
+    there = {tp: owner for tp, owner in before.items() if tp.partition < topics.get(tp.topic, 0)}
+    if _all_subscribe(topics, members):
+        least, extras = divmod(sum(topics.values()), len(members))
+        held = Counter(there.values())
+        stay = sum(min(held[m], least) for m in members)
+        return len(there) - stay - min(extras, sum(held[m] > least for m in members))
     owned: dict[str, list[TopicPartition]] = {m: [] for m in members}
-    for tp, owner in before.items():
+    for tp, owner in there.items():
         owned.setdefault(owner, []).append(tp)
     group = {m: Subscription(tuple(t), Partitions.of(owned[m]), 1) for m, t in members.items()}
     problem = build_problem(Cluster(topics), GroupSubscription(group))
     stayed = (balanced_owners(problem) == problem.owner) & (problem.owner != NO_OWNER)
-    return sum(1 for tp in before if tp.partition < topics.get(tp.topic, 0)) - int(stayed.sum())
+    return len(there) - int(stayed.sum())
+
+
+def _all_subscribe(topics: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether there are members and each subscribes to all topics: the balance is arithmetic then."""
+    wanted = topics.keys()
+    return bool(members) and all(wanted <= set(listed) for listed in set(map(tuple, members.values())))
 
 
 def fewest_moves(
