@@ -53,14 +53,12 @@ class _Unowned:
         self._lag -= flow.units[0]
         self._per_ms -= flow.units[1]
 
-    def lag_at(self, now_ms: int) -> float:
-        """Return the sum of the lags."""
-        return (self._lag + self._per_ms * now_ms) / (1 << _UNIT)
-
-    @property
-    def slope(self) -> float:
-        """The growth of the lag in records/s."""
-        return self._per_ms * 1_000 / (1 << _UNIT)
+    def at(self, now_ms: int) -> tuple[float, float]:
+        """Return the sum of the lags, and its growth in records/s."""
+        lag, per_ms = self._lag, self._per_ms
+        if not (lag or per_ms):
+            return 0.0, 0.0
+        return (lag + per_ms * now_ms) / (1 << _UNIT), per_ms * 1_000 / (1 << _UNIT)
 
 
 def _units(records: float) -> int:
@@ -255,7 +253,8 @@ class Load:
         """Return the load now and since the last measure, and begin the next one."""
         self._advance(now_ms)
         by_client: dict[str, float] = {}
-        lag, slope, repeats = self._unowned.lag_at(now_ms), self._unowned.slope, 0.0
+        lag, slope = self._unowned.at(now_ms)
+        repeats = 0.0
         for worker in self._late:
             own = worker.lag_at(now_ms)
             by_client[worker.name] = by_client.get(worker.name, 0.0) + own
@@ -329,4 +328,4 @@ class Load:
 
 def _rounded(value: float) -> float:
     """Return a value with six decimals, as the rest is rounding."""
-    return round(value, 6) + 0.0
+    return round(value, 6) + 0.0 if value else 0.0

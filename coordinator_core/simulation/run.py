@@ -9,6 +9,7 @@ they were put on the clock. All random numbers come from the scenario's seed. Ea
 its own, so that the numbers of one concern do not depend on another.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from random import Random
 
@@ -72,9 +73,10 @@ def simulate(
         AssignmentError: if the assignor does not return an assignment.
     """
     run = Run(scenario, strategy, registry, watch=watch, exchanged=exchanged, every_message=every_message)
-    step_ms = -(-scenario.duration_ms // MEASURES)
-    for until_ms in range(step_ms, scenario.duration_ms + step_ms, step_ms):
-        run.advance(min(until_ms, scenario.duration_ms))
+    end_ms = scenario.duration_ms
+    step_ms = end_ms if progress is None else -(-end_ms // MEASURES)
+    for until_ms in range(step_ms, end_ms + step_ms, step_ms):
+        run.advance(min(until_ms, end_ms))
         if progress is not None:
             progress(run.clock.now_ms)
     return run.finish()
@@ -102,10 +104,12 @@ class Run:
         self._watch, self._exchanged = watch, exchanged
         self._messages: dict[str, int] = {}
         self._left_out: dict[str, int] = {}
+        self._step_ms = -(-scenario.duration_ms // MEASURES)
         self._group_state, self._generation = "", -1
         self._cut_until: dict[str, int] = {}
         self._starts = 0
         self._rates: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
         self._starting = self._stream("start-up")
         self.stage.observers.append(self._observe)
         if watch is not None:
@@ -219,8 +223,7 @@ class Run:
 
     def _measure_regularly(self) -> None:
         self._measure_soon()
-        step_ms = -(-self.scenario.duration_ms // MEASURES)
-        self.clock.at(self.clock.now_ms + step_ms, self._measure_regularly, is_cause=False)
+        self.clock.at(self.clock.now_ms + self._step_ms, self._measure_regularly, is_cause=False)
 
     def _measure(self) -> None:
         self.stage.emit(self.load.measure(now_ms=self.clock.now_ms))
@@ -241,21 +244,29 @@ class Run:
 
     def _overload_ms(self, partitions: Iterable[TopicPartition], capacity: float) -> int:
         """Return when the records/s of partitions next rise above a capacity; the end of the run if never."""
+        key = tuple(partitions), capacity
+        rises = self._rises.get(key)
+        if rises is None:
+            rises = self._rises[key] = self._rises_above(*key)
+        place = bisect_right(rises, self.clock.now_ms)
+        return rises[place] if place < len(rises) else self.scenario.duration_ms
+
+    def _rises_above(self, partitions: Iterable[TopicPartition], capacity: float) -> list[int]:
+        """Return the times at which the records/s of partitions rise above a capacity."""
         owned: dict[str, list[int]] = {}
         for topic, number in partitions:
             owned.setdefault(topic, []).append(number)
         steps = {topic: self._steps(topic) for topic in owned if topic in self.stage.partitions}
-        if not steps:
-            return self.scenario.duration_ms
+        if not any(len(at_ms) > 1 or at_ms[0] for at_ms, _ in steps.values()):
+            return []
         times = np.sort(np.concatenate([at_ms for at_ms, _ in steps.values()]))
         total = np.zeros(len(times))
         for topic, (at_ms, rows) in steps.items():
             row = np.searchsorted(at_ms, times, side="right") - 1
             total += np.where(row >= 0, rows[:, owned[topic]].sum(axis=1)[row], 0.0)
         above = total > capacity * (1 + ROUNDING)
-        rises = times[1:][above[1:] & ~above[:-1]]
-        later = rises[rises > self.clock.now_ms]
-        return int(later[0]) if len(later) else self.scenario.duration_ms
+        rises: list[int] = times[1:][above[1:] & ~above[:-1]].tolist()
+        return rises
 
     def _steps(self, topic: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the times at which the rates of a topic change, and the rates: (steps, partitions)."""
@@ -417,10 +428,12 @@ class Run:
     def partitions_added(self) -> None:
         """Let the brokers describe their topics again."""
         self.brokers.topics_changed()
+        self._rises.clear()
 
     def topic_deleted(self, topic: str) -> None:
         """Let the brokers describe their topics again, and answer the fetches of the partitions."""
         self.brokers.topics_changed()
+        self._rises.clear()
         for process in self.stage.consumers.values():
             process.partitions_deleted_soon(topic)
 

@@ -24,7 +24,7 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.collector import collecting_rarely
 from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.run import MEASURES, Run
+from coordinator_core.simulation.run import Run
 from coordinator_core.traces.trace import Trace
 from tests.places import ROOT, SCENARIOS
 
@@ -165,10 +165,7 @@ def _cost(case: Case, every_message: bool) -> Cost:
 @collecting_rarely()
 def _finished(run: Run) -> Trace:
     """Advance a run to its end, as `simulate` does."""
-    end_ms = run.scenario.duration_ms
-    step_ms = -(-end_ms // MEASURES)
-    for until_ms in range(step_ms, end_ms + step_ms, step_ms):
-        run.advance(min(until_ms, end_ms))
+    run.advance(run.scenario.duration_ms)
     return run.finish()
 
 
