@@ -331,11 +331,12 @@ def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> 
 def _merged_rows(sets: BoolArray) -> tuple[BoolArray, Int32Array]:
     """Return the distinct rows in order of appearance, and the new number of each row (int32[rows])."""
     seen: dict[bytes, int] = {}
-    packed = np.packbits(sets, axis=1)
-    numbers = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int32)
+    rows = [row.tobytes() for row in np.packbits(sets, axis=1)]
+    numbers = np.array([seen.setdefault(row, len(seen)) for row in rows], dtype=np.int32)
     if len(seen) == len(sets):
         return sets, numbers
-    return sets[np.unique(numbers, return_index=True)[1]], numbers
+    first = dict(zip(reversed(rows), reversed(range(len(rows))), strict=True))
+    return sets[[first[row] for row in seen]], numbers
 
 
 def _weights(cluster: Cluster, index: TopicIndex) -> FloatArray | None:

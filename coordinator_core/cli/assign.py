@@ -14,12 +14,13 @@ import msgspec
 import typer
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.assigning.computing import run
 from coordinator_core.assigning.limits import each_within, outcome_of
+from coordinator_core.assigning.problem import build_problem
 from coordinator_core.cli.output import ExitStatus, complain, give_up, print_traceback
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP
 from coordinator_core.cli.scenarios import strategies_beginning
-from coordinator_core.documents.groups import assignment_document, parse_group
+from coordinator_core.documents.groups import GroupDocument, assignment_document, parse_group
 from coordinator_core.errors import AssignmentError, InputError, RebalanceLabError
 from coordinator_core.model import GroupAssignment
 from coordinator_core.reading.checks import describe
@@ -138,8 +139,11 @@ def _group(
         made = _made(name, where, make)
     except RebalanceLabError as error:
         return _Group(where, document, partial(_raise, error))
-    call = partial(compute_assignment, made, parsed.cluster, parsed.group)
-    return _Group(where, document, call, made.name, list(parsed.group))
+    return _Group(where, document, partial(_assigned, made, parsed), made.name, list(parsed.group))
+
+
+def _assigned(assignor: Assignor, parsed: GroupDocument) -> GroupAssignment:
+    return run(assignor, build_problem(parsed.cluster, parsed.group))
 
 
 def _raise(error: RebalanceLabError) -> NoReturn:

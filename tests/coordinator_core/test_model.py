@@ -345,6 +345,28 @@ def test_a_listing_that_is_known_is_not_worked_out_again():
     assert {m: list(got) for m, got in made.items()} == {"m": [("a", 1), ("a", 0)], "n": [("b", 0)]}
 
 
+def test_the_numbers_of_an_owner_array_are_those_that_its_members_list():
+    """Given an order, a listing, or neither, when the numbers are read, then they are as the partitions are."""
+    owner, names = numbers(0, 0, 1, -1, 0), ("m", "n")
+    forms = {
+        "ascending": GroupAssignment.from_owners(INDEX, names, owner),
+        "order": GroupAssignment.from_owners(INDEX, names, owner, order=numbers(4, 3, 2, 0, 1)),
+        "listing": GroupAssignment.from_owners(
+            INDEX, names, owner, listing=(numbers(1, 4, 0, 2), np.array([0, 3, 4]))
+        ),
+    }
+    found = {form: made.numbers() for form, made in forms.items()}
+    assert found == {
+        "ascending": (INDEX, {"m": [0, 1, 4], "n": [2]}),
+        "order": (INDEX, {"m": [4, 0, 1], "n": [2]}),
+        "listing": (INDEX, {"m": [1, 4, 0], "n": [2]}),
+    }
+    for form, made in forms.items():
+        listed = {member: partitions.dense_in(INDEX).tolist() for member, partitions in made.items()}
+        assert found[form] == (INDEX, listed)
+    assert GroupAssignment({"m": NO_PARTITIONS}).numbers() is None
+
+
 def test_an_assignment_of_nobody_is_empty():
     for made in (GroupAssignment({}), GroupAssignment.from_owners(INDEX, (), numbers(-1, -1, -1, -1, -1))):
         assert dict(made) == {}

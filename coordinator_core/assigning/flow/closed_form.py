@@ -70,12 +70,16 @@ def _quotas(
 def first_of(chosen: BoolArray, counts: IntArray, starts: IntArray) -> BoolArray:
     """Select the first `counts[c]` of the chosen elements of each segment."""
     ranks = np.cumsum(chosen)
+    if len(counts) == 1:
+        return np.asarray(chosen & (ranks <= counts))
     before = np.concatenate(([0], ranks))[starts[:-1]]
     first: BoolArray = chosen & (ranks <= np.repeat(before + counts, np.diff(starts)))
     return first
 
 
 def _sums(chosen: BoolArray, starts: IntArray) -> IntArray:
+    if len(starts) == 2:
+        return np.array([np.count_nonzero(chosen)])
     total = starts_of(chosen)
     return total[starts[1:]] - total[starts[:-1]]
 

@@ -225,7 +225,11 @@ def _materialise(layout: _Layout, kept: list[int], exchanged: list[int], receive
 
 def _in_circles(receivers: Sequence[tuple[int, int]]) -> Iterator[int]:
     """Yield each receiver as often as its amount says; they take turns."""
-    turn = 0
-    while receivers := [(receiver, amount) for receiver, amount in receivers if amount > turn]:
-        yield from (receiver for receiver, _ in receivers)
-        turn += 1
+    left = [(receiver, amount) for receiver, amount in receivers if amount]
+    while left:
+        if len(left) == 1:
+            yield from repeat(*left[0])
+            return
+        for receiver, _ in left:
+            yield receiver
+        left = [(receiver, amount - 1) for receiver, amount in left if amount > 1]
