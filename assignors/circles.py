@@ -44,13 +44,23 @@ def place_in_topic(problem: Problem) -> tuple[Int32Array, Int32Array]:
 
 def runs(problem: Problem, topic_members: TopicMembers) -> Int32Array:
     """int32[P]: the owners in consecutive runs of each topic; the first runs are longer by one."""
-    topic, place = place_in_topic(problem)
-    counts = np.diff(problem.index.offsets)
-    quota, extra = np.divmod(counts, np.maximum(topic_members.count, 1))
-    in_long_runs = (extra * (quota + 1))[topic]
-    member = np.where(
-        place < in_long_runs,
-        place // (quota[topic] + 1),
-        extra[topic] + (place - in_long_runs) // np.maximum(quota[topic], 1),
-    )
-    return topic_members.pick(topic, member)
+    counts = np.diff(problem.index.offsets).tolist()
+    known: dict[tuple[int, int], Int32Array] = {}
+    pieces = [np.zeros(0, dtype=np.int32)]
+    for topic, key in enumerate(zip(topic_members.signature.tolist(), counts, strict=True)):
+        if key not in known:
+            known[key] = _runs_of_topic(topic_members, topic, *key)
+        pieces.append(known[key])
+    return np.concatenate(pieces)
+
+
+def _runs_of_topic(topic_members: TopicMembers, topic: int, signature: int, count: int) -> Int32Array:
+    if signature == NO_OWNER:
+        return np.full(count, NO_OWNER, dtype=np.int32)
+    members = topic_members.of(topic)
+    quota, extra = divmod(count, len(members))
+    if not quota:
+        return members[:extra]
+    lengths = np.full(len(members), quota)
+    lengths[:extra] += 1
+    return np.repeat(members, lengths)

@@ -20,6 +20,9 @@ class RoundRobinAssignor(Assignor):
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem."""
+        if problem.alike:
+            owner = np.arange(problem.index.size, dtype=np.int32) % np.int32(len(problem.members))
+            return GroupAssignment.from_owners(problem.index, problem.members, owner)
         topic_members = TopicMembers(problem)
         first = _first_places(problem, topic_members)
         topic, place = place_in_topic(problem)

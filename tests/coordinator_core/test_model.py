@@ -346,7 +346,7 @@ def test_a_listing_that_is_known_is_not_worked_out_again():
 
 
 def test_the_numbers_of_an_owner_array_are_those_that_its_members_list():
-    """Given an order, a listing, or neither, when the numbers are read, then they are as the partitions are."""
+    """Given an order, a listing or neither, when numbers are read, then they are as the partitions are."""
     owner, names = numbers(0, 0, 1, -1, 0), ("m", "n")
     forms = {
         "ascending": GroupAssignment.from_owners(INDEX, names, owner),
