@@ -338,6 +338,23 @@ class Cluster:
         return 0 if info is None else info.partitions
 
 
+class NumberedTopics(tuple[str, ...]):
+    """A list of topics that are known by number, too: ``number`` int32[n], positions in `names`.
+
+    The lists of a group share `names`, so that each name is looked up once for all of them.
+    """
+
+    names: tuple[str, ...]
+    number: Int32Array
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], number: Int32Array, listed: Sequence[str]) -> "NumberedTopics":
+        """Return the list of the names with these numbers, which are given as well."""
+        made = cls(listed)
+        made.names, made.number = names, number
+        return made
+
+
 class Subscription(msgspec.Struct, frozen=True, eq=False):
     """The subscription of a member that joins (ConsumerProtocolSubscription v3).
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.model import NO_PARTITIONS, Int32Array, Partitions, TopicIndex
+from coordinator_core.model import NO_PARTITIONS, Int32Array, NumberedTopics, Partitions, TopicIndex
 
 _Int64Array = NDArray[np.int64]
 _Uint64Array = NDArray[np.uint64]
@@ -182,11 +182,11 @@ def read_topics(rows: Rows, at: _Int64Array) -> tuple[list[tuple[str, ...] | Non
     named = None if lists is None else _names(rows.buffer, lists.name, lists.length)
     if lists is None or named is None:
         return found, at
-    names, number = named
+    names, number = tuple(named[0]), named[1]
     listed = np.array(names, dtype=object)[number].tolist()
     starts = _starts(lists.entries).tolist()
     for row, first, end in zip(lists.which.tolist(), starts, starts[1:], strict=False):
-        found[row] = tuple(listed[first:end])
+        found[row] = NumberedTopics.of(names, number[first:end], listed[first:end])
     after = at.copy()
     after[lists.which] = lists.end
     return found, after

@@ -22,6 +22,7 @@ from coordinator_core.model import (
     Cluster,
     GroupSubscription,
     Int32Array,
+    NumberedTopics,
     Partitions,
     TopicIndex,
     TopicInfo,
@@ -29,10 +30,6 @@ from coordinator_core.model import (
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
-
-_SLOTS_PER_TOPIC, _ADDRESS_ALIGNMENT = 32, 4
-_NAMES_AT_ONCE = 4_096
-"""So few names are looked up together that their arrays stay in the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,9 +223,14 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
     """Group members by subscription. Tuples are compared by identity first."""
     identities = list(map(id, topics))
     lists = dict(zip(identities, topics, strict=True))
-    by_value: dict[tuple[str, ...], int] = {}
-    row_of = {identity: by_value.setdefault(listed, len(by_value)) for identity, listed in lists.items()}
-    subscribes = _subscribed(index, list(by_value))
+    by_value: dict[object, int] = {}
+    # numbered lists are not compared by their names, since equal rows are merged later
+    row_of = {
+        identity: by_value.setdefault(identity if type(listed) is NumberedTopics else listed, len(by_value))
+        for identity, listed in lists.items()
+    }
+    row_lists = dict(zip(row_of.values(), lists.values(), strict=True))
+    subscribes = _subscribed(index, list(row_lists.values()))
     if len(by_value) == 1:
         return np.zeros(len(topics), dtype=np.int32), subscribes
     distinct, merged = _merged_rows(subscribes)
@@ -239,49 +241,39 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
 def _subscribed(index: TopicIndex, lists: Sequence[tuple[str, ...]]) -> BoolArray:
     """bool[n, T]: which topics are in each list. Topics that the cluster does not describe are left out."""
     topics, counts = len(index.topics), list(map(len, lists))
-    total = sum(counts)
-    positions = _Positions(index, total)
+    position = _positions(index, lists, sum(counts))
+    cell = np.repeat(np.arange(len(lists)) * topics, counts)
+    cell += position
     # the additional last cell is that of topics that the cluster does not describe
+    cell[position < 0] = -1
     cells = np.zeros(len(lists) * topics + 1, dtype=np.bool_)
-    step = len(lists) * _NAMES_AT_ONCE // max(total, _NAMES_AT_ONCE) or 1
-    for begin in range(0, len(lists), step):
-        end = min(begin + step, len(lists))
-        position = positions.of(lists[begin:end], sum(counts[begin:end]))
-        cell = np.repeat(np.arange(begin, end) * topics, counts[begin:end])
-        cell += position
-        cell[position < 0] = -1
-        cells[cell] = True
+    cells[cell] = True
     return cells[:-1].reshape(len(lists), topics)
 
 
-class _Positions:
-    """The positions of the names of topics in an index, -1 for unknown names.
+def _positions(index: TopicIndex, lists: Sequence[tuple[str, ...]], count: int) -> Int32Array:
+    """int32[count]: the positions in the index of the names in all lists, -1 for unknown names.
 
-    The lists of large groups share their names as objects. The position of a name is then remembered under
-    its address, in a slot that the address determines; a name that is not in its slot is looked up.
+    The names of numbered lists are looked up once.
     """
+    names = next((t.names for t in lists if type(t) is NumberedTopics), ())
+    if not names:
+        return _looked_up(index, chain.from_iterable(lists), count)
+    # other lists are numbered behind the names: -1 follows them, and then each position
+    behind = np.int32(len(names) + 1)
+    table = np.concatenate(
+        (_looked_up(index, names, len(names)), np.arange(-1, len(index.topics), dtype=np.int32))
+    )
+    numbers = [
+        t.number if type(t) is NumberedTopics and t.names is names else _looked_up(index, t, len(t)) + behind
+        for t in lists
+    ]
+    position: Int32Array = table[np.concatenate(numbers)]
+    return position
 
-    def __init__(self, index: TopicIndex, names: int) -> None:
-        self._position = index.topic_positions.get
-        self._slots = _SLOTS_PER_TOPIC << len(index.topics).bit_length() if names > _NAMES_AT_ONCE else 0
-        self._address_in, self._position_in = np.zeros((2, self._slots), dtype=np.intp)
 
-    def of(self, lists: Sequence[tuple[str, ...]], count: int) -> NDArray[np.intp]:
-        """intp[count]: the positions of all names of the lists."""
-        if not self._slots:
-            return self._looked_up(chain.from_iterable(lists), count)
-        names = np.fromiter(chain.from_iterable(lists), dtype=np.object_, count=count)
-        address = np.frombuffer(names.tobytes(), dtype=np.intp)
-        slot = (address >> _ADDRESS_ALIGNMENT) & (self._slots - 1)
-        positions: NDArray[np.intp] = self._position_in[slot]
-        new = np.flatnonzero(self._address_in[slot] != address)
-        if len(new):
-            positions[new] = self._looked_up(names[new].tolist(), len(new))
-            self._address_in[slot[new]], self._position_in[slot[new]] = address[new], positions[new]
-        return positions
-
-    def _looked_up(self, names: Iterable[str], count: int) -> NDArray[np.intp]:
-        return np.fromiter(map(self._position, names, repeat(-1)), dtype=np.intp, count=count)
+def _looked_up(index: TopicIndex, names: Iterable[str], count: int) -> Int32Array:
+    return np.fromiter(map(index.topic_positions.get, names, repeat(-1)), dtype=np.int32, count=count)
 
 
 def _settle(
