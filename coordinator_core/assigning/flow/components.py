@@ -83,10 +83,14 @@ def lowest_subscribers(subscribes: BoolArray, level: IntArray) -> BoolArray:
 
 
 def merged_columns(matrix: BoolArray) -> tuple[BoolArray, IntArray]:
-    """Return the distinct columns in order of appearance, and the number of each column, int64[t]."""
+    """Return the distinct columns in order of appearance, and the number of each column, int64[t].
+
+    The transpose of the returned columns is contiguous.
+    """
     seen: dict[bytes, int] = {}
-    packed = np.packbits(matrix.T, axis=1)
+    columns = np.ascontiguousarray(matrix.T)
+    packed = np.packbits(columns, axis=1)
     which = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
     if len(seen) == len(which):
-        return matrix, which
-    return matrix[:, np.unique(which, return_index=True)[1]], which
+        return columns.T, which
+    return columns[np.unique(which, return_index=True)[1]].T, which

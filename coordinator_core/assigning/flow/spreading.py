@@ -15,6 +15,9 @@ from coordinator_core.model import NO_OWNER, Int32Array
 _FIRST_TAIL = 16
 """The number of pools that the first flow deals again."""
 
+_FEW_PAIRS = 1 << 12
+"""The pairs of a pool and a class up to which impossible cases are looked for first."""
+
 
 def spread(supply: IntArray, must: IntArray, may: IntArray, allowed: BoolArray) -> Int32Array | None:
     """Return the class that receives each free partition, int32[sum(supply)], pool after pool.
@@ -28,11 +31,19 @@ def spread(supply: IntArray, must: IntArray, may: IntArray, allowed: BoolArray) 
     if len(pools) < len(supply) or len(classes) < len(must):
         allowed = allowed[np.ix_(pools, classes)]
     supply, must, may = supply[pools], must[classes], may[classes]
-    weighted = allowed.astype(np.float64)  # of whole numbers; float products are the fast ones
-    if (weighted @ (must + may) < supply).any() or (supply @ weighted < must).any():
+    if not allowed.any(axis=1).all() or (
+        allowed.size <= _FEW_PAIRS and not _may_fit(supply, must, may, allowed)
+    ):
         return None
     dealer = _Dealer(supply, must, may, allowed)
     return classes[dealer.result()].astype(np.int32) if dealer.deal() else None
+
+
+def _may_fit(supply: IntArray, must: IntArray, may: IntArray, allowed: BoolArray) -> bool:
+    """Whether each pool alone fits into its classes, and each class alone gets what it must receive."""
+    weighted = allowed.astype(np.float64)  # of whole numbers; float products are the fast ones
+    fits = (weighted @ (must + may) >= supply).all() and (supply @ weighted >= must).all()
+    return bool(fits)
 
 
 class _Dealer:
@@ -49,8 +60,11 @@ class _Dealer:
         self.supply, self.may = supply[self.order], may.astype(np.float64)
         self.allowed = allowed[self.order]
         self.room = (must + may).astype(np.float64)
-        self.takers = np.nonzero(self.allowed)[1].astype(np.int32)
-        self.taker_starts = starts_of(counts[self.order])
+        counts = counts[self.order]
+        cells = np.flatnonzero(self.allowed)
+        cells -= np.repeat(np.arange(0, self.allowed.size, len(must)), counts)
+        self.takers = cells.astype(np.int32)
+        self.taker_starts = starts_of(counts)
         self.unit_starts = starts_of(self.supply)
         self.dealt = np.full(int(self.unit_starts[-1]), NO_OWNER, dtype=np.int32)
 
@@ -91,13 +105,15 @@ class _Dealer:
             return False
         counts = np.diff(starts)
         # rounded sums, which are whole at the end of each pool
-        share = np.diff(np.rint(np.cumsum(room * np.repeat(supply / total, counts))), prepend=0)
+        share = np.repeat(supply / total, counts)
+        share *= room
+        np.rint(np.cumsum(share, out=share), out=share)
+        share[1:] -= share[:-1].copy()
         left = self.room - np.bincount(takers, weights=share, minlength=len(self.room))
         if left.min() < 0:
             return False
         self.room = left
-        pool = np.repeat(np.arange(end - begin), counts)
-        self.dealt[self.unit_starts[begin] : self.unit_starts[end]] = _in_turns(takers, share, pool)
+        self.dealt[self.unit_starts[begin] : self.unit_starts[end]] = _in_turns(takers, share, counts)
         return True
 
     def _by_flows(self, dealt: int) -> bool:
@@ -112,17 +128,22 @@ class _Dealer:
             amounts = _by_flow(self.supply[begin:], self.room - may, may, self.allowed[begin:])
             if amounts is not None:
                 pool, taker = np.nonzero(amounts)
-                freed[:] = _in_turns(taker.astype(np.int32), amounts[pool, taker], pool)
+                counts = np.bincount(pool, minlength=len(amounts))
+                freed[:] = _in_turns(taker.astype(np.int32), amounts[pool, taker], counts)
                 return True
             if begin == 0:
                 return False
             tail *= 4
 
 
-def _in_turns(takers: Int32Array, share: NDArray[np.number], pool: IntArray) -> Int32Array:
-    """Return the taker of each partition; the takers of a pool take turns."""
-    counts = share.astype(np.int64)
-    return np.repeat(takers, counts) if counts.max() == 1 else deal(takers, counts, pool)
+def _in_turns(takers: Int32Array, share: NDArray[np.number], counts: IntArray) -> Int32Array:
+    """Return the taker of each partition; the takers of a pool take turns.
+
+    ``share``: whole numbers; ``counts``: the number of takers of each pool.
+    """
+    if share.max() == 1:
+        return takers[np.flatnonzero(share)]
+    return deal(takers, share.astype(np.int64), np.repeat(np.arange(len(counts)), counts))
 
 
 def _by_flow(supply: IntArray, must: FloatArray, may: FloatArray, allowed: BoolArray) -> IntArray | None:
