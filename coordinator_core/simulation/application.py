@@ -151,11 +151,10 @@ class Application:
 
     def positions(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> dict[TopicPartition, int]:
         """Return the offsets to commit, of those partitions that it works on."""
-        worker, load, ahead_ms = self._worker, self._load, 0
+        ahead_ms = 0
         if self.facts.commits_handed_out and not self.keeps_up:
             ahead_ms = self.next_poll_ms() - now_ms
-        found = {p: load.position(worker, p, now_ms=now_ms, ahead_ms=ahead_ms) for p in partitions}
-        return {partition: offset for partition, offset in found.items() if offset is not None}
+        return self._load.positions(self._worker, partitions, now_ms=now_ms, ahead_ms=ahead_ms)
 
     def halt(self, halted: bool) -> None:
         """Stand still, or continue. A batch, a callback or a restore that stands still ends later by it."""

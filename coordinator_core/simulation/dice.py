@@ -14,8 +14,10 @@ _MASK = 2**64 - 1
 _GAMMA = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _UNIT = 2.0**-53
+_GAMMA_64, _FIRST_64, _SECOND_64 = np.uint64(_GAMMA), np.uint64(_FIRST), np.uint64(_SECOND)
+_11, _27, _30, _31 = np.uint64(11), np.uint64(27), np.uint64(30), np.uint64(31)
 
-BLOCK = 64
+BLOCK = 128
 """The most numbers that are drawn before they are wanted."""
 
 MANY = 16
@@ -25,11 +27,12 @@ MANY = 16
 class Dice:
     """A stream of random numbers in [0, 1)."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_key", "_key_64")
 
     def __init__(self, concern: str) -> None:
         """``concern`` names the stream. Streams of different names are independent."""
         self._key = int.from_bytes(blake2b(concern.encode(), digest_size=8).digest())
+        self._key_64 = np.uint64(self._key)
 
     def at(self, number: int) -> float:
         """Return a number of the stream."""
@@ -40,10 +43,16 @@ class Dice:
 
     def between(self, first: int, end: int, step: int = 1) -> NDArray[np.float64]:
         """Return every ``step``-th number from ``first`` to before ``end``, each as `at` returns it."""
-        mixed = np.arange(first, end, step, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(self._key)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
-        unit: NDArray[np.float64] = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)).astype(np.float64)
+        mixed = np.arange(first, end, step, dtype=np.uint64)
+        mixed *= _GAMMA_64
+        mixed += self._key_64
+        mixed ^= mixed >> _30
+        mixed *= _FIRST_64
+        mixed ^= mixed >> _27
+        mixed *= _SECOND_64
+        mixed ^= mixed >> _31
+        mixed >>= _11
+        unit: NDArray[np.float64] = mixed.astype(np.float64)
         unit *= _UNIT
         return unit
 

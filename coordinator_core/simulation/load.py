@@ -206,21 +206,24 @@ class Load:
         self._pass_breakpoints(now_ms)
         return not worker.has_backlog
 
-    def position(
-        self, worker: Worker, partition: TopicPartition, *, now_ms: int, ahead_ms: int = 0
-    ) -> int | None:
-        """Return the offset to commit, or None if the worker does not work on the partition.
+    def positions(
+        self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int, ahead_ms: int = 0
+    ) -> dict[TopicPartition, int]:
+        """Return the offsets to commit of those partitions on which a worker works.
 
-        With ``ahead_ms`` it is the offset that the worker reaches after that time, at its present speed.
+        With ``ahead_ms`` they are the offsets that the worker reaches after that time, at its present speed.
         """
-        flow = worker.flows.get(partition)
-        if flow is None:
-            return None
         self._pass_breakpoints(now_ms)
-        position = flow.position_at(now_ms)
-        if ahead_ms:
-            position = min(flow.position_at(now_ms + ahead_ms), flow.end_at(now_ms))
-        return floor(position + WHOLE)
+        offsets: dict[TopicPartition, int] = {}
+        for partition in partitions:
+            flow = worker.flows.get(partition)
+            if flow is None:
+                continue
+            position = flow.position_at(now_ms)
+            if ahead_ms:
+                position = min(flow.position_at(now_ms + ahead_ms), flow.end_at(now_ms))
+            offsets[partition] = floor(position + WHOLE)
+        return offsets
 
     def work(self, worker: Worker, *, now_ms: int) -> Work:
         """Return the work of a worker at a time."""

@@ -1,9 +1,8 @@
 """A consumer process: a client, the application's loop around it, and its connections."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from random import Random
-from typing import NamedTuple
 
 import msgspec
 
@@ -12,7 +11,6 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
 from coordinator_core.client.outcome import ClientOutcome, Send
-from coordinator_core.client.periodic import PERIODIC_REQUESTS
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.documents.application import NONE
 from coordinator_core.documents.scenario import Member
@@ -22,12 +20,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
-    FetchRequest,
-    FindCoordinatorRequest,
     HeartbeatResponse,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
     Request,
     Response,
 )
@@ -38,40 +31,19 @@ from coordinator_core.simulation.clients import CLIENTS, ClientFacts, Joins
 from coordinator_core.simulation.clock import Alarm
 from coordinator_core.simulation.dice import Dice, Spread
 from coordinator_core.simulation.exchange import Exchange
+from coordinator_core.simulation.kinds import Kind, kind_of
 from coordinator_core.simulation.network import Connection
 from coordinator_core.simulation.quiet import Overload
 from coordinator_core.simulation.rest import Rest, is_success
 from coordinator_core.simulation.world import World
 
+_IN_POLL = Joins.IN_POLL
+
 RESET = "reset"
 """The kind of the message that resets a connection."""
 
-_OF_NO_GROUP = (
-    FetchRequest,
-    FindCoordinatorRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
-)
-"""The requests that do not go over the connection to the coordinator."""
-
-
-class _Kind(NamedTuple):
-    """The name of a kind of requests, whether they go to the coordinator, and may change anything there."""
-
-    api: str
-    of_group: bool
-    may_change: bool
-
-
-@cache
-def _kind_of(requests: type[Request]) -> _Kind:
-    name = requests.__name__.removesuffix("Request")
-    return _Kind(name, requests not in _OF_NO_GROUP, requests not in PERIODIC_REQUESTS)
-
-
-_GIVES_UP = (ev.Revoked, ev.Lost)
-"""The events by which a client gives up partitions."""
+_CHANGES = frozenset((ev.Revoked, ev.Lost, ev.Assigned))
+"""The events by which the partitions of a client change."""
 
 POLLS_PER_INTERVAL = 3
 """The polls of the application per max.poll.interval.ms while the client requests none.
@@ -135,7 +107,8 @@ class Process:
         last_rank = rank + ranks(len(bootstrap)) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
         lateness = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
-        self._world, self._assignors = world, "/".join(assignor.name for assignor in assignors)
+        self._world, self._clock = world, world.clock
+        self._assignors = "/".join(assignor.name for assignor in assignors)
         self.client = Client(
             config,
             assignors,
@@ -147,7 +120,7 @@ class Process:
             rejoins_at_once=facts.rejoins_at_once,
             lateness=lateness.at,
         )
-        self._facts = facts
+        self._facts, self._joins = facts, facts.joins
         self.worker = world.load.add_worker(member.id, batches.records_per_second)
         self._application = Application(
             self.client,
@@ -211,12 +184,12 @@ class Process:
     def resume_membership(self, group: RunningGroup, *, last_response_ms: int) -> None:
         """Continue the membership in a group that runs already."""
         self.subscribe(self.member.topics, self.member.pattern)
-        now_ms = self._world.clock.now_ms
+        now_ms = self._clock.now_ms
         self._after(
             group.resume(self.client, self.member.id, last_response_ms=last_response_ms, now_ms=now_ms),
             calls=False,
         )
-        self._next_poll.set(self._world.clock.now_ms)
+        self._next_poll.set(self._clock.now_ms)
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         """Subscribe, at the start or later, but not before a freeze has ended.
@@ -226,7 +199,7 @@ class Process:
         if self.frozen:
             self._held.append(lambda: self.subscribe(topics, pattern))
             return
-        now_ms = self._world.clock.now_ms
+        now_ms = self._clock.now_ms
         if self._subscribed and self._has_pattern is not (pattern is not None):
             self._after(self.client.unsubscribe(now_ms=now_ms))
         if not self._subscribed and self._facts.commits_handed_out:
@@ -243,10 +216,10 @@ class Process:
 
         The client's timer of polls restarts, unless it waits for the poll that ends a batch.
         """
-        if self._application.next_poll_ms() <= self._world.clock.now_ms:
+        if self._application.next_poll_ms() <= self._clock.now_ms:
             self._call_poll()
         elif not self.client.wants_poll:
-            self._after(self.client.poll(now_ms=self._world.clock.now_ms))
+            self._after(self.client.poll(now_ms=self._clock.now_ms))
         self.paused = True
         self._set_halted()
 
@@ -254,7 +227,7 @@ class Process:
         """Continue after a pause, or close if that was requested meanwhile."""
         self.paused = False
         self._set_halted()
-        self._next_poll.set(self._world.clock.now_ms)
+        self._next_poll.set(self._clock.now_ms)
         if self._close_when_resumed:
             self.close()
 
@@ -272,7 +245,7 @@ class Process:
 
     def set_cut(self, cut: bool) -> None:
         """Set whether the process is cut from the brokers. Then it has no records to work on."""
-        self._cut, self._connected_ms = cut, self._world.clock.now_ms
+        self._cut, self._connected_ms = cut, self._clock.now_ms
         self._set_halted()
 
     def close(self) -> None:
@@ -287,7 +260,7 @@ class Process:
 
     def _close(self) -> None:
         if not self.ended:
-            self._after(self.client.close(now_ms=self._world.clock.now_ms))
+            self._after(self.client.close(now_ms=self._clock.now_ms))
 
     def crash(self) -> None:
         """End without a request."""
@@ -306,13 +279,13 @@ class Process:
         if self.frozen:
             self._held.append(lambda: self.partitions_deleted(topic))
         elif not self.ended and any(tp.topic == topic for tp in self.client.partitions):
-            self._after(self.client.on_unknown_partition(now_ms=self._world.clock.now_ms))
+            self._after(self.client.on_unknown_partition(now_ms=self._clock.now_ms))
 
     def partitions_deleted_soon(self, topic: str) -> None:
         """Receive the answer to a fetch of partitions that were deleted, after the latency of a message."""
         if not self.ended:
             delay_ms = self._connection(0, False).back.leave_out("Fetch")
-            self._world.clock.after(delay_ms, lambda: self.partitions_deleted(topic))
+            self._clock.after(delay_ms, lambda: self.partitions_deleted(topic))
 
     def when_ended(self, action: Callable[[], None]) -> None:
         """Run an action when the process has ended, or now if it has."""
@@ -353,7 +326,7 @@ class Process:
             group,
             works=bool(self.worker.flows),
             connected_ms=self._connected_ms,
-            now_ms=self._world.clock.now_ms,
+            now_ms=self._clock.now_ms,
         )
 
     def next_cause_ms(self, until_ms: int, overload_ms: Overload) -> int:
@@ -368,13 +341,11 @@ class Process:
         may_miss = self._batches.longest_ms + self._poll_every_ms >= self._max_poll_interval_ms
         if may_miss and not self._application.keeps_up:
             until_ms = min(until_ms, self._last_poll_ms + self._max_poll_interval_ms)
-        return self._rest.next_fault_ms(until_ms, self._world.clock.now_ms)
+        return self._rest.next_fault_ms(until_ms, self._clock.now_ms)
 
     def leave_out(self, until_ms: int) -> None:
         """Leave out periodic messages before a cause, unless one of them is under way."""
-        self._continue_from(
-            self._rest.leave_out(until_ms, self._last_poll_ms, now_ms=self._world.clock.now_ms)
-        )
+        self._continue_from(self._rest.leave_out(until_ms, self._last_poll_ms, now_ms=self._clock.now_ms))
 
     def _continue_from(self, last_poll_ms: int | None) -> None:
         if last_poll_ms is not None:
@@ -389,7 +360,7 @@ class Process:
         """Poll, unless the application handles a batch at this time: then poll when it ends."""
         if self._stands_still:
             return
-        now_ms = self._world.clock.now_ms
+        now_ms = self._clock.now_ms
         next_ms = self._next_poll_ms()
         if next_ms > now_ms:
             self.client.look_ahead(now_ms=now_ms)
@@ -403,11 +374,11 @@ class Process:
             return
         unread, self._unread = self._unread, []
         for request_id, response in unread:
-            self._after(self.client.receive(request_id, response, now_ms=self._world.clock.now_ms))
+            self._after(self.client.receive(request_id, response, now_ms=self._clock.now_ms))
         if self.ended:
             return
         in_background = self._polls_in_background
-        now_ms = self._last_poll_ms = self._world.clock.now_ms
+        now_ms = self._last_poll_ms = self._clock.now_ms
         self._after(self.client.poll(now_ms=now_ms), polled=not in_background)
 
     @property
@@ -417,29 +388,29 @@ class Process:
     @property
     def _polls_in_background(self) -> bool:
         """Whether the client does without the application what it does in its next poll."""
-        if self._facts.joins is Joins.UNLESS_CALLED:
-            return not self.client.calls_listener
-        return self._facts.joins is Joins.IN_BACKGROUND
+        if self._joins is _IN_POLL:
+            return False
+        return self._joins is Joins.IN_BACKGROUND or not self.client.calls_listener
 
     @property
     def _ignores_rounds(self) -> bool:
         """Whether heartbeats begin no round now: a call of the listener is due before."""
-        if self._facts.joins is not Joins.UNLESS_CALLED:
+        if self._joins is not Joins.UNLESS_CALLED:
             return False
         return self.client.calls_listener and not self.client.is_at_rest
 
     def _next_poll_ms(self) -> int:
         if self._polls_in_background:
-            return self._world.clock.now_ms
+            return self._clock.now_ms
         return self._application.next_poll_ms(at_rest=self.client.is_at_rest)
 
     def _on_deadline(self) -> None:
         if not (self.ended or self.frozen):
-            self._after(self.client.on_deadline(now_ms=self._world.clock.now_ms))
+            self._after(self.client.on_deadline(now_ms=self._clock.now_ms))
 
     def _arrived(self, request_id: int, response: Response, exchange: Exchange | None = None) -> None:
         if exchange is not None:
-            exchange.answer(response, now_ms=self._world.clock.now_ms)
+            exchange.answer(response, now_ms=self._clock.now_ms)
         if self.frozen:
             self._held.append(lambda: self._arrived(request_id, response))
         elif not self.ended:
@@ -447,14 +418,14 @@ class Process:
 
     def _read(self, request_id: int, response: Response) -> None:
         """Pass a response to the client, at the end of the batch if only polls read it."""
-        now_ms = self._world.clock.now_ms
+        now_ms = self._clock.now_ms
         if self._facts.reads_in_poll and self.client.reads_in_poll and not self._stands_still:
             next_ms = self._application.next_poll_ms()
             if next_ms > now_ms:
                 self._unread.append((request_id, response))
                 self._next_poll.set(next_ms)
                 return
-        if isinstance(response, HeartbeatResponse) and self._ignores_rounds:
+        if isinstance(response, HeartbeatResponse) and response.error and self._ignores_rounds:
             response = msgspec.structs.replace(response, error=ErrorCode.NONE)
         self._after(self.client.receive(request_id, response, now_ms=now_ms))
 
@@ -466,28 +437,27 @@ class Process:
                 known = self._connections.pop((node, of_group), None)
                 if known is not None:
                     known.close()
-            self._after(self.client.on_disconnected(node, now_ms=self._world.clock.now_ms))
+            self._after(self.client.on_disconnected(node, now_ms=self._clock.now_ms))
 
     def _after(self, outcome: ClientOutcome, *, polled: bool = False, calls: bool = True) -> None:
         """Carry out the outcome of a call of the client.
 
         ``polled``: the call was a poll of the application. ``calls``: the client calls the listener.
         """
-        called_ms, took_over = 0, False
-        for event in outcome.events:
-            took_over |= type(event) is ev.Assigned
-            self._take(event)
+        called_ms = 0
+        changes = self._take(outcome.events) if outcome.events else []
         if not calls:
             self._application.resumed()
-        elif outcome.events:
-            called_ms = self._application.took(outcome.events)
+        elif changes:
+            called_ms = self._application.took(changes)
         if polled:
+            took_over = any(type(event) is ev.Assigned for event in changes)
             self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
         if outcome.error is not None:
             self._check(outcome.error)
         if outcome.sends:
             if called_ms:
-                self._world.clock.after(called_ms, lambda: self._send_all(outcome.sends))
+                self._clock.after(called_ms, lambda: self._send_all(outcome.sends))
             else:
                 self._send_all(outcome.sends)
         if self.ended:
@@ -524,20 +494,26 @@ class Process:
             for send in sends:
                 self._send(send.node, send.request_id, send.request)
 
-    def _take(self, event: ev.Event) -> None:
-        if isinstance(event, _GIVES_UP):
-            given_up = [TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers]
-            self._application.release(given_up)
-            self._world.ownership_changed()
-        elif isinstance(event, ev.Assigned):
-            self._world.ownership_changed()
-        self._world.emit(event)
-        if isinstance(event, ev.ConsumerFailed):
-            self._application.release(list(self.worker.flows))
+    def _take(self, events: Iterable[ev.Event]) -> list[ev.Event]:
+        """Report events of the client. Return those by which its partitions change."""
+        changes: list[ev.Event] = []
+        for event in events:
+            if type(event) in _CHANGES:
+                changes.append(event)
+                if isinstance(event, ev.Revoked | ev.Lost):
+                    given_up = [
+                        TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers
+                    ]
+                    self._application.release(given_up)
+                self._world.ownership_changed()
+            self._world.emit(event)
+            if isinstance(event, ev.ConsumerFailed):
+                self._application.release(list(self.worker.flows))
+        return changes
 
     def _send(self, node: int, request_id: int, request: Request) -> None:
         world = self._world
-        kind = _kind_of(type(request))
+        kind = kind_of(type(request))
         world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
         exchange = None
         if world.exchanged is not None:
@@ -561,7 +537,7 @@ class Process:
     def _reply(
         self,
         connection: Connection,
-        kind: _Kind,
+        kind: Kind,
         request_id: int,
         exchange: Exchange | None,
         response: Response,
@@ -593,7 +569,7 @@ class Process:
         self._application.stop()
         for connection in self._connections.values():
             connection.close()
-        self._world.load.remove_worker(self.worker, now_ms=self._world.clock.now_ms)
+        self._world.load.remove_worker(self.worker, now_ms=self._clock.now_ms)
         self._world.emit(ev.MemberStopped(client=self.member.id, how=how))
         self._world.ownership_changed()
         for action in self._at_end:

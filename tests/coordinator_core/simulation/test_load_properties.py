@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from coordinator_core.model import TopicPartition
 from coordinator_core.simulation import workers as workers_module
 from coordinator_core.simulation.load import Load
+from tests.coordinator_core.simulation.test_load import position_of
 from tests.examples import scaled
 
 RATES = [0.0, 30.0, 400.0, 1_000.0, 2_500.0]
@@ -167,7 +168,7 @@ def test_what_a_worker_can_do_is_shared_out_max_min_fair(rates, capacity):
     worker = load.add_worker("c", capacity)
     load.start(worker, dict.fromkeys(partitions, 0), now_ms=0)
     level = level_of(rates, capacity)
-    handled = [load.position(worker, partition, now_ms=100_000) for partition in partitions]
+    handled = [position_of(load, worker, partition, now_ms=100_000) for partition in partitions]
     assert handled == pytest.approx([100 * min(rate, level) for rate in rates], abs=1.01)
     lag = load.measure(now_ms=100_000).lag
     assert lag == pytest.approx(100 * max(0.0, sum(rates) - capacity), rel=1e-9, abs=1e-3)
@@ -190,7 +191,7 @@ def test_what_is_produced_is_handled_or_lag(changes, capacity):
         produced = [before + r * duration_ms / 1_000 for before, r in zip(produced, rates, strict=True)]
         ends = [load.end_offset(partition, now_ms=now_ms) for partition in partitions]
         assert ends == pytest.approx(produced, abs=1.001)
-        handled = [load.position(w, p, now_ms=now_ms) for w, p in zip(owners, partitions, strict=True)]
+        handled = [position_of(load, w, p, now_ms=now_ms) for w, p in zip(owners, partitions, strict=True)]
         measured = load.measure(now_ms=now_ms)
         assert sum(produced) - sum(handled) - measured.lag == pytest.approx(1.5, abs=1.501)
         assert sum(measured.by_client.values()) == pytest.approx(measured.lag, abs=1e-5)
@@ -216,13 +217,13 @@ def test_nothing_is_handled_twice_while_one_worker_keeps_a_partition(changes, ca
         elif kind == "pause":
             load.set_working(worker, not worker.working, now_ms=now_ms)
         elif kind == "other":
-            held = [p for p in others if load.position(worker, p, now_ms=now_ms) is not None]
+            held = [p for p in others if position_of(load, worker, p, now_ms=now_ms) is not None]
             if held:
                 load.release(worker, held, now_ms=now_ms)
             else:
                 ends = {p: load.end_offset(p, now_ms=now_ms) for p in others}
                 load.start(worker, ends, now_ms=now_ms)
-        position = load.position(worker, kept, now_ms=now_ms)
+        position = position_of(load, worker, kept, now_ms=now_ms)
         assert before <= position <= load.end_offset(kept, now_ms=now_ms)
         before = position
     assert load.measure(now_ms=now_ms).duplicates == 0
@@ -236,12 +237,12 @@ def test_a_handover_at_the_committed_offset_repeats_nothing_and_loses_nothing(wa
     now_ms = 0
     for n, wait_ms in enumerate(waits):
         now_ms += wait_ms
-        offset = load.position(workers[n % 2], partition, now_ms=now_ms)
+        offset = position_of(load, workers[n % 2], partition, now_ms=now_ms)
         load.release(workers[n % 2], [partition], now_ms=now_ms)
         load.start(workers[(n + 1) % 2], {partition: offset}, now_ms=now_ms)
     measured = load.measure(now_ms=now_ms)
     assert measured.duplicates == 0
-    position = load.position(workers[len(waits) % 2], partition, now_ms=now_ms)
+    position = position_of(load, workers[len(waits) % 2], partition, now_ms=now_ms)
     assert position + measured.lag == pytest.approx(777.7 * now_ms / 1_000, abs=1.001)
 
 
@@ -272,7 +273,7 @@ def run(actions, rates, capacities, look, looks):
 
 def state(load, workers, now_ms):
     """Return the exact positions, ends, lags and work."""
-    positions = [load.position(w, p, now_ms=now_ms) for w in workers for p in partitions_of(3)]
+    positions = [position_of(load, w, p, now_ms=now_ms) for w in workers for p in partitions_of(3)]
     return (
         positions,
         load.seen(load.partitions(), now_ms=now_ms),
@@ -294,7 +295,7 @@ def test_questions_change_nothing(actions, rates, capacities, looks):
         state(load, workers.values(), now_ms)
         for worker in workers.values():
             for partition in partitions_of(3):
-                load.position(worker, partition, now_ms=now_ms, ahead_ms=70)
+                position_of(load, worker, partition, now_ms=now_ms, ahead_ms=70)
 
     ends = [run(actions, rates, capacities, ask, times) for times in ([], looks)]
     assert len({repr(load.measure(now_ms=now_ms)) for load, _, now_ms in ends}) == 1

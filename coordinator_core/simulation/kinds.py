@@ -1,0 +1,38 @@
+"""The kinds of requests: their names, and what follows from the type of a request."""
+
+from functools import cache
+from typing import NamedTuple
+
+from coordinator_core.client.periodic import PERIODIC_REQUESTS
+from coordinator_core.protocol.messages import (
+    FetchRequest,
+    FindCoordinatorRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    Request,
+)
+
+_OF_NO_GROUP = (
+    FetchRequest,
+    FindCoordinatorRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+)
+"""The requests that do not go over the connection to the coordinator."""
+
+
+class Kind(NamedTuple):
+    """The name of a kind of requests, whether they go to the coordinator, and may change anything there."""
+
+    api: str
+    of_group: bool
+    may_change: bool
+
+
+@cache
+def kind_of(requests: type[Request]) -> Kind:
+    """Return the kind of the requests of a type."""
+    name = requests.__name__.removesuffix("Request")
+    return Kind(name, requests not in _OF_NO_GROUP, requests not in PERIODIC_REQUESTS)
