@@ -26,7 +26,7 @@ from coordinator_core.protocol.messages import (
 
 TIMESTAMPS = {"latest": -1, "earliest": -2}
 
-_FETCHING = FetchState.FETCHING
+_FETCHING, _INITIALIZING = FetchState.FETCHING, FetchState.INITIALIZING
 
 
 class Positions:
@@ -98,7 +98,7 @@ class Positions:
         state.position, state.epoch, state.reset_strategy = offset, epoch, None
         leader_epoch = self._core.metadata.leader_epoch(partition)
         must_check = 0 <= epoch < leader_epoch
-        state.move_to(FetchState.AWAIT_VALIDATION if must_check else FetchState.FETCHING)
+        state.move_to(FetchState.AWAIT_VALIDATION if must_check else _FETCHING)
         state.busy = False
 
     def reset(self, partition: TopicPartition, strategy: str) -> None:
@@ -145,7 +145,7 @@ class Positions:
         started: dict[TopicPartition, int] = {}
         for offset in reply.offsets:
             tp = TopicPartition(offset.topic, offset.partition)
-            state = requested.current(tp, FetchState.INITIALIZING)
+            state = requested.current(tp, _INITIALIZING)
             if state is None:
                 continue
             if offset.error:

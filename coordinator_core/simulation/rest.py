@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from coordinator_core.client.facade import Client
 from coordinator_core.client.periodic import Heartbeats, Periodic
 from coordinator_core.coordinator.shard import Group
-from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
     HeartbeatResponse,
     MetadataResponse,
@@ -37,9 +36,9 @@ LATENCIES = 4
 def is_success(response: Response) -> bool:
     """Return whether the response to a periodic request changes nothing at its receiver."""
     if isinstance(response, HeartbeatResponse):
-        return response.error is ErrorCode.NONE
+        return not response.error
     if isinstance(response, OffsetCommitResponse):
-        return all(partition.error is ErrorCode.NONE for partition in response.partitions)
+        return not [partition for partition in response.partitions if partition.error]
     return isinstance(response, MetadataResponse)
 
 

@@ -46,7 +46,8 @@ class Phase(Enum):
     SYNC = auto()
 
 
-_NOTHING = Phase.NOTHING
+_NOTHING, _JOIN, _METADATA = Phase.NOTHING, Phase.JOIN, Phase.METADATA
+_AUTO_PATTERN = SubscriptionMode.AUTO_PATTERN
 
 
 class Joining:
@@ -128,7 +129,7 @@ class Joining:
 
     def on_metadata(self, *, now_ms: int) -> None:
         """Lead, if the metadata that the leader waits for are known now."""
-        if self.phase is Phase.METADATA and self._leader.knows_all_topics:
+        if self.phase is _METADATA and self._leader.knows_all_topics:
             self._lead(now_ms=now_ms)
 
     def resume(self, topics: Iterable[str]) -> None:
@@ -147,7 +148,7 @@ class Joining:
 
     @property
     def _has_pattern(self) -> bool:
-        return self._core.subscriptions.mode is SubscriptionMode.AUTO_PATTERN
+        return self._core.subscriptions.mode is _AUTO_PATTERN
 
     @property
     def _must_renew(self) -> bool:
@@ -184,7 +185,7 @@ class Joining:
     ) -> None:
         config, self.phase = self._core.config, phase
         timeout_ms = config.request_timeout_ms
-        if phase is Phase.JOIN:
+        if phase is _JOIN:
             timeout_ms = max(config.max_poll_interval_ms + JOIN_SLACK_MS, timeout_ms)
         self._core.send(node, request, completion, now_ms=now_ms, timeout_ms=timeout_ms)
 

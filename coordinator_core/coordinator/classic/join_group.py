@@ -4,11 +4,13 @@ from coordinator_core.coordinator.classic import rebalance, replacement
 from coordinator_core.coordinator.classic.group import ClassicGroup, Member, TimerKind, find
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.events import MemberAdded
 from coordinator_core.protocol.messages import NO_MEMBER, JoinGroupRequest, JoinGroupResponse
 
 KNOWN_IDS_SINCE = 4
+_EMPTY, _DEAD, _STABLE = GroupState.EMPTY, GroupState.DEAD, GroupState.STABLE
+_PREPARING, _COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
 
 
 def handle(step: Step, request_id: int, request: JoinGroupRequest) -> None:
@@ -44,9 +46,9 @@ def _check(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) ->
         return ErrorCode.UNKNOWN_MEMBER_ID
     if group is None and not (request.protocol_type and request.protocols):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if group is not None and group.state is GroupState.DEAD:
+    if group is not None and group.state is _DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return ErrorCode.NONE
+    return NONE
 
 
 def _create(step: Step, group_id: str) -> ClassicGroup:
@@ -64,9 +66,9 @@ def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
 
     In PreparingRebalance the members with a parked join count; in other states all members do.
     """
-    if group.state is GroupState.EMPTY:
+    if group.state is _EMPTY:
         return True
-    if group.state is GroupState.PREPARING_REBALANCE:
+    if group.state is _PREPARING:
         return member_id in group.joins or len(group.joins) < step.config.max_size
     return member_id in group.members or len(group.members) < step.config.max_size
 
@@ -150,8 +152,8 @@ def _rejoin(step: Step, group: ClassicGroup, request_id: int, request: JoinGroup
     state = group.state
     step.effects.supersede(group.joins.get(member.member_id))
     group.joins[member.member_id] = request_id
-    follows = state is GroupState.STABLE and not leads and not group.lost_a_round()
-    if unchanged and (follows or state is GroupState.COMPLETING_REBALANCE):
+    follows = state is _STABLE and not leads and not group.lost_a_round()
+    if unchanged and (follows or state is _COMPLETING):
         rebalance.answer_join(step, group, member)
         return
     group.update(member, request)

@@ -7,13 +7,14 @@ from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.coordinator.expiry import Unattended
 from coordinator_core.coordinator.records import GenerationRecord, GroupRecord
 from coordinator_core.coordinator.shard import Step
-from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.error_codes import NONE, ErrorCode
 from coordinator_core.protocol.events import GenerationStarted, MemberRemoved
 from coordinator_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
 RESERVE_AGAIN_MS = 100
 """How long after a failed write of a generation the next write is tried."""
 
+_EMPTY, _PREPARING = GroupState.EMPTY, GroupState.PREPARING_REBALANCE
 CAN_START_ROUND = frozenset({GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY})
 
 
@@ -67,12 +68,12 @@ def _arm_initial_delay(step: Step, group: ClassicGroup) -> None:
 
 def in_initial_delay(group: ClassicGroup) -> bool:
     """Return whether the group collects members for its first round since it was Empty."""
-    return group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY
+    return group.state is _PREPARING and group.previous_state is _EMPTY
 
 
 def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
     """End the join phase if all members have joined, but never before the initial delay (C-11)."""
-    preparing = group.state is GroupState.PREPARING_REBALANCE
+    preparing = group.state is _PREPARING
     if preparing and not in_initial_delay(group) and group.all_have_joined():
         complete_join(step, group)
 
@@ -181,7 +182,7 @@ def answer_join(step: Step, group: ClassicGroup, member: Member) -> None:
     """Answer a parked join with the current generation. Only the leader gets the members."""
     leads = member.member_id == group.leader
     response = JoinGroupResponse(
-        error=ErrorCode.NONE,
+        error=NONE,
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -211,7 +212,7 @@ def answer_sync(step: Step, group: ClassicGroup, member: Member) -> None:
     if member.syncing is None:
         return
     response = SyncGroupResponse(
-        error=ErrorCode.NONE,
+        error=NONE,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
         assignment=member.assignment,

@@ -10,6 +10,8 @@ from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import SyncGroupRequest, SyncGroupResponse
 
+_STABLE = GroupState.STABLE
+
 
 def handle(step: Step, request_id: int, request: SyncGroupRequest) -> None:
     """Park the request until the leader's assignment is stored, or answer it."""
@@ -24,7 +26,7 @@ def handle(step: Step, request_id: int, request: SyncGroupRequest) -> None:
     group.pending_sync.pop(request.member_id, None)
     if not group.pending_sync:
         step.cancel(TimerKind.SYNC, group)
-    if group.state is GroupState.STABLE:
+    if group.state is _STABLE:
         group.restart_session(step, request.member_id)
         rebalance.answer_sync(step, group, member)
     elif request.member_id == group.leader:
