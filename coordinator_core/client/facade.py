@@ -302,7 +302,8 @@ class Client:
             self._member.poll(now_ms=now_ms)
         if not managed or self._member.is_at_rest:
             self._offsets.auto_commit(now_ms=now_ms)
-        self._positions.update(now_ms=now_ms)
+        if self._positions.settled is not self._subscriptions.partitions:
+            self._positions.update(now_ms=now_ms)
         if self._metadata.unauthorized:
             self._report_unauthorized_topics()
         if self._fetcher is not None:
@@ -443,7 +444,8 @@ class Client:
             timer_ms = self._metadata.deadline_ms
         if offsets.has_callbacks:
             poll_ms = now_ms
-        if poll_ms > now_ms and not (self._fetcher is None and self._positions.all_known()):
+        has_positions = self._positions.settled is subscriptions.partitions
+        if poll_ms > now_ms and not (has_positions and self._fetcher is None):
             retry_ms = self._next_retry_ms(now_ms)
             if retry_ms <= now_ms:
                 poll_ms = now_ms

@@ -35,16 +35,16 @@ class Positions:
     def __init__(self, core: Core, coordinator: CoordinatorFinder) -> None:
         self._core, self._coordinator = core, coordinator
         self._retry_ms = 0
-        self._settled: object = None
+        self.settled: object = None
         """The last mapping of partitions that all had positions. Each assignment makes a new mapping."""
 
     def all_known(self) -> bool:
         """Return whether all assigned partitions have positions."""
         partitions = self._core.subscriptions.partitions
-        if self._settled is partitions:
+        if self.settled is partitions:
             return True
         if all(state.fetch_state is _FETCHING for state in partitions.values()):
-            self._settled = partitions
+            self.settled = partitions
             return True
         return False
 
@@ -94,7 +94,7 @@ class Positions:
     def seek(self, partition: TopicPartition, offset: int, epoch: int) -> None:
         """Continue at an offset. An offset of an older leader epoch is validated first."""
         state = self._core.subscriptions.partitions[partition]
-        self._settled = None
+        self.settled = None
         state.position, state.epoch, state.reset_strategy = offset, epoch, None
         leader_epoch = self._core.metadata.leader_epoch(partition)
         must_check = 0 <= epoch < leader_epoch
@@ -104,7 +104,7 @@ class Positions:
     def reset(self, partition: TopicPartition, strategy: str) -> None:
         """Continue at the beginning or the end, whose offset is requested in the next poll."""
         state = self._core.subscriptions.partitions[partition]
-        self._settled = None
+        self.settled = None
         state.move_to(FetchState.AWAIT_RESET)
         state.reset_strategy, state.busy = strategy, False
 

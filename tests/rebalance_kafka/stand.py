@@ -194,7 +194,7 @@ class Stand:
             "fetches": sum(map(len, topics._waiting.values())),
             "groups": len(broker.groups),
             "group bytes": room._kept_bytes(node.coordinator),
-            "homes": len(node.coordinator._homes),
+            "homes": node.coordinator._home.cache_info().currsize,
             "timers": len(node.coordinator._timers._heap),
             "traces": len(recorder.groups),
             "trace bytes": recorder._size,

@@ -10,7 +10,8 @@ from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.requests import NEVER, Failure, Reply
 from coordinator_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
 
-_SENDING = (MemberState.STABLE, MemberState.COMPLETING_REBALANCE)
+_STABLE = MemberState.STABLE
+_SENDING = (_STABLE, MemberState.COMPLETING_REBALANCE)
 
 
 class Heartbeat:
@@ -42,7 +43,7 @@ class Heartbeat:
 
     def periodic(self) -> Heartbeats | None:
         """Return the heartbeats of a stable member, or None."""
-        if self._membership.state is not MemberState.STABLE or self._coordinator.node is None:
+        if self._membership.state is not _STABLE or self._coordinator.node is None:
             return None
         return Heartbeats(self._request(), self._due_ms, self._number, self._interval_ms)
 

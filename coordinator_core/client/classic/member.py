@@ -23,6 +23,8 @@ from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
+_NOTHING, _JOIN, _METADATA = Phase.NOTHING, Phase.JOIN, Phase.METADATA
+_STABLE = MemberState.STABLE
 _REBALANCING = (MemberState.PREPARING_REBALANCE, MemberState.COMPLETING_REBALANCE)
 
 
@@ -72,7 +74,7 @@ class ClassicMember:
     @property
     def may_commit(self) -> bool:
         """Whether no round is in progress: only Stable members commit (PITFALLS C-35)."""
-        return self.state is MemberState.STABLE
+        return self._membership.state is _STABLE
 
     def poll(self, *, now_ms: int) -> None:
         """Take over an assignment, prepare and join, as far as possible without a response."""
@@ -85,14 +87,16 @@ class ClassicMember:
         Only polls read responses while a JoinGroup is in flight, as no heartbeat is due then.
         """
         deadline_ms, joining = self._heartbeat.next_deadline_ms(), self._joining
+        if joining.phase is not _NOTHING:
+            return Outlook(False, deadline_ms, NEVER, joining.phase is _JOIN)
         if joining.is_between_rounds:
             return Outlook(True, deadline_ms, NEVER)
         if joining.wants_poll(now_ms=now_ms):
-            return Outlook(False, deadline_ms, now_ms, joining.phase is Phase.JOIN)
+            return Outlook(False, deadline_ms, now_ms)
         retry_ms = joining.retry_ms()
         if now_ms < retry_ms < deadline_ms:
             deadline_ms = retry_ms
-        return Outlook(False, deadline_ms, NEVER, joining.phase is Phase.JOIN)
+        return Outlook(False, deadline_ms, NEVER)
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Send a heartbeat, give up the coordinator, or leave, where that is due."""
@@ -112,7 +116,7 @@ class ClassicMember:
 
     def on_metadata(self, *, now_ms: int) -> None:
         """Compute the assignments, if the leader waits for metadata."""
-        if self._joining.phase is Phase.METADATA:
+        if self._joining.phase is _METADATA:
             self._joining.on_metadata(now_ms=now_ms)
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:
