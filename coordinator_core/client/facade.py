@@ -295,7 +295,8 @@ class Client:
         """Make progress in the order of PROTOCOL 9.3 and return records."""
         if not self._core.is_open:
             return NOTHING
-        self._offsets.run_callbacks()
+        if self._offsets.finished:
+            self._offsets.run_callbacks()
         self._find_brokers(now_ms)
         managed = self._subscriptions.is_group_managed
         if managed:
@@ -442,7 +443,7 @@ class Client:
             timer_ms = self._coordinator.deadline_ms
         if self._metadata.deadline_ms < timer_ms and self._metadata.has_interest():
             timer_ms = self._metadata.deadline_ms
-        if offsets.has_callbacks:
+        if offsets.finished:
             poll_ms = now_ms
         has_positions = self._positions.settled is subscriptions.partitions
         if poll_ms > now_ms and not (has_positions and self._fetcher is None):

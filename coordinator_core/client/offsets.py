@@ -55,7 +55,8 @@ class Offsets:
         self._auto_commits = core.config.enable_auto_commit
         self._auto_due_ms: int | None = None
         self._auto_in_flight = False
-        self._finished: list[tuple[CommitCallback, str]] = []
+        self.finished: list[tuple[CommitCallback, str]] = []
+        """The callbacks that `run_callbacks` runs, with their arguments."""
         self._retries: list[_Retry] = []
         self.retry_ms = NEVER
         """The time at which `retry` has work, or `NEVER`."""
@@ -125,7 +126,7 @@ class Offsets:
                 return
             self.report(len(offsets), result)
             if callback is not None and not withdrawn:
-                self._finished.append((callback, result.error))
+                self.finished.append((callback, result.error))
 
         def retry(at_ms: int) -> None:
             nonlocal number
@@ -152,17 +153,11 @@ class Offsets:
         self._keep([entry for entry in self._retries if entry.callback is not callback])
         self._withdrawn.append(callback)
 
-    @property
-    def has_callbacks(self) -> bool:
-        """Whether `run_callbacks` has callbacks to run."""
-        return bool(self._finished)
-
     def run_callbacks(self) -> None:
         """Run the callbacks of completed commits."""
-        if self._finished:
-            finished, self._finished = self._finished, []
-            for callback, error in finished:
-                self._core.callbacks.call(callback, error)
+        finished, self.finished = self.finished, []
+        for callback, error in finished:
+            self._core.callbacks.call(callback, error)
 
     def auto_commit(self, *, now_ms: int) -> None:
         """Commit the consumed offsets, if an auto-commit is due."""
@@ -199,7 +194,7 @@ class Offsets:
     def is_quiet(self) -> bool:
         """Whether there is nothing to do besides periodic auto-commits, whose time is known."""
         known = self._auto_due_ms is not None or not self._auto_commits
-        return known and not (self._finished or self._retries)
+        return known and not (self.finished or self._retries)
 
     @property
     def due_ms(self) -> int | None:
@@ -239,8 +234,10 @@ class Offsets:
             member_id=sent.member_id,
             group_instance_id=config.group_instance_id if sent.member_id else None,
             offsets=tuple(
-                OffsetToCommit(*tp, offset, partitions[tp].epoch if tp in partitions else -1, metadata)
-                for tp, offset in sorted(offsets.items())
+                [
+                    OffsetToCommit(*tp, offset, partitions[tp].epoch if tp in partitions else -1, metadata)
+                    for tp, offset in sorted(offsets.items())
+                ]
             ),
         )
 

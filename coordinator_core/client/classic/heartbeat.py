@@ -24,6 +24,9 @@ class Heartbeat:
         self._poll_interval_ms = config.max_poll_interval_ms
         self._due_ms, self._expires_ms, self._missed_ms = 0, self._session_ms, self._poll_interval_ms
         self._in_flight = False
+        self._named: Generation | None = None
+        self._kept: HeartbeatRequest | None = None
+        """The request of the generation `_named`."""
         self._number = 0
         """How often a heartbeat was due after its interval."""
 
@@ -86,12 +89,15 @@ class Heartbeat:
 
     def _request(self) -> HeartbeatRequest:
         generation, config = self._core.generation, self._core.config
-        return HeartbeatRequest(
-            group_id=config.group_id,
-            generation_id=generation.number,
-            member_id=generation.member_id,
-            group_instance_id=config.group_instance_id,
-        )
+        if self._kept is None or generation is not self._named:
+            self._named = generation
+            self._kept = HeartbeatRequest(
+                group_id=config.group_id,
+                generation_id=generation.number,
+                member_id=generation.member_id,
+                group_instance_id=config.group_instance_id,
+            )
+        return self._kept
 
     def _due_after(self, at_ms: int) -> None:
         """Let a heartbeat be due after the interval that begins at a time."""
