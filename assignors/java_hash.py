@@ -5,6 +5,7 @@ order is that of the buckets, and within a bucket that of insertion. Not emulate
 strings in a table of 64 buckets or more, which Java turns into trees.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -42,6 +43,8 @@ def _table_size(spread: Sequence[int]) -> int:
         size *= 2
     if size >= _SMALLEST_TREE_TABLE or len(spread) <= _LONGEST_CHAIN:
         return size
+    if max(Counter(hashed & (_FIRST_TABLE - 1) for hashed in spread).values()) <= _LONGEST_CHAIN:
+        return size  # the chains of larger tables are shorter
     return _small_table_size(spread)
 
 

@@ -162,6 +162,10 @@ class Problem:
         The first value is int32[T], the number of the topic's set, or -1 without subscribers. The second
         lists the members of each set as ascending int32 arrays.
         """
+        if self.class_count == 1:
+            everybody = [np.arange(len(self.members), dtype=np.int32)]
+            alike = np.where(self.topic_subscribed, 0, NO_OWNER).astype(np.int32)
+            return alike, everybody if self.topic_subscribed.any() else []
         signature = np.full(len(self.index.topics), NO_OWNER, dtype=np.int32)
         subscribers: list[Int32Array] = []
         seen: dict[bytes, int] = {}
