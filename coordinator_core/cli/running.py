@@ -24,7 +24,7 @@ from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.collector import collecting_rarely
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.findings import findings
+from coordinator_core.traces.findings import findings, findings_at_end
 from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.trace import Trace
@@ -117,7 +117,7 @@ def run_one(
     task = Task(scenario, strategy, every_message=every_message)
     with _bars([task]) as bars:
         move = partial(bars.move, 0)
-        return _run(task, timeout, move, keep_trace=True, watch=watch, exchanged=exchanged)
+        return _run(task, timeout, move, watch=watch, exchanged=exchanged)
 
 
 def available_cores() -> int:
@@ -231,10 +231,10 @@ def _run(
     timeout: float,
     progress: Callable[[int], None],
     *,
-    keep_trace: bool = False,
     watch: Invariants | None = None,
     exchanged: Callable[[Exchange], None] | None = None,
 ) -> StrategyRun:
+    """Do a run. One that is watched has its trace as a result, others their figures."""
     registry = default_registry()
     failed: dict[str, PluginError] = {}
     try:
@@ -250,9 +250,11 @@ def _run(
         )
         if task.trace is not None:
             write_whole(task.trace, trace.encode())
+        if watch is not None:
+            return StrategyRun(
+                task.strategy, trace=trace, findings=findings_at_end(trace, watch.now, registry)
+            )
         history = History(trace, registry)
-        if keep_trace:
-            return StrategyRun(task.strategy, trace=trace, findings=findings(history))
         figures = measure(history, registry, failed=failed)
         failures = {name: Failure(str(error), traceback_of(error)) for name, error in failed.items()}
         return StrategyRun(task.strategy, figures, failed=failures, findings=findings(history))

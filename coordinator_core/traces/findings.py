@@ -1,9 +1,13 @@
 """The faults of a run, in sentences: its figures are not those of a group that worked."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.registry.registry import Registry
+from coordinator_core.traces.family import family_of
 from coordinator_core.traces.history import History
 from coordinator_core.traces.rounds import listed
 from coordinator_core.traces.stopped import (
@@ -15,8 +19,13 @@ from coordinator_core.traces.stopped import (
     WAITING,
     Unowned,
 )
+from coordinator_core.traces.timeline import Timeline
+from coordinator_core.traces.trace import Trace
 
 _MOST_NAMES = 4
+
+_FREQUENT = frozenset((ev.ClientStateChanged, ev.LagMeasured, ev.OffsetsCommitted, ev.Revoked, ev.Assigned))
+"""Events on which no finding depends: most of a trace."""
 
 _FAILURES = {
     "INVALID_SESSION_TIMEOUT": "set session.timeout.ms to a value from group.min.session.timeout.ms to"
@@ -64,16 +73,33 @@ def findings(history: History) -> tuple[str, ...]:
     Consumers have failed, or left the group again and again because of their batches; the group has never
     rested; or partitions of subscribed topics have no owner at the end.
     """
+    return _findings(history.trace, history.family, history.stops.unowned_at_end)
+
+
+def findings_at_end(trace: Trace, now: Timeline, registry: Registry | None = None) -> tuple[str, ...]:
+    """Return the faults of a run of which a timeline has read every event.
+
+    The history is read only if a partition of a subscribed topic has no owner.
+    """
+    partitions = (TopicPartition(topic, n) for topic, count in now.subscribed.items() for n in range(count))
+    if not all(now.owners.get(partition) for partition in partitions):
+        return findings(History(trace, registry))
+    return _findings(trace, family_of(trace.started, registry), ())
+
+
+def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowned]) -> tuple[str, ...]:
     end, polls = _End(), _Polls()
-    for line in history.trace.events:
-        end.see(line.event)
-        polls.see(line.event)
-    return (*_failed(end), *_outlasted(polls), *_restless(end, history), *_unowned(end, history))
+    for line in trace.events:
+        if type(line.event) not in _FREQUENT:
+            end.see(line.event)
+            polls.see(line.event)
+    return (*_failed(end), *_outlasted(polls), *_restless(end, family), *_unowned(end, without_owner))
 
 
 class _End:
     """Who runs, who has failed, and what a group that rests does not notice, as of the last event.
 
+    ``states`` lists the states in which the group has been.
     ``unnoticed`` are topics with partitions that were added before the leader came back under its instance
     id, while no round has begun since.
     """
@@ -82,6 +108,7 @@ class _End:
         self.running: dict[str, str | None] = {}
         self.failed: dict[str, tuple[str, str | None]] = {}
         self.unnoticed: set[str] = set()
+        self.states: list[str] = []
         self._added: set[str] = set()
         self._leader = ""
 
@@ -103,6 +130,10 @@ class _End:
             case ev.GenerationStarted():
                 self._leader = event.leader
                 self.unnoticed, self._added = set(), set()
+            case ev.GroupStateChanged():
+                self.states.append(event.after)
+            case ev.CoordinatorElected() if event.group_state:
+                self.states.append(event.group_state)
 
 
 class _Polls:
@@ -183,18 +214,17 @@ def _failed(end: _End) -> Iterator[str]:
         yield f"{_named(sorted(clients))} failed: {error}; {advice}"
 
 
-def _restless(end: _End, history: History) -> Iterator[str]:
+def _restless(end: _End, family: ProtocolSpec) -> Iterator[str]:
     """Yield a finding if consumers run and the group has never rested."""
-    states = [state for _, state in history.states]
-    if end.running and not history.family.at_rest.intersection(states):
-        state = states[-1] if states else "without members"
+    if end.running and not family.at_rest.intersection(end.states):
+        state = end.states[-1] if end.states else "without members"
         yield f"the group never rested, and was {state} at the end: {_LONGER}, or {_BATCHES}"
 
 
-def _unowned(end: _End, history: History) -> Iterator[str]:
+def _unowned(end: _End, without_owner: Sequence[Unowned]) -> Iterator[str]:
     """Yield a finding for each cause of partitions without an owner at the end."""
     found: dict[tuple[str, str], list[Unowned]] = {}
-    for unowned in history.stops.unowned_at_end:
+    for unowned in without_owner:
         reason = _UNOWNED[unowned.cause]
         if unowned.cause == UNASSIGNED and unowned.partition.topic in end.unnoticed:
             reason = _HOLE

@@ -35,14 +35,15 @@ class Violation:
 class Invariants:
     """Checks of a live run or of a finished trace. ``violations`` lists the rules that were broken.
 
-    ``observe`` takes each event in order, ``logged`` the records of the log.
+    ``observe`` takes each event in order, ``logged`` the records of the log. ``now`` is the group after the
+    last event.
     """
 
     def __init__(self, registry: Registry | None = None) -> None:
         self.violations: list[Violation] = []
         self._registry = registry
         self._family: ProtocolSpec | None = None
-        self._now = Timeline()
+        self.now = Timeline()
         self._committed: dict[TopicPartition, int] = {}
         self._highest = -1
         self._deleted: set[str] = set()
@@ -56,18 +57,18 @@ class Invariants:
             ev.TopicDeleted: self._topic_deleted,
         }
         self._at_ms = 0
-        self._now.before.append(self._check)
-        self._now.after.append(self._check_owners)
+        self.now.before.append(self._check)
+        self.now.after.append(self._check_owners)
 
     @property
     def generation(self) -> int:
         """The generation of the group."""
-        return self._now.generation
+        return self.now.generation
 
     def observe(self, at_ms: int, event: ev.Event) -> None:
         """Check the next event."""
         self._at_ms = at_ms
-        self._now.apply(at_ms, event)
+        self.now.apply(at_ms, event)
 
     def logged(self, partition: int, records: Iterable[Record]) -> None:  # noqa: ARG002 - the interface's
         """Check records of the log: committed offsets never go back."""
@@ -85,11 +86,11 @@ class Invariants:
 
     def owners(self, partition: TopicPartition) -> list[str]:
         """Return the consumers of the present generation that own a partition."""
-        return [client for client in self._now.owners.get(partition, ()) if self._now.is_valid(client)]
+        return [client for client in self.now.owners.get(partition, ()) if self.now.is_valid(client)]
 
     def settled(self) -> list[str]:
         """Return what keeps the group from being at rest, once changes have stopped (C-82)."""
-        now = self._now
+        now = self.now
         if not now.consumers:
             return []
         resting = self._family is not None and now.state in self._family.at_rest
@@ -115,7 +116,7 @@ class Invariants:
     def _check_owners(self, change: Change) -> None:
         if not isinstance(change.event, _OWNERSHIP):
             return
-        for partition in self._now.contested:
+        for partition in self.now.contested:
             owners = self.owners(partition)
             if len(owners) > 1:
                 detail = (
@@ -132,8 +133,8 @@ class Invariants:
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         assert self._family is not None
-        if self._now.state and event.before != self._now.state:
-            self._violated("one state", f"left {event.before}, but was {self._now.state}")
+        if self.now.state and event.before != self.now.state:
+            self._violated("one state", f"left {event.before}, but was {self.now.state}")
         if event.after != event.before and event.after not in self._family.states[event.before]:
             self._violated("legal moves", f"{event.before} to {event.after}")
         if event.after in self._family.round_begins and not event.cause:
@@ -149,7 +150,7 @@ class Invariants:
         self._highest = event.generation
 
     def _joined(self, event: ev.Joined) -> None:
-        consumer = self._now.consumers.get(event.client)
+        consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
         if event.member_id == consumer.member_id and event.generation < consumer.generation:
@@ -161,7 +162,7 @@ class Invariants:
         self._deleted.add(event.topic)
 
     def _assigned(self, event: ev.Assigned) -> None:
-        consumer = self._now.consumers.get(event.client)
+        consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
         owned = frozenset(partitions(event.owned))

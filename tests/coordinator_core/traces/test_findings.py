@@ -6,8 +6,9 @@ from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.findings import findings
+from coordinator_core.traces.findings import findings, findings_at_end
 from coordinator_core.traces.history import History
+from coordinator_core.traces.timeline import Timeline
 from tests.coordinator_core.traces.traces import (
     assigned,
     generation,
@@ -29,7 +30,16 @@ SHARED = [
 
 
 def found(*timed, topics=None):
-    return findings(history_of(*timed, topics=topics or {"t": 4}))
+    return found_twice(history_of(*timed, topics=topics or {"t": 4}))
+
+
+def found_twice(history):
+    """The findings of a history, which are those of its trace with a timeline that has read it."""
+    now = Timeline()
+    now.read(history.trace)
+    texts = findings(history)
+    assert findings_at_end(history.trace, now) == texts
+    return texts
 
 
 def failed(client, error):
@@ -212,13 +222,12 @@ def test_a_simulated_group_whose_batches_outlast_the_poll_interval_says_so(strat
         "topics": {"t": {"partitions": 4, "rate": 10, "backlog": 100_000}},
         "members": [{"id": "m", "count": 2, "topics": ["t"], "process_rate": 1, "batch_overhead": 0}],
     }
-    found = findings(History(simulate(parse_scenario(document, where="s"), strategy, default_registry())))
+    found = found_twice(History(simulate(parse_scenario(document, where="s"), strategy, default_registry())))
     text = next(text for text in found if text.startswith("batches"))
     assert text.startswith("batches of 500 s on average outlast max.poll.interval.ms (300 s): m-0, m-1 left")
     document["config"] = {"max.poll.records": 150}
-    assert (
-        findings(History(simulate(parse_scenario(document, where="s"), strategy, default_registry()))) == ()
-    )
+    scenario = parse_scenario(document, where="s")
+    assert found_twice(History(simulate(scenario, strategy, default_registry()))) == ()
 
 
 # --- the leader that does not notice
@@ -275,7 +284,7 @@ def test_a_simulated_run_says_that_partitions_stay_unowned_when_a_static_leader_
         ],
     }
     scenario = parse_scenario(document, where="hole")
-    (text,) = findings(History(simulate(scenario, "range", default_registry())))
+    (text,) = found_twice(History(simulate(scenario, "range", default_registry())))
     assert text.startswith(
         "2 partitions have no owner at the end, since 65 s (t 4-5): the group rested, and the"
     )
