@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import DescribedMember, DescribeGroupsRequest, Request
+from coordinator_core.protocol.messages import DescribedMember, DescribeGroupsRequest, Request, Response
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.network import Connection, Network
@@ -84,13 +84,10 @@ class Administrator:
             if self._close(connection):
                 again()
 
-        connection.to_broker(
-            self._brokers.arrived,
-            request,
-            node,
-            NAME,
-            lambda response: connection.to_client(received, response),
-        )
+        def reply(response: Response) -> None:
+            connection.to_client(received, (response,))
+
+        connection.to_broker(self._brokers.arrived, (request, node, NAME, reply))
         self._clock.after(REQUEST_TIMEOUT_MS, timed_out)
 
     def _close(self, connection: Connection) -> bool:

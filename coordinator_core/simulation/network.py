@@ -109,8 +109,8 @@ class Way:
         kind: str,
         arrived: Callable[..., None],
         arguments: tuple[Any, ...],
+        is_cause: bool,
         *,
-        is_cause: bool = True,
         is_safe: bool = False,
     ) -> int:
         """Deliver a message once, twice or never, and return how often; a safe one once.
@@ -153,18 +153,26 @@ class Connection:
         """The number of messages that are sent and not delivered."""
 
     def to_broker(
-        self, arrived: Callable[..., None], *arguments: Any, kind: str = "", is_cause: bool = True
+        self,
+        arrived: Callable[..., None],
+        arguments: tuple[Any, ...] = (),
+        kind: str = "",
+        is_cause: bool = True,
     ) -> None:
         """Send a message of a kind to the broker. It calls ``arrived`` with the arguments."""
         if self.is_open and self._client not in self._cut_off:
-            self.under_way += self.there.carry(kind, self._deliver, (arrived, arguments), is_cause=is_cause)
+            self.under_way += self.there.carry(kind, self._deliver, (arrived, arguments), is_cause)
 
     def to_client(
-        self, arrived: Callable[..., None], *arguments: Any, kind: str = "", is_cause: bool = True
+        self,
+        arrived: Callable[..., None],
+        arguments: tuple[Any, ...] = (),
+        kind: str = "",
+        is_cause: bool = True,
     ) -> None:
         """Send a message of a kind to the consumer. It calls ``arrived`` with the arguments."""
         if self.is_open and self._client not in self._cut_off:
-            self.under_way += self.back.carry(kind, self._deliver, (arrived, arguments), is_cause=is_cause)
+            self.under_way += self.back.carry(kind, self._deliver, (arrived, arguments), is_cause)
 
     def close(self) -> None:
         """Close the connection."""

@@ -519,20 +519,13 @@ class Process:
         if world.exchanged is not None:
             exchange = Exchange(self.member.id, node, request, world.clock.now_ms)
             world.exchanged(exchange)
-        connection = self._connection(node, kind.of_group)
+        connection = self._connections.get((node, kind.of_group)) or self._connection(node, kind.of_group)
         if not world.brokers.is_alive(node):
             self._reset(node, connection)
             return
         reply = partial(self._reply, connection, kind, request_id, exchange)
-        connection.to_broker(
-            world.brokers.arrived,
-            request,
-            node,
-            self.member.id,
-            reply,
-            kind=kind.api,
-            is_cause=kind.may_change,
-        )
+        arguments = request, node, self.member.id, reply
+        connection.to_broker(world.brokers.arrived, arguments, kind.api, kind.may_change)
 
     def _reply(
         self,
@@ -544,7 +537,7 @@ class Process:
     ) -> None:
         """Send the response of a broker to the process."""
         is_cause = kind.may_change or not is_success(response)
-        connection.to_client(self._arrived, request_id, response, exchange, kind=kind.api, is_cause=is_cause)
+        connection.to_client(self._arrived, (request_id, response, exchange), kind.api, is_cause)
 
     def _connection(self, node: int, of_group: bool) -> Connection:
         """Return the connection to a broker: as in Kafka's consumer, requests of the group have their own."""
@@ -559,7 +552,7 @@ class Process:
         return connection
 
     def _reset(self, node: int, connection: Connection) -> None:
-        connection.to_client(self._disconnected, node, connection, kind=RESET)
+        connection.to_client(self._disconnected, (node, connection), RESET)
 
     def _set_halted(self) -> None:
         self._application.halt(self.paused or self._cut)
