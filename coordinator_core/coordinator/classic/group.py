@@ -231,9 +231,10 @@ class ClassicGroup:
 
     def set_protocols(self, member: Member, protocols: tuple[JoinGroupProtocol, ...]) -> None:
         """Replace the protocols of a member."""
-        self._count(member.protocols, -1)
-        member.protocols = protocols
-        self._count(protocols, 1)
+        if member.protocols != protocols:
+            self._count(member.protocols, -1)
+            member.protocols = protocols
+            self._count(protocols, 1)
 
     def update(self, member: Member, request: JoinGroupRequest) -> None:
         """Take over the protocols and timeouts of a newer join of a member."""
@@ -318,6 +319,8 @@ class ClassicGroup:
     def choose_protocol(self) -> str:
         """Return the one with most votes; ties go to the leader's order, then to the lower name (C-07)."""
         candidates = self.candidates()
+        if len(candidates) == 1:
+            return candidates.pop()
         votes = Counter(m.vote(candidates) for m in self.members.values())
         listed = [p.name for p in self.members[self.leader].protocols] if self.leader in self.members else []
 

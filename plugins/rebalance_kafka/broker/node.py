@@ -193,7 +193,7 @@ class Node:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        due_ms = self.coordinator.next_deadline_ms()
+        due_ms = self.coordinator.not_before_ms()
         if due_ms == self._timer_ms and self._timer is not None:
             return
         if self._timer is not None:
