@@ -199,7 +199,8 @@ def _walk(
 
     ``begin``, ``end`` and ``counts`` int64[n]: where the bytes of each list begin and end, and its count.
     """
-    least_size = _LENGTH_SIZE + 2 * _COUNT_SIZE if with_numbers else _LENGTH_SIZE
+    fixed_size = _LENGTH_SIZE + _COUNT_SIZE * with_numbers
+    least_size = fixed_size + _COUNT_SIZE * with_numbers
     fits = (counts > 0) & (counts <= (end - begin) // least_size) & (end <= _LARGEST_OFFSET)
     which = np.flatnonzero(fits)
     which = which[np.argsort(-counts[which], kind="stable")]  # the longest first: the active ones lead
@@ -210,27 +211,31 @@ def _walk(
     starts = _starts(count)
     name = np.empty(starts[-1], dtype=np.int32)
     lists = _Lists(which, begin[which] + _COUNT_SIZE, count, name, np.empty_like(name), np.empty_like(name))
-    at, place = lists.end, starts[:-1]
-    valid = np.ones(len(which), dtype=np.bool_)
+    at, place = lists.end, starts[:-1].copy()
+    behind_names = buffer.counts[_LENGTH_SIZE:]
     for k in np.searchsorted(-count, -np.arange(int(count[0])), side="left").tolist():
-        at, limit, place = at[:k], limit[:k], place[:k]
-        length = buffer.lengths[at]
-        following = at + length
-        following += _LENGTH_SIZE
-        valid[:k] &= length >= 0
-        if with_numbers:
-            number = buffer.counts[following]
-            valid[:k] &= number > 0
-            following += 4 * number.astype(np.int64)
-            following += _COUNT_SIZE
-            lists.number[place] = number
-        valid[:k] &= following <= limit
+        at, last, place = at[:k], limit[:k], place[:k]
         lists.name[place] = at
-        lists.length[place] = length
+        following = at + buffer.lengths[at]
+        if with_numbers:
+            number = behind_names[following].astype(np.int64)
+            lists.number[place] = number
+            number *= 4
+            following += number
+        following += fixed_size
         lists.end[:k] = following
         # an entry that is cut short leads anywhere; this offset stays in the buffer, and the list is dropped
-        at = np.minimum(np.maximum(following, 0), limit)
+        np.maximum(following, 0, out=following)
+        at = np.minimum(following, last, out=following)
         place += 1
+    lists.length[:] = buffer.lengths[name]
+    sound = lists.length >= 0
+    end_of_entry = name.astype(np.int64) + lists.length + fixed_size
+    if with_numbers:
+        sound &= lists.number > 0
+        end_of_entry += 4 * lists.number.astype(np.int64)
+    sound &= end_of_entry <= np.repeat(limit, count)
+    valid = np.logical_and.reduceat(sound, starts[:-1])
     name += _LENGTH_SIZE
     return lists if valid.all() else lists.only(valid)
 
