@@ -2,8 +2,8 @@
 
 *assign* goes from the decoded subscriptions of the members, as a leader has them, to the bytes of the
 assignment of each member. *leader* goes from the bytes of the subscriptions to the bytes of the assignments.
-Every round gets a cluster of its own. *unchanged* is *leader* in the round after one with the same members
-and assignments. Run with
+Every round gets a cluster and an assignor of its own. *unchanged* is *leader* in the round after one with
+the same members and assignments. Run with
 ``python -m pytest tests/benchmarks --benchmark-only --benchmark-json=results.json``, then
 ``python -m tests.benchmarks.table results.json``.
 """
@@ -107,15 +107,14 @@ def check(encoded, assignor, change, size):
 def test_assigning(benchmark, assignor, change, size, shape):
     """C-70."""
     members = GroupSubscription(decode_members(joining(assignor, group_of(assignor, change, size, shape))))
-    made = default_registry().assignor(assignor)
 
-    def run(topics):
+    def run(made, topics):
         return encode_assignments(compute_assignment(made, topics, members), members)
 
     encoded = measure(
         benchmark,
         run,
-        lambda: (cluster(size),),
+        lambda: (default_registry().assignor(assignor), cluster(size)),
         who=assignor,
         job="assign",
         change=change,
@@ -138,15 +137,14 @@ def test_assigning(benchmark, assignor, change, size, shape):
 def test_leading(benchmark, assignor, change, size):
     """C-70: from encoded subscriptions to encoded assignments."""
     requests = joining(assignor, group_of(assignor, change, size, "equal"))
-    made = default_registry().assignor(assignor)
 
-    def run(topics):
+    def run(made, topics):
         return lead(made, topics, decode_members(requests))
 
     led = measure(
         benchmark,
         run,
-        lambda: (cluster(size),),
+        lambda: (default_registry().assignor(assignor), cluster(size)),
         who=assignor,
         job="leader",
         change=change,

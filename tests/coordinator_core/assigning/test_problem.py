@@ -8,7 +8,15 @@ from hypothesis import given
 
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import InputError
-from coordinator_core.model import Cluster, GroupSubscription, Partitions, Subscription, TopicIndex, TopicInfo
+from coordinator_core.model import (
+    Cluster,
+    GroupSubscription,
+    NumberedTopics,
+    Partitions,
+    Subscription,
+    TopicIndex,
+    TopicInfo,
+)
 from tests.assignors.groups import claims, counted_owners, crosses, group, groups, member, wanted
 
 
@@ -262,3 +270,23 @@ def test_a_group_of_nobody_is_a_problem_like_any_other():
     assert problem.owner.tolist() == [-1] * 6
     assert problem.subscribed.tolist() == []
     assert (problem.class_count, problem.racks, problem.capacity) == (0, None, None)
+
+
+def test_numbered_topics_are_those_of_their_names():
+    """Given lists that share names, lists with other names and plain ones, then classes and topics are those
+    of plain lists. C-70."""
+
+    def numbered(names, *number):
+        return NumberedTopics.of(names, np.array(number, dtype=np.int32), [names[n] for n in number])
+
+    names, others = ("unknown", "b", "a"), ("c", "a")
+    lists = [numbered(names, 2, 0), ("a",), numbered(others, 0), numbered(names), numbered(names, 1, 2)]
+    lists += [numbered(names, 2), ("c", "nowhere"), numbered(others, 1, 0)]
+    plain = [tuple(topics) for topics in lists]
+    cluster = Cluster({"a": 2, "b": 1, "c": 1})
+    found, expected = (
+        build_problem(cluster, GroupSubscription({f"m{m}": Subscription(t) for m, t in enumerate(each)}))
+        for each in (lists, plain)
+    )
+    assert found.member_class.tolist() == expected.member_class.tolist() == [0, 0, 1, 2, 3, 0, 1, 4]
+    assert found.class_subscribes.tolist() == expected.class_subscribes.tolist()
