@@ -55,6 +55,13 @@ class Assignor:
     def on_assignment(self, partitions: Partitions, generation: int) -> None:
         """Receive the assignment of the member."""
 
+    def rejoin_after_ms(self, user_data: bytes | None) -> int | None:  # noqa: ARG002 - for subclasses
+        """Return after how many ms the member joins again, though nothing has changed; None for never.
+
+        Called after `on_assignment`, with the user data of the member's assignment.
+        """
+        return None
+
     def assign(self, cluster: Cluster, group: GroupSubscription) -> PlainAssignment:
         """Assign each partition of a subscribed topic to one of the topic's subscribers."""
         return self.solve(build_problem(cluster, group))
@@ -90,6 +97,10 @@ class Wrapper(Assignor):
     def on_assignment(self, partitions: Partitions, generation: int) -> None:
         """Pass the assignment on to the inner assignor."""
         self.inner.on_assignment(partitions, generation)
+
+    def rejoin_after_ms(self, user_data: bytes | None) -> int | None:
+        """Pass the user data on to the inner assignor."""
+        return self.inner.rejoin_after_ms(user_data)
 
 
 def is_cooperative(assignor: Assignor) -> bool:

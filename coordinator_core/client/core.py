@@ -25,6 +25,8 @@ class Core:
     ``rejoins_at_once``: whether a member that must join again at the end of a round does so in the poll that
     takes over its assignment. Otherwise it does so in the next poll.
     ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
+    ``commits_as_member``: whether commits name the generation and the member. Otherwise the coordinator
+    accepts them from anybody: it does not know the members.
     ``failure``: the error that ended the consumer, or None.
     ``is_open``: whether the consumer has neither failed nor begun to close.
     """
@@ -40,6 +42,7 @@ class Core:
     rejoins_at_once: bool = True
     lateness: Callable[[int], int] | None = None
     generation: Generation = NO_MEMBERSHIP
+    commits_as_member: bool = True
     failure: str | None = None
     is_open: bool = True
 

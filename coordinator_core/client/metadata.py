@@ -52,6 +52,11 @@ class Metadata:
         return self._nodes[self._random.randrange(len(self._nodes))]
 
     @property
+    def nodes(self) -> tuple[int, ...]:
+        """The ids of the brokers."""
+        return self._nodes
+
+    @property
     def is_pending(self) -> bool:
         """Whether a request is in flight or wanted."""
         return self._wanted or self._in_flight

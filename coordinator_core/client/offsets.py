@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeAlias
 
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
-from coordinator_core.client.generation import Generation
+from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.requests import NEVER, Failure, Reply
 from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
@@ -228,6 +228,8 @@ class Offsets:
         self, offsets: Mapping[TopicPartition, int], sent: Generation, metadata: str
     ) -> OffsetCommitRequest:
         config, partitions = self._core.config, self._core.subscriptions.partitions
+        if not self._core.commits_as_member:
+            sent = NO_MEMBERSHIP
         return OffsetCommitRequest(
             group_id=config.group_id,
             generation_id=sent.number,

@@ -79,6 +79,10 @@ class RequestQueue:
         pending.completion(response, now_ms)
         return True
 
+    def forget(self, request_id: int) -> None:
+        """Drop a request: its response does not matter any longer."""
+        self._take(request_id)
+
     def fail_node(self, node: int, failure: Failure, *, now_ms: int) -> None:
         """Fail all requests to a node."""
         failed = [i for i, pending in self._pending.items() if pending.node == node]

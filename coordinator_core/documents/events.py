@@ -196,6 +196,14 @@ def scenario_events() -> Iterable[ScenarioEventSpec]:
             "remove_member", of.RemoveMember, "An administrator removes a member: remove_member: c-1."
         ),
         ScenarioEventSpec(
+            "lag_view",
+            of.parse_lag_view,
+            _apply,
+            "What servers show a member is late: lag_view: {member: c-2, by: 10s}.",
+            protocols=("watcher", "peers"),
+            fields={"lag_view": fields_of(of.LAG_VIEW_FIELDS, ("member", "by"))},
+        ),
+        ScenarioEventSpec(
             "add_partitions",
             _add_partitions,
             _apply,

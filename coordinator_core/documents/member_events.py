@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration, parse_duration
-from coordinator_core.reading.schemas import BOOLEAN, DURATION, described, whole
+from coordinator_core.reading.schemas import BOOLEAN, DURATION, TEXT, described, whole
 from coordinator_core.reading.suggestions import close_to
 
 ROLLING_RESTART_FIELDS = {
@@ -190,6 +190,38 @@ class RemoveMember:
         for name in self.members:
             stage.changed("remove_member", name)
             stage.remove_member(name)
+
+
+@dataclass(frozen=True, slots=True)
+class LagView:
+    """What the servers of the protocol show to a member is late by a time from now on; 0 ends that."""
+
+    member: str
+    by_ms: int
+
+    def check(self, roster: Roster, where: str, at_ms: int) -> None:  # noqa: ARG002 - the interface's
+        roster.has_joined(self.member, inside(inside(where, "lag_view"), "member"))
+
+    def apply(self, stage: Stage) -> None:
+        stage.lag_view(self.member, self.by_ms)
+
+
+LAG_VIEW_FIELDS = {
+    "member": described("The member whose view is late.", TEXT),
+    "by": described("By how much; 0s ends it.", DURATION),
+}
+
+
+def parse_lag_view(value: Any, extra: Mapping[str, Any], where: str) -> LagView:
+    """Return the event of a late view."""
+    no_more(extra, where)
+    at = inside(where, "lag_view")
+    fields = doc.mapping(value, at, LAG_VIEW_FIELDS)
+    member = doc.required(fields, "member", at, "a member's id")
+    by = doc.required(fields, "by", at, "a duration, for example 10s")
+    return LagView(
+        doc.text(member, inside(at, "member"), "a member's id"), parse_duration(by, inside(at, "by"))
+    )
 
 
 @dataclass(frozen=True, slots=True)

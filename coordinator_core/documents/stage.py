@@ -44,6 +44,9 @@ class Stage(Protocol):
     def remove_member(self, name: str) -> None:
         """Remove the members of a consumer from the group, as an administrator. The process continues."""
 
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let a consumer read what was true ``by_ms`` before, where the protocol has views; 0 ends that."""
+
     def add_partitions(self, topic: str, count: int) -> None:
         """Raise the number of partitions of a topic to ``count``."""
 

@@ -38,7 +38,7 @@ CLASSIC = ProtocolSpec(
     running_group=running_group,
     remove_members=remove_members,
     planned=True,
-    modifiers=frozenset({"static", "cooperative"}),
+    modifiers=frozenset({"static", "cooperative", "delay"}),
     aliases={"eager": "range+classic", "incremental": "cooperative-sticky+classic"},
     doc="The group protocol of Kafka 0.9 and later: JoinGroup, SyncGroup and Heartbeat.",
 )

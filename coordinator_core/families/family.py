@@ -71,18 +71,21 @@ class Family:
 
     def coordinator(
         self, make_assignor: Callable[[], Assignor], cluster: Callable[[], Cluster]
-    ) -> CoordinatorPart:
-        """Return the coordinator's part."""
+    ) -> tuple[CoordinatorPart, ...]:
+        """Return the coordinator's part; nothing if the members need no coordinator."""
+        if self.spec.servers is not None:
+            return ()
         if self.spec.coordinator is None:
             raise PluginError(self.spec.name, "protocols", "the protocol has no part for the coordinator")
         part: CoordinatorPart = self.spec.coordinator(Surroundings(self.settings(), make_assignor, cluster))
-        return part
+        return (part,)
 
-    def member(self) -> MakeMember:
-        """Return the factory of the member's part."""
+    def member(self, servers: Sequence[int] = ()) -> MakeMember:
+        """Return the factory of the member's part. ``servers``: the nodes of the family's own servers."""
         if self.spec.member is None:
             raise PluginError(self.spec.name, "protocols", "the protocol has no part for members")
-        make: MakeMember = self.spec.member(self.settings())
+        own = () if self.spec.servers is None else (servers,)
+        make: MakeMember = self.spec.member(self.settings(), *own)
         return make
 
 

@@ -217,7 +217,10 @@ class MemberReplaced(_Event, frozen=True):
 
 
 class GenerationStarted(_Event, frozen=True):
-    """The join phase has ended. ``protocol`` is the chosen assignor."""
+    """The members of a generation are known. ``protocol`` is the chosen assignor.
+
+    ``leader`` is "" if no member computes the assignments for the others.
+    """
 
     group: str
     generation: int
@@ -323,6 +326,25 @@ class ConsumerFailed(_Event, frozen=True):
     error: str
 
 
+class Notified(_Event, frozen=True):
+    """A server has told the consumer that something changed. ``cause`` is what it watches."""
+
+    client: str
+    cause: str
+
+
+class Rebalanced(_Event, frozen=True):
+    """The consumer has ended a rebalance of its own. ``changed``: it owns other partitions than before."""
+
+    client: str
+    generation: int
+    changed: bool
+
+
+class FamilyEvent(_Event, frozen=True):
+    """The base of events that only one protocol family has (`registry.hookspecs.ProtocolSpec.events`)."""
+
+
 Event: TypeAlias = (
     RunStarted
     | RunEnded
@@ -356,6 +378,9 @@ Event: TypeAlias = (
     | WorkStarted
     | OffsetsCommitted
     | ConsumerFailed
+    | Notified
+    | Rebalanced
+    | FamilyEvent
 )
 
 

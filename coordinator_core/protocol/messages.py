@@ -373,6 +373,14 @@ class FetchResponse(_Message, frozen=True):
     partitions: tuple[FetchedPartition, ...] = ()
 
 
+class FamilyRequest(_Message, frozen=True):
+    """The base of the requests that only one protocol family has."""
+
+
+class FamilyResponse(_Message, frozen=True):
+    """The base of the responses that only one protocol family has."""
+
+
 Request: TypeAlias = (
     FindCoordinatorRequest
     | JoinGroupRequest
@@ -389,6 +397,7 @@ Request: TypeAlias = (
     | ListOffsetsRequest
     | OffsetForLeaderEpochRequest
     | FetchRequest
+    | FamilyRequest
 )
 
 Response: TypeAlias = (
@@ -407,4 +416,5 @@ Response: TypeAlias = (
     | ListOffsetsResponse
     | OffsetForLeaderEpochResponse
     | FetchResponse
+    | FamilyResponse
 )

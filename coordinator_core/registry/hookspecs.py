@@ -60,7 +60,8 @@ class Strategy:
 
     ``name`` is the text as written (``range+static``). ``static``: members have a group.instance.id.
     ``arguments`` are the arguments of the assignor's factory. ``wrappers`` are combinators around the
-    assignor, the innermost first. ``provider`` informs the assignor; "" means no provider. ``settings`` are
+    assignor, the innermost first. ``delay_ms``: lost partitions wait so long for their owner, None if they
+    do not (`assigning.delaying`). ``provider`` informs the assignor; "" means no provider. ``settings`` are
     settings of the protocol, by their dotted names, in place of those of the scenario.
     """
 
@@ -70,6 +71,7 @@ class Strategy:
     static: bool = False
     arguments: Mapping[str, Any] = field(default_factory=dict)
     wrappers: tuple[Callable[["Assignor", MakeAssignor], "Assignor"], ...] = ()
+    delay_ms: int | None = None
     provider: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -111,6 +113,15 @@ class ProtocolSpec:
     ``remove_members(group_id, members)`` returns the request with which an administrator removes members
     (`protocol.messages.DescribedMember`); None if there is no such request.
 
+    A family whose members need no coordinator has ``servers`` in place of ``coordinator``: the name of what
+    the simulated world must have (`simulation.servers.SERVERS`), or a function that makes
+    `families.servers.Servers` from a `families.servers.Site`. Then ``member`` also gets the numbers of the
+    servers' nodes, and ``members_at_rest`` are the states of a member in which no rebalance of its own is in
+    progress. The group has the three states of `simulation.gathering`.
+
+    ``events`` are the family's own kinds of events, subclasses of `protocol.events.FamilyEvent`.
+    ``sentences`` maps kinds of events to functions that return the text of an event for the story.
+
     ``meaningless`` maps the kinds of scenario events that have no meaning under the protocol to the reason;
     ``"assignors"`` stands for assignors of single members.
     ``planned``: `simulation.plan` can compute the assignments without messages. ``modifiers`` are those of
@@ -124,10 +135,14 @@ class ProtocolSpec:
     round_begins: frozenset[str]
     vacant: frozenset[str] = frozenset()
     coordinator: Callable[[Any], Any] | None = field(default=None, kw_only=True)
-    member: Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    member: Callable[..., Any] | None = field(default=None, kw_only=True)
     settings: "type[msgspec.Struct] | None" = field(default=None, kw_only=True)
     running_group: Callable[..., Any] | None = field(default=None, kw_only=True)
     remove_members: Callable[[str, Any], Any] | None = field(default=None, kw_only=True)
+    servers: str | Callable[[Any], Any] | None = field(default=None, kw_only=True)
+    members_at_rest: frozenset[str] = field(default=frozenset(), kw_only=True)
+    events: tuple[type[Any], ...] = field(default=(), kw_only=True)
+    sentences: Mapping[type[Any], Callable[[Any], str]] = field(default_factory=dict, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)

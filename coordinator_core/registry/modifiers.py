@@ -10,6 +10,8 @@ from coordinator_core.registry.hookspecs import MakeAssignor, ModifierSpec, Stra
 
 NO_PROVIDER = "none"
 DEFAULT_FALLBACK = "sticky"
+DEFAULT_DELAY_MS = 300_000
+"""The default of scheduled.rebalance.max.delay.ms in Kafka Connect."""
 
 
 def _static(strategy: Strategy, value: str | None) -> Strategy:
@@ -22,6 +24,18 @@ def _cooperative(strategy: Strategy, value: str | None) -> Strategy:
     if value is not None:
         raise ValueError("cooperative without a value")
     return _wrapped(strategy, lambda inner, make: with_cooperative(inner))  # noqa: ARG005
+
+
+def _delay(strategy: Strategy, value: str | None) -> Strategy:
+    if value is None:
+        return strategy.with_changes(delay_ms=DEFAULT_DELAY_MS)
+    try:
+        delay_ms = parse_duration(value, "")
+    except InputError:
+        delay_ms = 0
+    if not delay_ms:
+        raise ValueError("delay=300s: a duration above 0 with its unit")
+    return strategy.with_changes(delay_ms=delay_ms)
 
 
 def _budget(strategy: Strategy, value: str | None) -> Strategy:
@@ -80,6 +94,12 @@ def modifiers() -> Iterable[ModifierSpec]:
             _cooperative,
             of_protocol=True,
             doc="Makes any assignor cooperative: what changes hands waits until its owner has given it up.",
+        ),
+        ModifierSpec(
+            "delay",
+            _delay,
+            of_protocol=True,
+            doc="delay=300s: partitions of a lost member wait for it, with cooperative assignors (KIP-415).",
         ),
         ModifierSpec(
             "budget",

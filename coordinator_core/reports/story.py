@@ -181,7 +181,7 @@ def _round(entry: Round) -> Iterator[Line]:
     number = f"generation {entry.generation}" if entry.generation else "a round"
     yield _at(entry.began_ms, (number, "bold"), f" ({entry.protocol or 'no assignor'}): ", _result(entry))
     words = [f"because {'; '.join([*dict.fromkeys(entry.causes), *_others(entry)])}"]
-    words += filter(None, [_reported(entry.report)])
+    words += filter(None, [_reported(entry.report), _notices(entry)])
     words += [*_waited(entry), *_taken_over(entry), *_stopped(entry)]
     yield from (Line(Text(_INDENT), Text(text)) for text in words)
     yield from _rows(entry)
@@ -191,8 +191,8 @@ def _result(entry: Round) -> str | tuple[str, str]:
     if entry.aborted_ms is not None:
         return f"aborted after {_seconds(entry.aborted_ms - entry.began_ms)}: {entry.aborted}", "red"
     if entry.stable_ms is None:
-        return "never Stable", "red"
-    return f"Stable after {_seconds(entry.stable_ms - entry.began_ms)}"
+        return f"never {entry.rest}", "red"
+    return f"{entry.rest} after {_seconds(entry.stable_ms - entry.began_ms)}"
 
 
 def _others(entry: Round) -> Iterator[str]:
@@ -214,7 +214,8 @@ def _waited(entry: Round) -> Iterator[str]:
     ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
     assigning_ms = ended_ms - entry.began_ms - entry.waited_ms if ended_ms is not None else 0
     if assigning_ms >= _NOTABLE_MS:
-        parts.append(f"{_about(assigning_ms)} for the assignment of the leader")
+        what = "for the assignment of the leader" if entry.leader else "until all members had their shares"
+        parts.append(f"{_about(assigning_ms)} {what}")
     if parts:
         yield f"waited {', then '.join(parts)}"
 
@@ -257,11 +258,26 @@ def _stopped(entry: Round) -> Iterator[str]:
         yield "; ".join(parts)
 
 
+def _shortened(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _notices(entry: Round) -> str:
+    """List the notices with their numbers: ``watch on the members fired (39 times)``."""
+    return ", ".join(
+        text if count == 1 else f"{text} ({count:,} times)" for text, count in entry.notices.items()
+    )
+
+
 def _reported(report: Mapping[str, Any]) -> str:
     """Summarize the report of an assignor: ``found by solver, gap 0.03 %, weights: reported-rates``."""
     parts = [f"found by {report['method']}"] if "method" in report else []
     if isinstance(report.get("optimality_gap"), (int, float)):
         parts.append(f"gap {100 * report['optimality_gap']:.2g} %")
+    if "delay_left_ms" in report:
+        delay, left = (f"{report[name] / 1_000:g} s" for name in ("delay_ms", "delay_left_ms"))
+        parts.append(f"delay {delay}, {left} left, {_shortened(report['lost'])} lost")
     if "weights" in report:
         parts.append(f"weights: {report['weights']}")
     return ", ".join(parts)
@@ -310,7 +326,11 @@ def _rows(entry: Round) -> Iterator[Line]:
             alike.setdefault(changed.only, []).append(name)
     alike = {kind: names for kind, names in alike.items() if len(names) > _MOST_ALIKE}
     folded = {name for names in alike.values() for name in names}
-    rows = [(_name(name, entry), _described(changes[name])) for name in changes if name not in folded]
+    rows = [
+        (_name(name, entry), _described(changes[name], entry.members[name].notes))
+        for name in changes
+        if name not in folded
+    ]
     rest = [changes[name] for name in changes if name not in folded][_MOST_ROWS:]
     rows = rows[:_MOST_ROWS]
     if rest:
@@ -324,12 +344,13 @@ def _rows(entry: Round) -> Iterator[Line]:
     yield from (Line(Text(f"{_INDENT}{name:<{width}}  "), text) for name, text in rows)
 
 
-def _described(changes: _Changes) -> Text:
+def _described(changes: _Changes, notes: Sequence[str] = ()) -> Text:
     parts = [
         Text(f"{word} {listed(partitions)}", style)
         for (word, style), partitions in zip(_WORDS.values(), changes, strict=True)
         if partitions
     ]
+    parts += map(Text, notes)
     return Text("; ").join(parts) if parts else Text("nothing", "dim")
 
 

@@ -6,6 +6,7 @@ the run has no such figure, for example without a change or without a subscripti
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.scoring.balance import (
     avoidable_moves,
@@ -43,6 +44,16 @@ def moved_partitions(history: History) -> float:
 def messages(history: History) -> float:
     """Return the number of requests of all consumers in the whole run."""
     return sum(history.ended.messages.values())
+
+
+def notifications(history: History) -> float:
+    """Count the notices of changes that servers sent to members."""
+    return history.counted.get(ev.Notified, 0)
+
+
+def superfluous_rebalances(history: History) -> float:
+    """Count the rebalances of single members that changed nothing."""
+    return history.superfluous
 
 
 def _stopped(name: str, causes: Collection[str], doc: str) -> MetricSpec:
@@ -233,5 +244,17 @@ def metrics() -> Iterable[MetricSpec]:
             "cost",
             "requests",
             "The number of requests that all consumers sent to brokers in the whole run.",
+        ),
+        _metric(
+            notifications,
+            "cost",
+            "notices",
+            "The number of notices of changes that servers sent to members.",
+        ),
+        _metric(
+            superfluous_rebalances,
+            "cost",
+            "rebalances",
+            "The number of rebalances of single members, each by itself, after which its share was the same.",
         ),
     ]

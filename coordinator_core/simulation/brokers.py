@@ -20,6 +20,7 @@ from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.records import CommittedOffsets, Record, Records
 from coordinator_core.coordinator.shard import Group
 from coordinator_core.documents.replicas import Racks, racks_of
+from coordinator_core.families.servers import Servers
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -39,6 +40,7 @@ from coordinator_core.protocol.messages import (
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network, Way
+from coordinator_core.simulation.servers import ServerNodes
 
 LOAD_MS = 100
 """The time in which a new leader replays the logs of its partitions (COORDINATOR_LOAD_IN_PROGRESS)."""
@@ -83,7 +85,7 @@ class Brokers:
         group: str,
         count: int,
         config: CoordinatorConfig,
-        part: CoordinatorPart,
+        parts: Sequence[CoordinatorPart],
         topics: dict[str, int],
         racks: Mapping[str, Racks],
         clock: VirtualClock,
@@ -92,6 +94,7 @@ class Brokers:
         random: Random,
         emit: Callable[[ev.Event], None],
         stored: Sequence[Record] = (),
+        servers: Servers | None = None,
     ) -> None:
         self.topics = topics
         self._racks = racks
@@ -100,7 +103,7 @@ class Brokers:
         """Called with the number of a broker when its connections are reset."""
         self.replicated: list[Callable[[int, Records], None]] = []
         """Called with a partition of the offsets topic and the records that were appended to its log."""
-        self._config, self._part, self._random = config, part, random
+        self._config, self._parts, self._random = config, parts, random
         self._clock, self._network, self._load, self._emit = clock, network, load, emit
         self._group, self._home = group, home_partition(group, config.offsets_topic_partitions)
         self._leaders = {self._home: self._home % count}
@@ -113,6 +116,11 @@ class Brokers:
         self._metadata: MetadataResponse | None = None
         self._described: dict[tuple[str, ...], MetadataResponse] = {}
         """The descriptions of some of the topics in `_metadata`."""
+        self._servers = None
+        if servers is not None:
+            self._servers = ServerNodes(servers, clock, emit, RANK + 2 * count)
+        self.places = count + (0 if servers is None else len(servers.nodes))
+        """The number of nodes that consumers connect to: brokers and servers."""
         self._brokers = [self._started(node) for node in range(count)]
         self._announce_leaders()
         self.log.append(self._home, stored)
@@ -127,12 +135,21 @@ class Brokers:
 
     # --- calls of processes
 
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are servers, which learn that connections are closed."""
+        return self._servers is not None
+
     def is_alive(self, node: int) -> bool:
-        """Return whether a broker accepts connections."""
-        return self._brokers[node].coordinator is not None
+        """Return whether a node accepts connections. Servers that are no brokers always do."""
+        return node >= len(self._brokers) or self._brokers[node].coordinator is not None
 
     def arrived(self, request: Request, node: int, client: str, reply: Reply) -> None:
-        """Receive a request. The broker replies at once, later or never."""
+        """Receive a request. The node replies at once, later or never."""
+        if self._servers is not None and type(request) in self._servers.requests:
+            if self.is_alive(node):
+                self._servers.arrived(request, node, client, reply)
+            return
         broker = self._brokers[node]
         if broker.coordinator is None:
             return
@@ -147,7 +164,17 @@ class Brokers:
         )
         self._carry_out(broker, outcome, client)
 
+    def closed(self, node: int, client: str) -> None:
+        """Learn that a consumer has closed its connections to a node."""
+        if self._servers is not None and self.is_alive(node):
+            self._servers.closed(node, client)
+
     # --- changes from outside
+
+    def lag_view(self, client: str, by_ms: int) -> None:
+        """Let the servers answer a consumer with what was true ``by_ms`` before."""
+        if self._servers is not None:
+            self._servers.lag_view(client, by_ms)
 
     def coordinator_node(self) -> int:
         """Return the broker that leads the group's partition, or -1 if none does."""
@@ -207,6 +234,8 @@ class Brokers:
     def topics_changed(self) -> None:
         """Describe the topics again, because their partitions have changed."""
         self._metadata = None
+        if self._servers is not None:
+            self._servers.topics_changed(self.topics)
 
     def _take_over(self, failed: int, partitions: list[int]) -> None:
         others = [node for node in range(len(self._brokers)) if self.is_alive(node)]
@@ -231,11 +260,11 @@ class Brokers:
             self._carry_out(
                 self._brokers[node], coordinator.on_loaded(partition, records, now_ms=self._clock.now_ms)
             )
-        if self._home in partitions:
+        if self._home in partitions and not self.has_servers:
             self._emit(_elected(node, coordinator, self._group))
 
     def _started(self, node: int) -> _Broker:
-        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), (self._part,))
+        coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), self._parts)
         rank = RANK + 2 * node
         to_replicas = Way(self._network, f"replicas of broker {node}", rank)
         return _Broker(
@@ -246,6 +275,8 @@ class Brokers:
         alive = [node for node in range(len(self._brokers)) if self.is_alive(node)]
         for node in alive:
             self._carry_out(self._brokers[node], self._up(node).on_cluster_change(self._leaders, len(alive)))
+        if self._servers is not None:
+            self._servers.brokers_changed(alive)
 
     def _up(self, node: int) -> Coordinator:
         coordinator = self._brokers[node].coordinator

@@ -9,7 +9,8 @@ rates or time: at a change of a worker, each of its partitions has at most two b
 A record is handled when the highest position of any worker has passed it. The lag counts the records that
 are not handled. A record that is handled again is a duplicate. A record is handled as a whole: a worker that
 stops drops the part that it has done. The worker that started last works on a partition; the work of a fenced
-process does not count.
+process does not count. Where ownership is shared, an earlier worker goes on until it gives the partition up:
+what is produced meanwhile it handles as well, as duplicates. This takes nothing from its capacity.
 
 Positions are functions of the time since the last change or breakpoint of their worker. A question changes no
 position, so that positions do not depend on how often and when somebody asks. A worker has sums over its
@@ -67,9 +68,15 @@ def _units(records: float) -> int:
 
 
 class Load:
-    """All partitions and workers. Times are virtual milliseconds and never go back."""
+    """All partitions and workers. Times are virtual milliseconds and never go back.
 
-    def __init__(self) -> None:
+    ``is_shared``: workers do not know of each other, so that several may work on one partition.
+    """
+
+    def __init__(self, *, is_shared: bool = False) -> None:
+        self._is_shared = is_shared
+        self._shared: dict[tuple[Worker, TopicPartition], float] = {}
+        """The records produced to a partition when an earlier worker became one of several."""
         self._flows: dict[TopicPartition, Flow] = {}
         self._topics: dict[str, list[Flow]] = {}
         self._late: dict[Worker, None] = {}
@@ -136,7 +143,8 @@ class Load:
 
     def remove_worker(self, worker: Worker, *, now_ms: int) -> None:
         """Remove a worker. Its partitions stand still."""
-        self.release(worker, list(worker.flows), now_ms=now_ms)
+        shared = [partition for other, partition in self._shared if other is worker]
+        self.release(worker, [*worker.flows, *shared], now_ms=now_ms)
 
     def set_working(self, worker: Worker, working: bool, *, now_ms: int) -> None:
         """Stop or continue a worker. It keeps its partitions and positions."""
@@ -152,6 +160,8 @@ class Load:
         Partitions that do not exist are left out.
         """
         offsets = {partition: offset for partition, offset in offsets.items() if partition in self._flows}
+        if self._is_shared:
+            self._share(worker, offsets, now_ms)
         self._release_all(offsets, now_ms=now_ms)
         self._advance(now_ms)
         self._take_off(worker)
@@ -170,6 +180,12 @@ class Load:
 
     def release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Let a worker stop its work on partitions. Partitions of other workers are not affected."""
+        partitions = list(partitions)
+        if self._shared:
+            self._end_shared(worker, partitions, now_ms)
+        self._release(worker, partitions, now_ms=now_ms)
+
+    def _release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         held = [p for p in partitions if p in worker.flows]
         if not held:
             return
@@ -187,6 +203,20 @@ class Load:
         self._lag_max = max(self._lag_max, self._lag)
         self._put_on(worker)
 
+    def _share(self, worker: Worker, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Let the present workers of partitions go on beside another one."""
+        for partition in partitions:
+            flow = self._flows[partition]
+            if flow.worker is not None and flow.worker is not worker:
+                self._shared[flow.worker, partition] = flow.end_at(now_ms)
+
+    def _end_shared(self, worker: Worker, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Count what a worker has handled beside another one, unless it stands still."""
+        for partition in partitions:
+            produced = self._shared.pop((worker, partition), None)
+            if produced is not None and worker.working and partition in self._flows:
+                self._duplicates += self._flows[partition].end_at(now_ms) - produced
+
     def _release_all(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Let the workers of partitions stop their work on them."""
         held: dict[Worker, list[TopicPartition]] = {}
@@ -195,7 +225,7 @@ class Load:
             if worker is not None:
                 held.setdefault(worker, []).append(partition)
         for worker, listed in held.items():
-            self.release(worker, listed, now_ms=now_ms)
+            self._release(worker, listed, now_ms=now_ms)
 
     def handle_again(self, records: int) -> None:
         """Count records that a worker handles after another one has taken over their partitions."""

@@ -17,6 +17,9 @@ from coordinator_core.documents.scenario import Network as Conditions
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.dice import Dice, Spread
 
+CLOSED = "closed"
+"""The kind of the message that closes a connection."""
+
 _LOSS, _TWICE, _LATENCY, _LATENCY_OF_COPY = range(4)
 _NUMBERS = 4
 """The random numbers of each message."""
@@ -174,8 +177,13 @@ class Connection:
         if self.is_open and self._client not in self._cut_off:
             self.under_way += self.back.carry(kind, self._deliver, (arrived, arguments), is_cause)
 
-    def close(self) -> None:
-        """Close the connection."""
+    def close(self, learned: Callable[..., None] | None = None, *arguments: Any) -> None:
+        """Close the connection. The broker learns it after its last message, unless the client is cut off.
+
+        Then it calls ``learned`` with the arguments.
+        """
+        if learned is not None and self.is_open and self._client not in self._cut_off:
+            self.there.carry(CLOSED, learned, arguments, True, is_safe=True)
         self.is_open = False
 
     def _deliver(self, arrived: Callable[..., None], arguments: tuple[Any, ...]) -> None:

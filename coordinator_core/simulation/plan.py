@@ -291,6 +291,9 @@ class PlannedRun:
         self._remove(consumer)
         consumer.joined = present
 
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Do nothing: no view is late."""
+
     def partitions_added(self) -> None:
         """Let the leader and patterns see the partitions when their consumers refresh their metadata."""
         for consumer in self.stage.consumers.values():

@@ -59,9 +59,9 @@ def _as_client(config: ClientConfig, facts: ClientFacts) -> ClientConfig:
     return msgspec.structs.replace(config, max_poll_interval_ms=poll_ms)
 
 
-def ranks(brokers: int) -> int:
-    """Return the number of ranks of a process on the clock: two connections to each broker, two alarms."""
-    return 4 * brokers + 2
+def ranks(nodes: int) -> int:
+    """Return the number of ranks of a process on the clock: two connections to each node, two alarms."""
+    return 4 * nodes + 2
 
 
 class Process:
@@ -104,7 +104,7 @@ class Process:
             )
         config = _as_client(config, facts)
         self._name, self._rank = name, rank
-        last_rank = rank + ranks(len(bootstrap)) - 1
+        last_rank = rank + ranks(world.brokers.places) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
         lateness = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
         self._world, self._clock = world, world.clock
@@ -560,8 +560,10 @@ class Process:
     def _end(self, how: str) -> None:
         self.ended = True
         self._application.stop()
-        for connection in self._connections.values():
-            connection.close()
+        brokers = self._world.brokers
+        for (node, of_group), connection in self._connections.items():
+            learned = brokers.closed if of_group and brokers.has_servers else None
+            connection.close(learned, node, self.member.id)
         self._world.load.remove_worker(self.worker, now_ms=self._clock.now_ms)
         self._world.emit(ev.MemberStopped(client=self.member.id, how=how))
         self._world.ownership_changed()

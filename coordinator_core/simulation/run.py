@@ -31,11 +31,13 @@ from coordinator_core.simulation.application import drawn
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.collector import collecting_rarely
 from coordinator_core.simulation.exchange import Exchange
+from coordinator_core.simulation.gathering import Gathering
 from coordinator_core.simulation.host import SimulatedHost
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.process import Process, ranks
 from coordinator_core.simulation.quiet import Quiet
+from coordinator_core.simulation.servers import make_servers
 from coordinator_core.simulation.stage import Stage
 from coordinator_core.simulation.workers import ROUNDING
 from coordinator_core.simulation.world import World
@@ -98,7 +100,7 @@ class Run:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
         self.family = family_for(scenario, self.strategy, registry)
-        self.load = Load()
+        self.load = Load(is_shared=self.family.spec.servers is not None)
         self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
         self.clock = self.stage.clock
         self._watch, self._exchanged = watch, exchanged
@@ -108,12 +110,16 @@ class Run:
         self._group_state, self._generation = "", -1
         self._cut_until: dict[str, int] = {}
         self._starts = 0
+        self._nodes = range(0)
         self._rates: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
         self._starting = self._stream("start-up")
         self.stage.observers.append(self._observe)
         if watch is not None:
             self.stage.observers.append(watch.observe)
+        if self.family.spec.servers is not None:
+            at_rest = self.family.spec.members_at_rest
+            self.stage.observers.append(Gathering(scenario.name, at_rest, self.stage.emit).observe)
         self.stage.begin()
         for name, topic in scenario.topics.items():
             self.load.add_topic(name, topic.backlog or (0,) * topic.partitions, now_ms=0)
@@ -167,11 +173,18 @@ class Run:
 
     def _make_brokers(self, group: RunningGroup | None) -> Brokers:
         scenario = self.scenario
+        servers = None
+        if self.family.spec.servers is not None:
+            protocol = self.registry.build(self.strategy).name
+            servers = make_servers(
+                self.family, scenario.name, protocol, self.stage.partitions, scenario.brokers
+            )
+            self._nodes = servers.nodes
         brokers = Brokers(
             group=scenario.name,
             count=scenario.brokers,
             config=self.family.coordinator_config(),
-            part=self.family.coordinator(lambda: self.registry.build(self.strategy), self._cluster),
+            parts=self.family.coordinator(lambda: self.registry.build(self.strategy), self._cluster),
             topics=self.stage.partitions,
             racks=scenario.racks,
             clock=self.clock,
@@ -180,6 +193,7 @@ class Run:
             random=self._stream("brokers"),
             emit=self.stage.emit,
             stored=() if group is None else tuple(group.records(self._common_assignor)),
+            servers=servers,
         )
         brokers.disconnect.append(self._disconnect)
         if self._watch is not None:
@@ -303,11 +317,11 @@ class Run:
             self._config_of(member),
             self._assignors_of(member),
             self._stream(f"client {self._starts}"),
-            part=self.family.member(),
+            part=self.family.member(self._nodes),
             bootstrap=range(self.scenario.brokers),
             habits=self._stream(f"application {self._starts}"),
             name=f"process {self._starts}",
-            rank=self._starts * ranks(self.scenario.brokers),
+            rank=self._starts * ranks(self.brokers.places),
         )
         process.set_cut(member.id in self.network.cut_off)
         return process
@@ -420,6 +434,10 @@ class Run:
     def subscribe(self, consumer: Process, topics: tuple[str, ...], pattern: str | None) -> None:
         """Let a process subscribe to something else."""
         consumer.subscribe(topics, pattern)
+
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let the servers of the family answer a consumer with what was true ``by_ms`` before."""
+        self.brokers.lag_view(name, by_ms)
 
     def remove_member(self, name: str) -> None:
         """Remove the members of a consumer from the group, as an administrator."""

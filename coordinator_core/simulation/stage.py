@@ -92,6 +92,10 @@ class Simulation(Protocol[C]):
         """Remove the members of a consumer from the group, as an administrator."""
         ...
 
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let the servers of the family answer a consumer with what was true ``by_ms`` before."""
+        ...
+
     def partitions_added(self) -> None:
         """React to new partitions of a topic, or to a new topic."""
         ...
@@ -331,6 +335,10 @@ class Stage(Generic[C]):
     def remove_member(self, name: str) -> None:
         """Remove the members of a consumer from the group, as an administrator. The process continues."""
         self._simulation.remove_member(name)
+
+    def lag_view(self, name: str, by_ms: int) -> None:
+        """Let a consumer read what was true ``by_ms`` before, where the protocol has views; 0 ends that."""
+        self._simulation.lag_view(name, by_ms)
 
     # --- topics
 

@@ -17,8 +17,22 @@ from coordinator_core.simulation.rest import Peers as RestingPeers
 class Peers(RestingPeers, Protocol):
     """The brokers, as a process sees them."""
 
+    @property
+    def places(self) -> int:
+        """The number of nodes: brokers, and servers that are no brokers."""
+        ...
+
+    @property
+    def has_servers(self) -> bool:
+        """Whether there are servers, which learn that connections are closed."""
+        ...
+
     def is_alive(self, node: int) -> bool:
-        """Return whether a broker accepts connections."""
+        """Return whether a node accepts connections."""
+        ...
+
+    def closed(self, node: int, client: str) -> None:
+        """Learn that a consumer has closed its connections to a node."""
         ...
 
     def arrived(self, request: Request, node: int, client: str, reply: Callable[[Response], None]) -> None:

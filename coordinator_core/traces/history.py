@@ -73,6 +73,8 @@ class History:
     - ``from_ms``: the time at which it begins; ``owners_before``: the last owner of each partition then.
     - ``rounds``: the number of times at which the group came to rest.
     - ``moved``: the number of partitions assigned to another consumer than their last owner.
+    - ``superfluous``: the number of rebalances of single members after which their share was the same.
+    - ``counted``: the number of notices, and of the events that only the family has, by kind.
     - ``stops``: the stopped time by cause, and what belongs to it.
     - ``lag_before``, ``lags``: the last lag before the window, and the measures of the load in it. If the
       window begins at the first rest, they begin when the lag does not fall any longer or is not above that
@@ -88,7 +90,8 @@ class History:
         self.stable_ms: list[int] = []
         self.change_ms: list[int] = []
         self.states: list[tuple[int, str]] = []
-        self.from_ms = self.rounds = self.moved = 0
+        self.from_ms = self.rounds = self.moved = self.superfluous = 0
+        self.counted: dict[type[Any], int] = {}
         self.start_up_ms: int | None = None
         self.settled: list[Settled] = []
         self.owners_before: dict[TopicPartition, str] = {}
@@ -114,6 +117,8 @@ class History:
             ev.Changed: self._changed,
             ev.MemberStopped: lambda _: self._rest(),
             ev.ConsumerFailed: lambda _: self._rest(),
+            ev.Rebalanced: self._rebalanced,
+            **dict.fromkeys((ev.Notified, *self.family.events), self._count),
         }
         self._now = now = timeline or Timeline()
         now.before.append(self._pass_time)
@@ -156,7 +161,8 @@ class History:
 
     def _begin(self, from_ms: int) -> None:
         self._begun, self.from_ms, self.stops.from_ms = True, from_ms, from_ms
-        self.rounds = self.moved = 0
+        self.rounds = self.moved = self.superfluous = 0
+        self.counted = {}
         self.owners_before = dict(self._last_owner)
         self.lag_before = self.lags[-1].measured.lag if self.lags else 0.0
         self.lags.clear()
@@ -237,10 +243,17 @@ class History:
         if event.after in self.family.at_rest:
             self.stable_ms.append(self._now.at_ms)
             self.rounds += 1
+            self._settle()
 
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
         if event.group_state:
             self.states.append((self._now.at_ms, event.group_state))
+
+    def _rebalanced(self, event: ev.Rebalanced) -> None:
+        self.superfluous += not event.changed
+
+    def _count(self, event: ev.Event) -> None:
+        self.counted[type(event)] = self.counted.get(type(event), 0) + 1
 
     def _member_started(self, event: ev.MemberStarted) -> None:
         if event.rack:

@@ -34,12 +34,13 @@ _MOST_UNDER_WAY_MS = 1_000
 
 @dataclass
 class MemberRound:
-    """The changes of one member in one round."""
+    """The changes of one member in one round. ``notes``: what its protocol family tells besides."""
 
     revoked: ev.PartitionMap = field(default_factory=dict)
     lost: ev.PartitionMap = field(default_factory=dict)
     assigned: ev.PartitionMap = field(default_factory=dict)
     kept: ev.PartitionMap = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Round:
     """A rebalance from its first cause until the group rests, or until the next round aborts it.
 
     - ``generation`` is 0 until the new generation has started.
+    - ``rest`` is the state in which the group came to rest.
     - ``stable_ms`` is None if the group did not come to rest; ``aborted`` is the reason if something ended
       the round before, at ``aborted_ms``.
     - ``members`` maps the names of consumers to their changes.
@@ -63,6 +65,7 @@ class Round:
       numbers by the last owner and the new one.
     - ``stopped`` is the number of partitions that nobody worked on until members took them over in this
       round, ``stopped_ms`` the sum of these times and ``longest_stop_ms`` the longest.
+    - ``notices`` has the number of notices that servers sent to members, by their text.
     """
 
     began_ms: int
@@ -70,6 +73,7 @@ class Round:
     generation: int = 0
     protocol: str = ""
     leader: str = ""
+    rest: str = "Stable"
     stable_ms: int | None = None
     members: dict[str, MemberRound] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
@@ -89,6 +93,7 @@ class Round:
     stopped: int = 0
     stopped_ms: int = 0
     longest_stop_ms: int = 0
+    notices: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -192,6 +197,7 @@ class _Reader:
         self._now.after.append(self._see)
         self._step: ev.Event | None = None
         self._round: Round | None = None
+        self._protocol = ""
         self._of_generation: dict[int, Round] = {}
         self._taken_over: dict[tuple[str, int], None] = {}
         self._round_of: dict[str, Round] = {}
@@ -227,6 +233,8 @@ class _Reader:
             ev.SubscriptionChanged: lambda e: self._add(e.client, f" to {', '.join(e.topics) or 'nothing'}"),
             ev.CoordinatorFailed: self._coordinator_stopped,
             ev.CoordinatorElected: self._coordinator_elected,
+            ev.Notified: self._notified,
+            **dict.fromkeys((kind for kind in family.sentences if kind is not ev.Notified), self._told),
         }
 
     def see(self, at_ms: int, event: ev.Event, step: ev.Event | None) -> None:
@@ -304,7 +312,7 @@ class _Reader:
             self._abort(cause)
             self._begin(Round(self._now.at_ms, [cause], was_empty=event.before in self._family.vacant))
         elif event.after in self._family.at_rest and entry is not None:
-            entry.stable_ms = self._now.at_ms
+            entry.stable_ms, entry.rest = self._now.at_ms, event.after
         elif event.after in self._family.vacant:
             self._emptied(event.after, cause)
 
@@ -316,9 +324,17 @@ class _Reader:
     def _begin(self, entry: Round) -> None:
         self._round = entry
         self.entries.append(entry)
+        if self._family.servers is not None:
+            self._continue_generation(entry)
         waiting, self._for_next_round = self._for_next_round, []
         for event in waiting:
             self._gave_up(event, entry)
+
+    def _continue_generation(self, entry: Round) -> None:
+        """Begin a round in the present generation. It has the next one if members come or go."""
+        entry.generation, entry.protocol = self._now.generation, self._protocol
+        self._of_generation[entry.generation] = entry
+        self._taken_over = {key: None for key in self._taken_over if key[1] != entry.generation}
 
     def _abort(self, why: str) -> None:
         entry = self._under_way
@@ -350,6 +366,7 @@ class _Reader:
         phase, self._phase = self._phase, _Phase()
         members = [self._name(member_id) for member_id in event.members]
         entry.generation, entry.protocol = event.generation, event.protocol
+        self._protocol = event.protocol
         entry.leader = self._name(event.leader)
         entry.joined = [name for name in phase.joined if name in members]
         entry.left = phase.left
@@ -371,6 +388,26 @@ class _Reader:
         return (name, generation) not in self._joins and phase.arrived_ms.get(name, 0) < entry.began_ms
 
     # --- members
+
+    def _notified(self, event: ev.Notified) -> None:
+        entry = self._under_way
+        if entry is not None:
+            text = self._sentence(event)
+            entry.notices[text] = entry.notices.get(text, 0) + 1
+
+    def _sentence(self, event: ev.Event) -> str:
+        tell = self._family.sentences.get(type(event))
+        return "notice" if tell is None else tell(event)
+
+    def _told(self, event: Any) -> None:
+        """Note what the family tells of a member, in the round that is under way."""
+        entry = self._under_way
+        if entry is None:
+            self._occurred(f"{event.client}: {self._sentence(event)}")
+            return
+        after_ms = self._now.at_ms - entry.began_ms
+        note = f"{self._sentence(event)} (after {after_ms / 1_000:.3g} s)"
+        entry.members.setdefault(event.client, MemberRound()).notes.append(note)
 
     def _arrived(self, name: str) -> None:
         self._phase.arrived_ms[name] = self._now.at_ms
@@ -478,7 +515,8 @@ class _Reader:
 
     def _coordinator_stopped(self, event: ev.CoordinatorFailed) -> None:
         self._coordinator_failed = True
-        self._abort(f"broker {event.node} failed")
+        if self._family.servers is None:
+            self._abort(f"broker {event.node} failed")
         if f"broker {event.node}" not in self._change_of:
             self._occurred(f"broker {event.node} failed")
 

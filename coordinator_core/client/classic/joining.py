@@ -8,12 +8,12 @@ from coordinator_core.client.classic.error_actions import JOIN, SYNC, Action, ac
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.leading import Leader
 from coordinator_core.client.classic.membership import Membership
-from coordinator_core.client.classic.preparation import Preparation
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.classic.takeover import Takeover
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
+from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER, Completion, Failure, Reply
 from coordinator_core.client.subscription import SubscriptionMode
 from coordinator_core.errors import AssignmentError, ProtocolError, RebalanceLabError
@@ -159,6 +159,7 @@ class Joining:
 
     def _send_join(self, node: int, *, now_ms: int) -> None:
         config, sent = self._core.config, self._core.generation
+        self._membership.rejoin_at_ms = NEVER
         self._membership.joined_topics = self._core.subscriptions.topics
         try:
             protocols = tuple(self._subscription_for(a, sent) for a in self._assignors.values())

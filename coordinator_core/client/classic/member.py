@@ -8,7 +8,6 @@ from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.joining import Joining, Phase
 from coordinator_core.client.classic.leading import Leader
 from coordinator_core.client.classic.membership import Membership
-from coordinator_core.client.classic.preparation import Preparation
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.classic.takeover import Takeover
@@ -18,6 +17,7 @@ from coordinator_core.client.generation import Generation
 from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
+from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER
 from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicPartition
@@ -89,6 +89,7 @@ class ClassicMember:
         deadline_ms, joining = self._heartbeat.next_deadline_ms(), self._joining
         if joining.phase is not _NOTHING:
             return Outlook(False, deadline_ms, NEVER, joining.phase is _JOIN)
+        deadline_ms = min(deadline_ms, self._membership.rejoin_at_ms)
         if joining.is_between_rounds:
             return Outlook(True, deadline_ms, NEVER)
         if joining.wants_poll(now_ms=now_ms):
@@ -101,10 +102,11 @@ class ClassicMember:
     def on_deadline(self, *, now_ms: int) -> None:
         """Send a heartbeat, give up the coordinator, or leave, where that is due."""
         self._heartbeat.on_deadline(now_ms=now_ms)
+        self._membership.rejoin_if_due(now_ms=now_ms)
 
     def heartbeats(self) -> Heartbeats | None:
         """Return the heartbeats of a member that is at rest, or None."""
-        return self._heartbeat.periodic()
+        return self._heartbeat.periodic() if self._membership.rejoin_at_ms == NEVER else None
 
     def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
         """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``."""

@@ -7,7 +7,7 @@ from coordinator_core.client.classic.states import MEMBER_MOVES, MemberState
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.requests import Reply
+from coordinator_core.client.requests import NEVER, Reply
 from coordinator_core.client.states import check_move
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -27,6 +27,8 @@ class Membership:
         self.rejoin_requested = True
         self.must_prepare = True
         self.retry_ms = 0
+        self.rejoin_at_ms = NEVER
+        """The time at which the member joins again, though nothing has changed."""
 
     def move_to(self, state: MemberState) -> None:
         """Change the state and report the change.
@@ -60,6 +62,12 @@ class Membership:
         self.rejoin_requested = True
         self.rejoin_reason = reason
 
+    def rejoin_if_due(self, *, now_ms: int) -> None:
+        """Join again, if the time has come that the last assignment set."""
+        if now_ms >= self.rejoin_at_ms:
+            self.rejoin_at_ms = NEVER
+            self.request_rejoin("the delay of lost partitions is over")
+
     def reset(self, reason: str, *, keep_member_id: bool) -> None:
         """Forget the generation, and the member id unless it is kept; then join again.
 
@@ -68,6 +76,7 @@ class Membership:
         self.must_prepare = True
         member_id = self._core.generation.member_id if keep_member_id else NO_MEMBERSHIP.member_id
         self._core.generation = NO_MEMBERSHIP._replace(member_id=member_id)
+        self.rejoin_at_ms = NEVER
         self.move_to(MemberState.UNJOINED)
         self.request_rejoin(reason)
 

@@ -7,6 +7,7 @@ from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
+from coordinator_core.client.requests import NEVER
 from coordinator_core.client.subscription import SubscriptionMode, partition_map
 from coordinator_core.errors import ProtocolError
 from coordinator_core.java import java_order
@@ -48,7 +49,7 @@ class Takeover:
         if generation != self._core.generation:
             return
         try:
-            partitions, _ = decode_assignment(data)
+            partitions, user_data = decode_assignment(data)
         except ProtocolError as error:
             hint = f"the assignment is unreadable: is the leader's assignor {generation.protocol!r} at fault?"
             self._core.fail(ProtocolError(error.peer, f"{error.reason}; {hint}"))
@@ -60,6 +61,9 @@ class Takeover:
             return
         self._follow(topics)
         self._apply(generation, assigned)
+        assignor = self._assignors[generation.protocol or ""]
+        after_ms = assignor.rejoin_after_ms(user_data)
+        self._membership.rejoin_at_ms = NEVER if after_ms is None else now_ms + after_ms
         self._heartbeat.polled(now_ms=now_ms)
 
     def assign(

@@ -69,10 +69,10 @@ class Node:
         self._timer: TimerHandle | None = None
         self._timer_ms: int | None = None
         data.topics.grown = lambda topics: recorder.grown(topics, self.now_ms())
-        part = Family(CLASSIC, {}).coordinator(
+        parts = Family(CLASSIC, {}).coordinator(
             lambda: default_registry().assignor(SERVER_ASSIGNOR), lambda: Cluster(data.topics.partitions)
         )
-        self.coordinator = Coordinator(NODE, config, random, (part,))
+        self.coordinator = Coordinator(NODE, config, random, parts)
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
         self._carry_out(self.coordinator.on_cluster_change(dict.fromkeys(partitions, NODE), 1))

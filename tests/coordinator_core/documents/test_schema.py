@@ -82,6 +82,7 @@ RIGHT_EVENTS = [
     {"subscribe": "c-0", "topics": ["t"]},
     {"subscribe": "c-0", "topics_pattern": "t"},
     {"remove_member": "c-0"},
+    {"lag_view": {"member": "c-0", "by": "10s"}},
     {"add_partitions": {"t": 9}},
     {"create_topic": {"u": {"partitions": 1, "rates": [0.5]}}},
     {"delete_topic": ["t"]},

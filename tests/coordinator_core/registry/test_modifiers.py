@@ -27,7 +27,7 @@ def answer(strategy):
 
 def test_the_built_in_modifiers_are_these_and_each_says_what_it_does():
     built_in = list(modifiers_module.modifiers())
-    assert [spec.name for spec in built_in] == ["static", "cooperative", "budget", "weights"]
+    assert [spec.name for spec in built_in] == ["static", "cooperative", "delay", "budget", "weights"]
     assert all(spec.doc for spec in built_in)
 
 

@@ -23,7 +23,7 @@ class Plugin:
     @hookimpl
     def protocols(self):
         return [
-            ProtocolSpec("hurry", **STATES, aliases={"quick": "plain+hurry"}, modifiers=frozenset({"delay"})),
+            ProtocolSpec("hurry", **STATES, aliases={"quick": "plain+hurry"}, modifiers=frozenset({"pace"})),
             ProtocolSpec("walk", **STATES),
         ]
 
@@ -36,14 +36,14 @@ class Plugin:
 
     @hookimpl
     def modifiers(self):
-        def delay(strategy, value):
-            return strategy.with_changes(settings={**strategy.settings, "delay.ms": int(value or "")})
+        def pace(strategy, value):
+            return strategy.with_changes(settings={**strategy.settings, "pace.ms": int(value or "")})
 
         def late(strategy, value):
             return strategy.with_changes(settings={"late": True})
 
         return [
-            ModifierSpec("delay", delay, of_protocol=True),
+            ModifierSpec("pace", pace, of_protocol=True),
             ModifierSpec("late", late),
             ModifierSpec("nothing", lambda strategy, value: strategy),
         ]
@@ -74,9 +74,9 @@ def test_naming_the_classic_protocol_changes_nothing_but_the_name(registry):
 
 
 def test_protocol_options_and_modifiers_come_in_any_order(registry):
-    for text in ("plain+delay=5+hurry", "plain+hurry+delay=5"):
+    for text in ("plain+pace=5+hurry", "plain+hurry+pace=5"):
         strategy = registry.strategy(text)
-        assert (strategy.name, strategy.protocol, strategy.settings) == (text, "hurry", {"delay.ms": 5})
+        assert (strategy.name, strategy.protocol, strategy.settings) == (text, "hurry", {"pace.ms": 5})
     assert registry.strategy("optimal+classic+max_moves=3+static").static
 
 
@@ -108,11 +108,11 @@ def test_an_assignor_may_work_with_some_protocols_only(registry):
 
 
 def test_a_modifier_of_protocols_needs_a_protocol_that_supports_it(registry):
-    assert problem(registry, "plain+delay=5") == (
-        "strategy 'plain+delay=5': found 'delay', expected a modifier that the protocol 'classic' supports"
-        " (cooperative, static)"
+    assert problem(registry, "plain+pace=5") == (
+        "strategy 'plain+pace=5': found 'pace', expected a modifier that the protocol 'classic' supports"
+        " (cooperative, delay, static)"
     )
-    assert problem(registry, "plain+static+hurry").endswith("that the protocol 'hurry' supports (delay)")
+    assert problem(registry, "plain+static+hurry").endswith("that the protocol 'hurry' supports (pace)")
     assert problem(registry, "plain+walk+cooperative").endswith("'walk' supports (none of its own)")
     assert registry.strategy("plain+walk+late").settings == {"late": True}
 
@@ -188,7 +188,9 @@ def test_protocols_and_modifiers_have_different_names(registry):
 
 def test_a_protocol_is_found_by_its_name(registry):
     assert registry.protocol("hurry").at_rest == {"Idle"}
-    with pytest.raises(InputError, match="protocol: found 'hury', expected one of classic, hurry, walk"):
+    with pytest.raises(
+        InputError, match=r"protocol: found 'hury', expected one of classic, hurry, .*did you mean 'hurry'"
+    ):
         registry.protocol("hury")
 
 

@@ -88,8 +88,12 @@ def added(client):
         ),
         ([(5_050, generation(2, "a", "b"))], None),
         (
-            [(5_050, generation(2, "a", "b")), (8_050, state("Stable"))],
+            [(5_050, generation(2, "a", "b", leader="a")), (8_050, state("Stable"))],
             "waited 3 s for the assignment of the leader",
+        ),
+        (
+            [(5_050, generation(2, "a", "b")), (8_050, state("Stable"))],
+            "waited 3 s until all members had their shares",
         ),
     ],
 )

@@ -55,6 +55,8 @@ CONTRACT = [
     "cross_rack_partitions",
     "rounds",
     "messages",
+    "notifications",
+    "superfluous_rebalances",
 ]
 
 

@@ -99,6 +99,7 @@ def test_the_kinds_are_those_of_the_contract_and_cut_and_calm(specs):
         "cut",
         "subscribe",
         "remove_member",
+        "lag_view",
         "add_partitions",
         "create_topic",
         "delete_topic",

@@ -1,0 +1,358 @@
+"""The member of a group without a coordinator: it reads who is there, and takes its own share.
+
+It sends heartbeats to all brokers, and looks for the members of the group at its start, at regular times and
+when a broker tells it of a change. For every topic it asks one broker, chosen at random. The assignor divides
+each topic between all members of the group, whatever they subscribe to.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.client.coordinator_finder import CoordinatorFinder
+from coordinator_core.client.core import Core
+from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
+from coordinator_core.client.member import Outlook
+from coordinator_core.client.offsets import CommitResult, Offsets
+from coordinator_core.client.peers.messages import (
+    MemberGoneRequest,
+    MemberHeartbeatRequest,
+    MemberHeartbeatResponse,
+    MemberListRequest,
+    MemberListResponse,
+    MemberNoticeRequest,
+    MemberNoticeResponse,
+)
+from coordinator_core.client.peers.settings import PeersSettings
+from coordinator_core.client.periodic import Heartbeats
+from coordinator_core.client.requests import NEVER, Reply
+from coordinator_core.client.subscription import partition_map
+from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicPartition
+from coordinator_core.protocol import events as ev
+from coordinator_core.protocol.error_codes import ErrorCode
+
+FOREVER_MS = 10 * 365 * 24 * 3_600_000
+"""The timeout of a request that a broker answers when something changes."""
+
+_OF_COORDINATOR = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class PeerState(StrEnum):
+    """The state of a member."""
+
+    STARTING = "starting"
+    """It has not read who is there."""
+
+    LOOKING = "looking"
+    """It reads who is there, because it has started or was told of a change."""
+
+    RESTING = "resting"
+    """It has taken its share. Looks at regular times do not change the state."""
+
+
+class PeersMember:
+    """A `MemberPart` that takes its share by itself. ``settings``: the times."""
+
+    is_leader = False
+    calls_listener = False
+    may_revoke = True
+    may_commit = True
+
+    def __init__(
+        self,
+        settings: PeersSettings,
+        core: Core,
+        coordinator: CoordinatorFinder,
+        offsets: Offsets,
+        assignors: Sequence[Assignor],
+    ) -> None:
+        if len(assignors) != 1:
+            raise InputError("assignors", f"{len(assignors)} of them", "one: members do not agree on it")
+        self._settings, self._core, self._coordinator, self._offsets = settings, core, coordinator, offsets
+        self._assignor, self._member_id = assignors[0], core.config.client_id
+        self.state = PeerState.STARTING
+        self._has_begun = self._looks_again = False
+        self._topics: tuple[str, ...] = ()
+        self._beat_ms = self._look_ms = 0
+        self._lists: dict[str, MemberListResponse] = {}
+        self._waiting_for = 0
+        self._greeted: dict[int, None] = {}
+        self._asked_from: dict[int, int] = {}
+        """The brokers that list this member, with the time from which they are asked."""
+        self._notices: dict[int, tuple[int, int]] = {}
+        """The notice that waits at each broker: the id of the request, and the revision in it."""
+        core.commits_as_member = False
+
+    # --- the interface of a client
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the member has its share."""
+        return self.state is PeerState.RESTING
+
+    def poll(self, *, now_ms: int) -> None:
+        """Do nothing: the member does not need polls."""
+
+    def on_deadline(self, *, now_ms: int) -> None:
+        """Send heartbeats, or look, where that is due."""
+        if not self._has_begun:
+            return
+        if now_ms >= self._beat_ms:
+            self._send_heartbeats(now_ms=now_ms)
+        if now_ms >= self._look_ms:
+            self._look(now_ms=now_ms)
+
+    def outlook(self, *, now_ms: int) -> Outlook:  # noqa: ARG002 - the interface's
+        """Return when a heartbeat or a look is due. Polls do nothing."""
+        deadline_ms = min(self._beat_ms, self._look_ms) if self._has_begun else NEVER
+        return Outlook(self.is_at_rest, deadline_ms, NEVER)
+
+    def heartbeats(self) -> Heartbeats | None:
+        """Return None: every message of the member is simulated."""
+        return None
+
+    def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
+        """Do nothing: no message is left out."""
+
+    def on_coordinator(self, *, now_ms: int) -> None:
+        """Do nothing: the coordinator only stores offsets."""
+
+    def on_metadata(self, *, now_ms: int) -> None:
+        """Begin when the topics are known, greet new brokers, and look when the topics have changed."""
+        subscriptions = self._core.subscriptions
+        if not subscriptions.is_group_managed or not self._core.metadata.knows(subscriptions.topics):
+            return
+        if not self._has_begun:
+            self._has_begun = True
+            self._beat_ms = now_ms + self._settings.heartbeat_ms
+            self._look_ms = now_ms + self._settings.look_ms
+        self._greet(now_ms=now_ms)
+        if subscriptions.topics != self._topics and not self._greeted:
+            self._look(now_ms=now_ms)
+
+    def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:  # noqa: ARG002
+        """Look for the coordinator again, if it does not have the group."""
+        if error in _OF_COORDINATOR:
+            self._coordinator.lose(now_ms=now_ms)
+        return CommitResult(error.name, retriable=error in _OF_COORDINATOR)
+
+    def resume(
+        self,
+        generation: Generation,  # noqa: ARG002 - the interface's
+        owned: Iterable[TopicPartition],  # noqa: ARG002
+        *,
+        topics: Iterable[str],  # noqa: ARG002
+        based_on: Cluster | None,  # noqa: ARG002
+        last_response_ms: int,  # noqa: ARG002
+    ) -> None:
+        """Refuse: a member has no membership that it could continue.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError("resume_membership", "a member of a group without a coordinator", "one that joins")
+
+    def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
+        """Tell all brokers, and forget the share."""
+        nodes = list(self._asked_from)
+        self._core.generation, self._has_begun, self._topics = NO_MEMBERSHIP, False, ()
+        self._asked_from, self._notices = {}, {}
+        self._move_to(PeerState.STARTING)
+        answers = 0
+
+        def answered(reply: Reply, at_ms: int) -> None:  # noqa: ARG001 - the interface's
+            nonlocal answers
+            answers += 1
+            if answers == len(nodes) and left is not None:
+                left()
+
+        request = MemberGoneRequest(group_id=self._core.config.group_id, member_id=self._member_id)
+        for node in nodes:
+            self._core.send(node, request, answered, now_ms=now_ms)
+        return bool(nodes)
+
+    # --- heartbeats and notices
+
+    def _greet(self, *, now_ms: int) -> None:
+        """Send the first heartbeat to brokers that do not list this member."""
+        for node in self._core.metadata.nodes:
+            if node not in self._asked_from and node not in self._greeted:
+                self._greeted[node] = None
+                self._send_heartbeat(node, now_ms=now_ms)
+
+    def _send_heartbeats(self, *, now_ms: int) -> None:
+        self._beat_ms = now_ms + self._settings.heartbeat_ms
+        for node in list(self._asked_from):
+            self._send_heartbeat(node, now_ms=now_ms)
+        self._greet(now_ms=now_ms)
+
+    def _send_heartbeat(self, node: int, *, now_ms: int) -> None:
+        request = MemberHeartbeatRequest(group_id=self._core.config.group_id, member_id=self._member_id)
+        self._core.send(
+            node, request, lambda reply, at_ms: self._on_heartbeat(node, reply, at_ms), now_ms=now_ms
+        )
+
+    def _on_heartbeat(self, node: int, reply: Reply, now_ms: int) -> None:
+        greeted = node in self._greeted
+        self._greeted.pop(node, None)
+        if not self._has_begun:
+            return
+        if not isinstance(reply, MemberHeartbeatResponse):
+            self._asked_from.pop(node, None)
+        elif greeted:
+            # A broker that has come back does not list the others yet. They send heartbeats meanwhile.
+            came_back = self.state is not PeerState.STARTING
+            self._asked_from[node] = now_ms + (self._settings.heartbeat_ms if came_back else 0)
+        if isinstance(reply, MemberHeartbeatResponse) and (reply.is_new or node not in self._notices):
+            self._await_notice(node, reply.revision, now_ms=now_ms)
+        if self.state is PeerState.STARTING and not self._greeted:
+            self._look(now_ms=now_ms)
+
+    def _await_notice(self, node: int, revision: int, *, now_ms: int) -> None:
+        """Let a broker tell of the next change of its list, in place of a notice that it owes."""
+        before = self._notices.pop(node, None)
+        if before is not None:
+            self._core.requests.forget(before[0])
+        request = MemberNoticeRequest(group_id=self._core.config.group_id, revision=revision)
+        request_id = self._core.send(
+            node,
+            request,
+            lambda reply, at_ms: self._on_notice(node, reply, at_ms),
+            now_ms=now_ms,
+            timeout_ms=FOREVER_MS,
+        )
+        self._notices[node] = request_id, revision
+
+    def _on_notice(self, node: int, reply: Reply, now_ms: int) -> None:
+        self._notices.pop(node, None)
+        if not self._has_begun:
+            return
+        if not isinstance(reply, MemberNoticeResponse):
+            self._asked_from.pop(node, None)
+            return
+        if self.state is PeerState.RESTING:
+            self._move_to(PeerState.LOOKING)
+        self._core.effects.events.append(ev.Notified(client=self._member_id, cause="members"))
+        self._await_notice(node, reply.revision, now_ms=now_ms)
+        self._look(now_ms=now_ms)
+
+    # --- a look
+
+    def _look(self, *, now_ms: int) -> None:
+        """Ask for the members, one broker for each topic."""
+        self._look_ms = now_ms + self._settings.look_ms
+        if self._waiting_for:
+            self._looks_again = True
+            return
+        nodes = [node for node, from_ms in self._asked_from.items() if from_ms <= now_ms]
+        nodes = nodes or list(self._asked_from)
+        if not nodes:
+            return
+        self._topics = self._core.subscriptions.topics
+        self._lists, self._waiting_for = {}, len(self._topics)
+        for topic in self._topics:
+            node = nodes[self._core.random.randrange(len(nodes))]
+            self._ask(node, topic, now_ms=now_ms)
+
+    def _ask(self, node: int, topic: str, *, now_ms: int) -> None:
+        request = MemberListRequest(group_id=self._core.config.group_id)
+        self._core.send(
+            node, request, lambda reply, at_ms: self._on_list(node, topic, reply, at_ms), now_ms=now_ms
+        )
+
+    def _on_list(self, node: int, topic: str, reply: Reply, now_ms: int) -> None:
+        """Note a list. A newer one than that of the notice that the broker owes: the notice was lost."""
+        self._waiting_for -= 1
+        if isinstance(reply, MemberListResponse):
+            self._lists[topic] = reply
+            if node in self._notices and self._notices[node][1] < reply.revision and self._has_begun:
+                self._await_notice(node, reply.revision, now_ms=now_ms)
+        if self._waiting_for:
+            return
+        if self._has_begun:
+            self._take_share(now_ms=now_ms)
+        if self._looks_again and self._has_begun:
+            self._looks_again = False
+            self._look(now_ms=now_ms)
+
+    def _take_share(self, *, now_ms: int) -> None:
+        """Give up what belongs to others, and take up what is new."""
+        core, before = self._core, self._core.generation
+        owned = core.subscriptions.partitions
+        try:
+            share = [tp for topic in self._topics for tp in self._share_of(topic)]
+        except RebalanceLabError as error:
+            core.effects.fail(error)
+            return
+        version = min((reply.version for reply in self._lists.values()), default=before.number)
+        kept = frozenset(share)
+        dropped = sorted(tp for tp in owned if tp not in kept)
+        added = [tp for tp in share if tp not in owned]
+        if dropped:
+            self._give_up(dropped, now_ms=now_ms)
+        if version != before.number:
+            core.generation = Generation(version, self._member_id, self._assignor.name)
+            core.effects.events.append(
+                ev.Joined(
+                    client=self._member_id,
+                    member_id=self._member_id,
+                    generation=version,
+                    protocol=self._assignor.name,
+                    leader=False,
+                )
+            )
+        if dropped or added or version != before.number:
+            core.subscriptions.assign_by_group(sorted(share))
+            core.effects.events.append(
+                ev.Assigned(
+                    client=self._member_id,
+                    generation=version,
+                    added=partition_map(added),
+                    owned=partition_map(share),
+                )
+            )
+        if self.state is not PeerState.RESTING:
+            changed = bool(dropped or added)
+            core.effects.events.append(
+                ev.Rebalanced(client=self._member_id, generation=version, changed=changed)
+            )
+            self._move_to(PeerState.RESTING)
+
+    def _share_of(self, topic: str) -> list[TopicPartition]:
+        """Return this member's share of a topic; what it owns, if no broker has answered."""
+        reply = self._lists.get(topic)
+        if reply is None:
+            return [tp for tp in self._core.subscriptions.partitions if tp.topic == topic]
+        if self._member_id not in reply.members:
+            return []
+        group = GroupSubscription({member: Subscription((topic,)) for member in sorted(reply.members)})
+        assignment = compute_assignment(self._assignor, self._core.metadata.cluster((topic,)), group)
+        return list(assignment.get(self._member_id, ()))
+
+    def _give_up(self, dropped: Sequence[TopicPartition], *, now_ms: int) -> None:
+        """Commit and drop partitions, without waiting for the response."""
+        core = self._core
+        consumed = self._offsets.all_consumed(now_ms=now_ms) if core.config.enable_auto_commit else {}
+        if core.source is not None:
+            core.source.stopped(dropped, now_ms=now_ms)
+        to_commit = {tp: consumed[tp] for tp in dropped if tp in consumed}
+        if to_commit:
+            self._offsets.commit(
+                to_commit,
+                lambda result, _: self._offsets.report(len(to_commit), result),
+                now_ms=now_ms,
+            )
+        core.give_up(dropped)
+
+    def _move_to(self, state: PeerState) -> None:
+        before, self.state = self.state, state
+        if before is not state:
+            self._core.effects.events.append(
+                ev.ClientStateChanged(client=self._member_id, before=before.value, after=state.value)
+            )

@@ -1,0 +1,33 @@
+"""The coordinator's part of groups whose coordinator computes the assignments.
+
+The coordinator waits until all members have joined. It runs the assignor, stores the assignment, and answers
+the joins with it. A change is announced by ILLEGAL_GENERATION in the responses to heartbeats.
+"""
+
+from functools import partial
+
+from coordinator_core.coordinator.parts import CoordinatorPart, Row
+from coordinator_core.coordinator.server_side import requests, rounds
+from coordinator_core.coordinator.server_side.group import FAMILY, restored
+from coordinator_core.coordinator.server_side.rounds import Compute
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.server_side import JoinRequest
+
+
+def server_side_part(compute: Compute) -> CoordinatorPart:
+    """Return the part. ``compute`` runs the assignor for the members of a group."""
+    return CoordinatorPart(
+        name=FAMILY,
+        requests={
+            JoinRequest: Row(partial(requests.join, compute), requests.join_refused),
+            m.HeartbeatRequest: Row(requests.heartbeat, lambda _, error: m.HeartbeatResponse(error=error)),
+            m.LeaveGroupRequest: Row(
+                partial(requests.leave, compute), lambda _, error: m.LeaveGroupResponse(error=error)
+            ),
+        },
+        restore=restored,
+        on_timer=partial(rounds.on_timer, compute),
+    )
+
+
+__all__ = ["server_side_part"]

@@ -1,0 +1,55 @@
+"""Groups whose coordinator computes the assignments, as Kafka's first coordinator did.
+
+An entry point of the plugin group ``rebalance_lab``.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.client.server_side import ServerSideMember
+from coordinator_core.coordinator.parts import CoordinatorPart
+from coordinator_core.coordinator.server_side import server_side_part
+from coordinator_core.coordinator.server_side.group import MOVES, State
+from coordinator_core.coordinator.server_side.rounds import Compute, Computed
+from coordinator_core.families.classic import remove_members
+from coordinator_core.families.family import Surroundings
+from coordinator_core.model import Cluster, GroupSubscription, Subscription
+from coordinator_core.protocol.consumer_protocol import encode_assignments
+from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+
+
+def _part(surroundings: Surroundings) -> CoordinatorPart:
+    def topics(names: Iterable[str]) -> dict[str, int]:
+        known = surroundings.cluster().topics
+        return {name: known[name].partitions for name in names if name in known}
+
+    def assign(members: Mapping[str, tuple[str, ...]]) -> Computed:
+        assignor, cluster = surroundings.make_assignor(), surroundings.cluster()
+        wanted = topics(dict.fromkeys(topic for listed in members.values() for topic in listed))
+        known = Cluster({name: cluster.topics[name] for name in sorted(wanted)})
+        group = GroupSubscription({member: Subscription(listed) for member, listed in members.items()})
+        assignment = compute_assignment(assignor, known, group)
+        encoded = encode_assignments(assignment, members)
+        return Computed(assignor.name, wanted, dict(zip(members, encoded, strict=True)))
+
+    return server_side_part(Compute(topics, assign))
+
+
+SERVER_SIDE = ProtocolSpec(
+    "server-side",
+    states={state.value: frozenset(after.value for after in moves) for state, moves in MOVES.items()},
+    at_rest=frozenset({State.STABLE.value}),
+    round_begins=frozenset({State.PREPARING.value}),
+    vacant=frozenset({State.EMPTY.value, State.DEAD.value}),
+    coordinator=_part,
+    member=lambda settings: ServerSideMember,  # noqa: ARG005 - the settings are those of every consumer
+    remove_members=remove_members,
+    meaningless={"assignors": "the assignor is the coordinator's"},
+    doc="The coordinator runs the assignor and answers joins with the shares (Kafka's first coordinator).",
+)
+
+
+@hookimpl
+def protocols() -> Iterable[ProtocolSpec]:
+    """Return the protocols of this module."""
+    return [SERVER_SIDE]

@@ -1,0 +1,101 @@
+"""The requests to a registry of nodes with sessions, as Apache ZooKeeper is one, and the responses.
+
+A node has a path and data. An ephemeral node ends with the session that created it. A request of a session
+that has expired changes nothing, and is answered with ``expired``.
+"""
+
+from collections.abc import Mapping
+
+from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
+
+
+class SessionAnswer(FamilyResponse, frozen=True):
+    """The response to a request of a session."""
+
+    expired: bool
+
+
+class SessionRequest(FamilyRequest, frozen=True):
+    """Begin a session. It lasts as long as its requests are less than the timeout apart."""
+
+    timeout_ms: int
+
+
+class SessionResponse(FamilyResponse, frozen=True):
+    session: int
+
+
+class PingRequest(FamilyRequest, frozen=True):
+    """Continue a session. ``parents``: the nodes whose versions are of interest."""
+
+    session: int
+    parents: tuple[str, ...] = ()
+
+
+class PingResponse(SessionAnswer, frozen=True):
+    """``versions`` are those of the nodes, as far as the server has them."""
+
+    versions: Mapping[str, int] = {}
+
+
+class CreateRequest(FamilyRequest, frozen=True):
+    """Create ephemeral nodes with their data, all or none."""
+
+    session: int
+    nodes: Mapping[str, str]
+
+
+class CreateResponse(SessionAnswer, frozen=True):
+    """``existing`` are the nodes that other sessions have created; then none was created."""
+
+    existing: tuple[str, ...] = ()
+
+
+class DeleteRequest(FamilyRequest, frozen=True):
+    """Delete those of the nodes that the session has created."""
+
+    session: int
+    paths: tuple[str, ...]
+
+
+class DeleteResponse(SessionAnswer, frozen=True):
+    pass
+
+
+class ReadRequest(FamilyRequest, frozen=True):
+    """Read the children of nodes."""
+
+    session: int
+    parents: tuple[str, ...]
+
+
+class ReadResponse(SessionAnswer, frozen=True):
+    """The names and data of the children, and the version of each parent, as the server has them.
+
+    A version grows with each change of the children.
+    """
+
+    children: Mapping[str, Mapping[str, str]] = {}
+    versions: Mapping[str, int] = {}
+
+
+class WatchRequest(FamilyRequest, frozen=True):
+    """Wait until the children of a node are newer than a version. The response is the only notice."""
+
+    session: int
+    parent: str
+    version: int
+
+
+class WatchResponse(SessionAnswer, frozen=True):
+    version: int = 0
+
+
+class CloseSessionRequest(FamilyRequest, frozen=True):
+    """End a session. Its ephemeral nodes end at once."""
+
+    session: int
+
+
+class CloseSessionResponse(FamilyResponse, frozen=True):
+    pass
