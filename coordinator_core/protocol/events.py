@@ -11,8 +11,8 @@ import msgspec
 PartitionMap: TypeAlias = dict[str, list[int]]
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type"):
-    """Common settings of all events."""
+class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type", gc=False):
+    """Common settings of all events. Events have no cycles, so that the collector leaves them alone."""
 
 
 # --- emitted by the simulation: changes of the group's surroundings
@@ -384,7 +384,7 @@ Event: TypeAlias = (
 )
 
 
-class TraceEvent(msgspec.Struct, frozen=True):
+class TraceEvent(msgspec.Struct, frozen=True, gc=False):
     """An event with its time: one line of a trace. ``at_ms`` is virtual time since the run began."""
 
     at_ms: int
