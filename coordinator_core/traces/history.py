@@ -107,6 +107,8 @@ class History:
         self._last_owner: dict[TopicPartition, str] = {}
         self._orphans: set[TopicPartition] = set()
         self._resting: Settled | None = None
+        self._awaited = ""
+        """A consumer that had yet to take its part over, when the group was last found not to rest."""
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
             ev.RatesChanged: self._rates_changed,
@@ -220,6 +222,9 @@ class History:
 
     def _settle(self) -> None:
         now, wanted = self._now, self._now.subscribed
+        if self._has_yet_to_take_over(self._awaited):
+            return
+        self._awaited = next((n for n in reversed(now.consumers) if self._has_yet_to_take_over(n)), "")
         taken_over = sum(c.taken_over == now.generation and now.is_valid(n) for n, c in now.consumers.items())
         if taken_over < len(now.members) or any(tp.topic in wanted for tp in self._orphans):
             return
@@ -228,6 +233,11 @@ class History:
         if owners:
             self._resting = Settled(now.at_ms, now.at_ms, owners, members)
             self._rest()
+
+    def _has_yet_to_take_over(self, client: str) -> bool:
+        """Return whether a consumer is a member, and has not taken over its part: the group does not rest."""
+        consumer, now = self._now.consumers.get(client), self._now
+        return consumer is not None and consumer.taken_over != now.generation and now.is_valid(client)
 
     def _unsettle(self) -> None:
         if self._resting is not None:

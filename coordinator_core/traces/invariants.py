@@ -13,7 +13,7 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.family import family_of
-from coordinator_core.traces.timeline import Change, Timeline, partitions
+from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 
 _OWNERSHIP = (ev.CoordinatorElected, ev.GenerationStarted, ev.Joined, ev.Assigned)
@@ -170,7 +170,7 @@ class Invariants:
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
-        owned = frozenset(partitions(event.owned))
+        owned = frozenset(self.now.partitions(event.owned))
         strange = sorted({p.topic for p in owned} - frozenset(consumer.topics) - self._deleted)
         if strange:
             self._violated("assigned within the subscription", f"{event.client} got {', '.join(strange)}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
-from coordinator_core.traces.timeline import Change, Timeline, partitions
+from coordinator_core.traces.timeline import Change, Timeline
 
 DETECTION, UNASSIGNED, WAITING, MESSAGES = "detection", "unassigned", "waiting", "messages"
 TAKE_OVER, CALLBACKS, RESTORE, AWAY = "take_over", "callbacks", "restore", "away"
@@ -49,6 +49,9 @@ class _Kind(NamedTuple):
     cause: str
     claimed: bool = False
     double: bool = False
+
+
+_WORKS, _IS_LEFT, _IS_FREE = _Kind(_WORKED, claimed=True), _Kind(_LEFT), _Kind(_FREE)
 
 
 class _Stop(NamedTuple):
@@ -108,8 +111,8 @@ class StoppedTime:
             ev.MemberResumed: lambda e: self._refresh(e.client),
             ev.MemberCutOff: lambda e: self._refresh(e.client),
             ev.MemberReconnected: lambda e: self._refresh(e.client),
-            ev.WorkStopped: lambda e: self._update(partitions(e.partitions)),
-            ev.WorkStarted: lambda e: self._update(partitions(e.partitions)),
+            ev.WorkStopped: lambda e: self._update(self._now.partitions(e.partitions)),
+            ev.WorkStarted: lambda e: self._update(self._now.partitions(e.partitions)),
             ev.RatesChanged: self._rates_changed,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.MemberRemoved: self._member_removed,
@@ -163,6 +166,8 @@ class StoppedTime:
             self._stop_ended(partition)
         self._ending.clear()
         for kind, count in self._total.items():
+            if not count:
+                continue
             counted_ms = count * passed_ms
             self.partition_ms += counted_ms
             if kind.cause != _WORKED:
@@ -205,16 +210,20 @@ class StoppedTime:
     # --- partitions
 
     def _see(self, change: Change) -> None:
-        client = getattr(change.event, "client", "")
-        for partition in change.given_up:
-            self._given_up(partition, client)
-        for partition in change.taken:
+        event, given_up, taken, _, _ = change
+        if given_up:
+            client = getattr(event, "client", "")
+            for partition in given_up:
+                self._given_up(partition, client)
+        for partition in taken:
             self._forget_left(partition)
-        handler = self._handlers.get(type(change.event))
+        handler = self._handlers.get(type(event))
         if handler is not None:
-            handler(change.event)
-        self._update(change.given_up)
-        self._update(change.taken)
+            handler(event)
+        if given_up:
+            self._update(given_up)
+        if taken:
+            self._update(taken)
         if self._now.subscribed is not self._subscribed:
             self._subscribed = self._now.subscribed
             self._count()
@@ -238,7 +247,7 @@ class StoppedTime:
             if before is None:
                 continue
             kind = self._kind(partition)
-            if kind == before:
+            if kind is before or kind == before:
                 continue
             self._kinds[partition] = kind
             self._total[before] -= 1
@@ -255,15 +264,15 @@ class StoppedTime:
         claims = [owner for owner in owners if owner.member_id in now.members]
         working = now.working.get(partition)
         if working:
-            return _Kind(_WORKED, bool(claims), working > 1)
+            return _WORKS if working == 1 and claims else _Kind(_WORKED, bool(claims), working > 1)
         if claims:
             owner = claims[-1]
             return _Kind(_OWNED.get(owner.stopped[partition], _LEFT) if owner.works else DETECTION, True)
         member_id = self._left.get(partition)
         if owners or member_id not in now.members:
-            return _Kind(_FREE)
+            return _IS_FREE
         absence = self._absence(member_id)
-        return _Kind(_LEFT) if absence == TAKE_OVER else _Kind(absence, True)
+        return _IS_LEFT if absence == TAKE_OVER else _Kind(absence, True)
 
     def _stop(self, partition: TopicPartition) -> None:
         if partition in self._ending:

@@ -101,6 +101,7 @@ class Timeline:
         self._given_up: dict[TopicPartition, int] = {}
         self._taken: list[TopicPartition] = []
         self._subscribed: dict[str, int] | None = None
+        self._made: dict[str, dict[int, TopicPartition]] = {}
         self._folds: dict[type[Any], Callable[[Any], None]] = {
             ev.RunStarted: self._run_started,
             ev.PartitionsAdded: self._partitions_added,
@@ -163,6 +164,14 @@ class Timeline:
         """Return whether a consumer is a member of the group in its present generation."""
         consumer = self.consumers[client]
         return consumer.member_id in self.members and consumer.generation == self.generation
+
+    def partitions(self, listed: ev.PartitionMap) -> list[TopicPartition]:
+        """Return the partitions of an event, one by one."""
+        found: list[TopicPartition] = []
+        for topic, numbers in listed.items():
+            made = self._made.setdefault(topic, {})
+            found += [made.get(n) or made.setdefault(n, TopicPartition(topic, n)) for n in numbers]
+        return found
 
     # --- topics and consumers
 
@@ -235,14 +244,14 @@ class Timeline:
     # --- ownership
 
     def _revoked(self, event: ev.Revoked | ev.Lost) -> None:
-        self._give_up(event.client, partitions(event.partitions))
+        self._give_up(event.client, self.partitions(event.partitions))
 
     def _assigned(self, event: ev.Assigned) -> None:
         consumer = self.consumers.get(event.client)
         if consumer is None:
             return
         consumer.taken_over = event.generation
-        owned = dict.fromkeys(partitions(event.owned))
+        owned = dict.fromkeys(self.partitions(event.owned))
         self._give_up(event.client, [p for p in consumer.owned if p not in owned])
         self._taken = [p for p in owned if p not in consumer.owned]
         consumer.owned = owned
@@ -255,12 +264,12 @@ class Timeline:
     def _work_stopped(self, event: ev.WorkStopped) -> None:
         consumer = self.consumers.get(event.client)
         if consumer is not None:
-            consumer.stopped.update((p, event.why) for p in partitions(event.partitions))
+            consumer.stopped.update((p, event.why) for p in self.partitions(event.partitions))
 
     def _work_started(self, event: ev.WorkStarted) -> None:
         consumer = self.consumers.get(event.client)
         if consumer is not None:
-            for partition in partitions(event.partitions):
+            for partition in self.partitions(event.partitions):
                 consumer.stopped.pop(partition, None)
 
     def _give_up(self, client: str, listed: Iterable[TopicPartition]) -> None:
@@ -290,8 +299,3 @@ class Timeline:
             if bool(number) != bool(before):
                 (begun if number else ended).append(partition)
         return begun, ended
-
-
-def partitions(listed: ev.PartitionMap) -> list[TopicPartition]:
-    """Return the partitions of an event, one by one."""
-    return [TopicPartition(topic, number) for topic, numbers in listed.items() for number in numbers]
