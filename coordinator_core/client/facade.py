@@ -24,7 +24,7 @@ from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import MetadataResponse, Response
+from coordinator_core.protocol.messages import MetadataResponse, OffsetCommitRequest, Response
 
 
 class Client:
@@ -93,6 +93,8 @@ class Client:
         """
         self.timer_ms = self.poll_ms = NEVER
         """The time at which `on_deadline` has work, and that from which `poll` is sure to make progress."""
+        self._agreed: tuple[MetadataResponse | None, int] = (None, -1)
+        """The last response that agreed with the metadata, and their version."""
 
     # --- views
 
@@ -359,7 +361,7 @@ class Client:
 
         Requests of the periodic kinds may be in flight.
         """
-        if not (self._core.is_open and self._subscriptions.is_group_managed) or self.wants_poll:
+        if not (self._core.is_open and self._subscriptions.is_group_managed):
             return None
         beats = self._member.heartbeats()
         if beats is None or self._coordinator.node is None or not self._member.is_at_rest:
@@ -384,28 +386,46 @@ class Client:
         deadline_ms = self._requests.deadline_ms
         return None if deadline_ms == NEVER else deadline_ms - self._core.config.request_timeout_ms
 
-    def continue_periodic(
-        self,
-        beats: int,
-        beat_due_ms: int,
-        commit_due_ms: int | None,
-        last_poll_ms: int | None,
-        *,
-        now_ms: int,
-    ) -> None:
-        """Continue as if ``beats`` heartbeats, some commits and polls had happened and were answered.
+    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
+        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``.
 
-        ``beat_due_ms`` and ``commit_due_ms`` are the times of the next ones, ``last_poll_ms`` is that of the
-        last poll. None: unchanged.
+        The next is due at ``due_ms``. A negative ``count`` takes back heartbeats. `look_ahead` afterwards.
         """
-        self._member.continue_heartbeats(beats, beat_due_ms, last_poll_ms)
+        self._member.continue_heartbeats(count, due_ms, received_ms)
+
+    def continue_polls(self, last_poll_ms: int, commit_due_ms: int | None) -> None:
+        """Continue as if polls had happened, the last one at ``last_poll_ms``, and commits were answered.
+
+        ``commit_due_ms`` is the time of the next commit. None: unchanged. `look_ahead` afterwards.
+        """
+        self._member.continue_polls(last_poll_ms)
         self._offsets.continue_auto_commit(commit_due_ms)
-        self.look_ahead(now_ms=now_ms)
+
+    @property
+    def coordinator_node(self) -> int:
+        """The coordinator of a consumer at rest."""
+        node = self._coordinator.node
+        assert node is not None
+        return node
+
+    @property
+    def commit_due_ms(self) -> int | None:
+        """The time of the next auto-commit, or None without auto-commit."""
+        return self._offsets.due_ms
+
+    def commit_request(self, *, now_ms: int) -> OffsetCommitRequest:
+        """Return the request of an auto-commit."""
+        return self._offsets.auto_commit_request(now_ms=now_ms)
 
     @property
     def metadata_due_ms(self) -> int:
         """The time at which metadata are requested again."""
         return self._metadata.due_ms
+
+    @property
+    def repeats_metadata(self) -> bool:
+        """Whether the next periodic request for metadata is for the topics of the last response."""
+        return self._metadata.repeats_request
 
     def node_for_metadata(self) -> int:
         """Return the broker of the next periodic request for metadata that is left out."""
@@ -417,7 +437,12 @@ class Client:
 
     def agrees_with(self, response: MetadataResponse) -> bool:
         """Return whether the consumer's metadata are those of a response."""
-        return self._metadata.agrees_with(response)
+        known, version = self._agreed
+        if known is not response or version != self._metadata.version:
+            if not self._metadata.agrees_with(response):
+                return False
+            self._agreed = response, self._metadata.version
+        return True
 
     def next_deadline_ms(self) -> int | None:
         """Return the time at which to call `on_deadline`, or None. Then polls may make progress, too."""

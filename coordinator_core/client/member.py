@@ -90,11 +90,15 @@ class MemberPart(Protocol):
         """Return the heartbeats of a member that is at rest, or None."""
         ...
 
-    def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
-        """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``.
+    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
+        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``.
 
-        ``last_poll_ms``: the time of the last poll, if it has changed.
+        The next is due at ``due_ms``. A negative ``count`` takes back heartbeats.
         """
+        ...
+
+    def continue_polls(self, last_poll_ms: int) -> None:
+        """Continue as if polls had happened, the last one at ``last_poll_ms``."""
         ...
 
     def on_coordinator(self, *, now_ms: int) -> None:

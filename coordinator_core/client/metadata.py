@@ -92,6 +92,11 @@ class Metadata:
             for name in (self.topics if self._requested is None else self._requested)
         )
 
+    @property
+    def repeats_request(self) -> bool:
+        """Whether the next request is for the topics of the last response."""
+        return self._requested == self._topics_of_interest()
+
     def received_again(self, at_ms: int) -> None:
         """Note that a periodic request has been answered, without a change."""
         self.version += 1

@@ -206,6 +206,10 @@ class Offsets:
         if due_ms is not None:
             self._auto_due_ms = due_ms
 
+    def auto_commit_request(self, *, now_ms: int) -> OffsetCommitRequest:
+        """Return the request of an auto-commit."""
+        return self._request(self.all_consumed(now_ms=now_ms), self._core.generation, "")
+
     def next_poll_ms(self, *, now_ms: int) -> int:
         """Return the time from which a poll auto-commits, or `NEVER`. The first call starts the interval."""
         if self._auto_in_flight or not (self._auto_commits and self._core.subscriptions.partitions):

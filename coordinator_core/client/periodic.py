@@ -15,7 +15,7 @@ PERIODIC_REQUESTS = (HeartbeatRequest, OffsetCommitRequest, MetadataRequest)
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """The heartbeats of a member at rest.
+    """The heartbeats of a member at rest. ``waits``: one has no response yet.
 
     ``request``: the next one. ``due_ms``: its time. ``number``: the number of times at which a heartbeat was
     due so far, this one included. The next is due ``interval_ms`` and the lateness of its number later.
@@ -25,6 +25,7 @@ class Heartbeats:
     due_ms: int
     number: int
     interval_ms: int
+    waits: bool
 
 
 @dataclass(frozen=True, slots=True)

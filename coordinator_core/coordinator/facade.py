@@ -1,6 +1,6 @@
 """The coordinator of one broker: messages, deadlines and finished writes go in, outcomes come out."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -156,9 +156,12 @@ class Coordinator:
         """
         return self._timers.not_before_ms()
 
-    def next_deadline_of_others_ms(self, members: Container[str]) -> int | None:
-        """Return the next deadline besides those of some members and of the retention of offsets, or None."""
-        return self._timers.next_of_others_ms(members)
+    def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the next deadline that is neither moved in time nor of the retention of offsets, or None.
+
+        A member moves its deadlines by a sign of life, at a time of ``alive_ms`` at the latest.
+        """
+        return self._timers.next_of_others_ms(alive_ms)
 
     def group_ids(self) -> list[str]:
         """Return the ids of all groups of this coordinator, sorted."""

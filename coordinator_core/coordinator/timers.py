@@ -1,7 +1,7 @@
 """Deadlines as data: a heap, and the time of the next one."""
 
 import heapq
-from collections.abc import Container
+from collections.abc import Mapping
 from typing import NamedTuple
 
 SLACK = 1_000
@@ -90,11 +90,18 @@ class Timers:
                 heapq.heapreplace(heap, (timer.at_ms, key))
         return None
 
-    def next_of_others_ms(self, members: Container[str]) -> int | None:
-        """Return the earliest deadline besides those of some members and of RETENTION, or None."""
-        timers = self._timers.values()
+    def next_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the earliest deadline besides RETENTION and those that members move in time, or None.
+
+        A member moves its deadlines by a sign of life, at a time of ``alive_ms`` at the latest.
+        """
         return min(
-            (t.at_ms for t in timers if t.key.kind != RETENTION and t.key.member_id not in members),
+            (
+                timer.at_ms
+                for timer in self._timers.values()
+                if timer.key.kind != RETENTION
+                and timer.at_ms <= alive_ms.get(timer.key.member_id, timer.at_ms)
+            ),
             default=None,
         )
 

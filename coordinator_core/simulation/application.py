@@ -90,6 +90,11 @@ class Application:
         """Whether it has no backlog, and none builds up at the present rates. Its batches are short then."""
         return self._load.keeps_up(self._worker, now_ms=self._clock.now_ms)
 
+    def hand_out(self) -> None:
+        """Note a commit that is left out and whose offsets do not count: draw what they would depend on."""
+        if self.facts.commits_handed_out and not self.keeps_up:
+            self.next_poll_ms()
+
     def left_out(self, last_poll_ms: int) -> None:
         """Note that polls were left out, the last one at a time."""
         self._begun_ms, self._end_ms = last_poll_ms, -1.0

@@ -7,7 +7,7 @@ at that time, without memory and without the partition. Data partitions are not 
 leads them.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -32,6 +32,7 @@ from coordinator_core.protocol.messages import (
     ListOffsetsResponse,
     MetadataRequest,
     MetadataResponse,
+    OffsetCommitRequest,
     PartitionMetadata,
     Request,
     Response,
@@ -213,10 +214,13 @@ class Brokers:
         """Return the description of all topics."""
         return self._all_metadata()
 
-    def next_deadline_ms(self, members: Container[str]) -> int | None:
-        """Return the next deadline of a coordinator besides those of some members, or None."""
+    def next_deadline_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the next deadline of a coordinator that no member moves in time, or None.
+
+        A member moves its deadlines by a sign of life, at a time of ``alive_ms`` at the latest.
+        """
         deadlines = (
-            b.coordinator.next_deadline_of_others_ms(members) for b in self._brokers if b.coordinator
+            b.coordinator.next_deadline_of_others_ms(alive_ms) for b in self._brokers if b.coordinator
         )
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
@@ -230,6 +234,17 @@ class Brokers:
         """Count commits of a client that are left out."""
         sent, kind = self._brokers[node].to_replicas.sent, f"commits of {client}"
         sent[kind] = sent.get(kind, 0) + count
+
+    def commit(self, node: int, request: OffsetCommitRequest, *, client: str, at_ms: int) -> None:
+        """Take note of the last commit that is left out: it arrives at ``at_ms``, and is stored."""
+        broker, coordinator = self._brokers[node], self._up(node)
+        outcome = coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
+        for append in outcome.appends:
+            error = self.log.append(append.partition, append.records)
+            for watch in self.replicated:
+                watch(append.partition, append.records)
+            coordinator.on_appended(append.append_id, error, now_ms=at_ms)
+        broker.look_at(coordinator.not_before_ms())
 
     def topics_changed(self) -> None:
         """Describe the topics again, because their partitions have changed."""

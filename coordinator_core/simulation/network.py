@@ -134,11 +134,18 @@ class Way:
             clock.put(self.last_ms, arrived, arguments, self._rank, is_cause)
         return len(delays)
 
-    def leave_out(self, kind: str) -> int:
-        """Count a message that is not sent, and return its latency."""
-        number = self.sent.get(kind, 0)
-        self.sent[kind] = number + 1
-        return self.latencies(kind).at(number)
+    def leave_out(self, kind: str, count: int = 1) -> int:
+        """Count messages that are not sent, and return the latency of the last one."""
+        self.count(kind, count)
+        return self.last_latency_ms(kind)
+
+    def count(self, kind: str, count: int) -> None:
+        """Count messages that are not sent."""
+        self.sent[kind] = self.sent.get(kind, 0) + count
+
+    def last_latency_ms(self, kind: str) -> int:
+        """Return the latency of the last message of a kind."""
+        return self.latencies(kind).at(self.sent[kind] - 1)
 
 
 class Connection:

@@ -153,6 +153,8 @@ class Process:
             lateness,
             member.id,
             self._poll_every_ms,
+            commit_interval_ms=config.auto_commit_interval_ms,
+            longest_batch_ms=batches.longest_ms,
             network=world.network,
             brokers=world.brokers,
             messages=world.messages,
@@ -316,6 +318,11 @@ class Process:
         """The member id of the client, "" if it has none or has ended."""
         return "" if self.ended else self.client.generation.member_id
 
+    @property
+    def alive_ms(self) -> int:
+        """The time by which the coordinator receives the next sign of life of a client that is quiet."""
+        return self._rest.alive_ms(now_ms=self._clock.now_ms)
+
     def is_quiet(self, group: Group) -> bool:
         """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
         if self.ended or not self._subscribed or self.client.failure is not None:
@@ -341,18 +348,19 @@ class Process:
         may_miss = self._batches.longest_ms + self._poll_every_ms >= self._max_poll_interval_ms
         if may_miss and not self._application.keeps_up:
             until_ms = min(until_ms, self._last_poll_ms + self._max_poll_interval_ms)
-        return self._rest.next_fault_ms(until_ms, self._clock.now_ms)
+        return self._rest.next_cause_ms(until_ms, self._clock.now_ms)
 
     def leave_out(self, until_ms: int) -> None:
         """Leave out periodic messages before a cause, unless one of them is under way."""
-        self._continue_from(self._rest.leave_out(until_ms, self._last_poll_ms, now_ms=self._clock.now_ms))
-
-    def _continue_from(self, last_poll_ms: int | None) -> None:
-        if last_poll_ms is not None:
-            if last_poll_ms != self._last_poll_ms:
-                self._last_poll_ms = last_poll_ms
-                self._application.left_out(last_poll_ms)
-            self._set_alarms()
+        if self.ended:
+            return
+        last_poll_ms = self._rest.leave_out(until_ms, self._last_poll_ms, now_ms=self._clock.now_ms)
+        if last_poll_ms is None:
+            return
+        if last_poll_ms != self._last_poll_ms:
+            self._last_poll_ms = last_poll_ms
+            self._application.left_out(last_poll_ms)
+        self._set_alarms()
 
     # --- its loop
 
@@ -362,6 +370,8 @@ class Process:
             return
         now_ms = self._clock.now_ms
         next_ms = self._next_poll_ms()
+        if self._rest.is_silent(now_ms) and self._leave_out_poll(next_ms, now_ms):
+            return
         if next_ms > now_ms:
             self.client.look_ahead(now_ms=now_ms)
             self._next_poll.set(next_ms)
@@ -380,6 +390,24 @@ class Process:
         in_background = self._polls_in_background
         now_ms = self._last_poll_ms = self._clock.now_ms
         self._after(self.client.poll(now_ms=now_ms), polled=not in_background)
+
+    def _leave_out_poll(self, next_ms: int, now_ms: int) -> bool:
+        """Leave out the next poll, which does nothing or commits. Return whether it is left out."""
+        if not self._rest.allows_poll(next_ms, now_ms):
+            self._after(self.client.on_deadline(now_ms=now_ms))
+            return False
+        if next_ms > now_ms:
+            self._next_poll.set(next_ms)
+            return True
+        self._last_poll_ms = now_ms
+        next_ms = self._rest.polled(now_ms)
+        if not self._polls_in_background:
+            self._application.polled(is_at_rest=True, took_over=False)
+        self._deadline.set(self.client.timer_ms)
+        self._next_poll.set(min(next_ms, now_ms + self._poll_every_ms))
+        if self._world.quiet is not None and self._rest.look_again():
+            self._world.quiet.look(self)
+        return True
 
     @property
     def _stands_still(self) -> bool:

@@ -16,8 +16,14 @@ from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.network import Network
 from coordinator_core.simulation.rest import LATENCIES
 
-LOOK_MS = 500
+LOOK_MS = 50
 """The time from a look that finds a cause too near, or a process that is not at rest, to the next one."""
+
+SHORTEST_MS = 500
+"""The shortest span in which messages are left out, besides the time of messages under way."""
+
+LAST = 2**62
+"""The rank on the clock of a look after a cause."""
 
 LONGEST_MS = 24 * 3_600_000
 """The longest span. It is far below the retention time of offsets."""
@@ -32,6 +38,11 @@ class Resting(Protocol):
     @property
     def member_id(self) -> str:
         """The member id of the client, "" if it has none."""
+        ...
+
+    @property
+    def alive_ms(self) -> int:
+        """The time by which the coordinator receives the next sign of life of a client that is quiet."""
         ...
 
     def is_quiet(self, group: Group) -> bool:
@@ -71,30 +82,45 @@ class Quiet:
         self._processes, self._at_rest = processes, at_rest
         self._overload_ms, self._end_ms = overload_ms, end_ms
         self._until_ms = self._look_ms = 0
+        self._obstacle: Resting | None = None
+        """The process that was not quiet at the last look."""
 
     def look(self, process: Resting) -> None:
-        """Let a process leave out messages, if nothing happens for a while."""
+        """Let processes leave out messages, if nothing happens for a while."""
         now_ms = self._clock.now_ms
-        if now_ms >= self._look_ms:
-            self._until_ms = self._next_cause_ms(now_ms)
-            self._look_ms = max(self._until_ms, now_ms + LOOK_MS)
         if now_ms < self._until_ms:
             process.leave_out(self._until_ms)
+        elif now_ms >= self._look_ms:
+            self._search(now_ms)
 
-    def _next_cause_ms(self, now_ms: int) -> int:
-        """Return the time of the next cause, or now if it is near or if not all processes are at rest."""
-        soon_ms = now_ms + LATENCIES * self._network.most_latency_ms + LOOK_MS
+    def _search(self, now_ms: int) -> None:
+        """Find the next cause. If it is far away, let all processes leave out messages."""
+        self._look_ms = now_ms + LOOK_MS
+        soon_ms = now_ms + LATENCIES * self._network.most_latency_ms + SHORTEST_MS
         until_ms = min(self._end_ms, now_ms + LONGEST_MS, self._clock.next_cause_ms() or self._end_ms)
         group = self._brokers.group()
         if until_ms <= soon_ms or group is None or group.state not in self._at_rest:
-            return now_ms
+            return
+        if self._obstacle is not None and not self._obstacle.is_quiet(group):
+            return
         processes = list(self._processes())
-        if not all(process.is_quiet(group) for process in processes):
-            return now_ms
+        self._obstacle = next((process for process in processes if not process.is_quiet(group)), None)
+        if self._obstacle is not None:
+            return
         # A deadline of the group itself has the member id "".
-        members = frozenset(process.member_id for process in processes) - {""}
-        until_ms = min(until_ms, self._brokers.next_deadline_ms(members) or until_ms)
+        alive_ms = {p.member_id: p.alive_ms for p in processes if p.member_id}
+        until_ms = min(until_ms, self._brokers.next_deadline_ms(alive_ms) or until_ms)
         until_ms = min(
             (process.next_cause_ms(until_ms, self._overload_ms) for process in processes), default=until_ms
         )
-        return until_ms if until_ms > soon_ms else now_ms
+        if until_ms <= soon_ms:
+            return
+        self._until_ms = self._look_ms = until_ms
+        self._clock.at(until_ms + 1, self._look_after, rank=LAST, is_cause=False)
+        for process in processes:
+            process.leave_out(until_ms)
+
+    def _look_after(self) -> None:
+        """Look again after a cause, maybe before any message."""
+        if self._clock.now_ms >= self._look_ms:
+            self._search(self._clock.now_ms)

@@ -1,14 +1,22 @@
 """A process at rest: what it sends again and again, and how much of that is left out.
 
-A member of a group at rest sends heartbeats, commits offsets and refreshes metadata. The times of these
-messages follow from the last of each kind, whatever their latencies: a heartbeat is due an interval and its
-lateness after the one before; an application that keeps up with its records polls, and commits, when the
-commit is due; metadata are due some time after they were received. Such messages are counted and not sent.
-The last ones before a cause are sent, so that what is under way at the cause is real.
+A member of a group at rest sends heartbeats, commits offsets and refreshes metadata. A heartbeat is due an
+interval and its lateness after the one before; metadata are due some time after they were received. Commits
+are sent in polls: at the time when they are due if the application keeps up with its records, otherwise when
+the batch under way ends. All messages that have certainly been answered before the next cause are counted and
+not sent:
+
+- The heartbeats, at once. The times of the last one set the session of the member and that of its client.
+- The polls of an application that keeps up, up to the last commit, at once. Other polls happen at their time,
+  one by one, as the ends of batches are drawn, but their commits are not sent either.
+- The offsets of the commit that may be the last one are stored when its poll happens.
+
+A commit whose response may delay that to the last heartbeat is sent, and so is the heartbeat.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +27,7 @@ from coordinator_core.coordinator.shard import Group
 from coordinator_core.protocol.messages import (
     HeartbeatResponse,
     MetadataResponse,
+    OffsetCommitRequest,
     OffsetCommitResponse,
     Request,
     Response,
@@ -28,6 +37,9 @@ from coordinator_core.simulation.network import Connection, Network
 
 HEARTBEAT, COMMIT, METADATA = "Heartbeat", "OffsetCommit", "Metadata"
 """The kinds of periodic messages."""
+
+FEW = 16
+"""The number of times below which a list is faster than an array."""
 
 LATENCIES = 4
 """A message is under way for less than this many times the largest latency."""
@@ -57,6 +69,10 @@ class Peers(Protocol):
         """Count commits of a client that are left out."""
         ...
 
+    def commit(self, node: int, request: OffsetCommitRequest, *, client: str, at_ms: int) -> None:
+        """Take note of the last commit that is left out: it arrives at ``at_ms``, and is stored."""
+        ...
+
 
 class Loop(Protocol):
     """The application of the process."""
@@ -66,10 +82,25 @@ class Loop(Protocol):
         """Whether it has no backlog, and none builds up at the present rates."""
         ...
 
+    def hand_out(self) -> None:
+        """Note a commit that is left out and whose offsets do not count."""
+        ...
+
+
+class _Beat(NamedTuple):
+    """A heartbeat that was left out: its times, and what was not sent."""
+
+    node: int
+    request: Request
+    sent_ms: int
+    arrived_ms: int
+
 
 class Rest:
     """The periodic messages of one process. ``poll_every_ms``: the time between polls without another reason.
 
+    ``commit_interval_ms`` is the interval of commits, ``longest_batch_ms`` the longest time from the time at
+    which a commit is due to the poll that sends it.
     ``connect`` returns the connection to a broker for requests of the group, or for others. ``messages`` has
     the number of requests of all processes by kind, ``left_out`` that of those that were not sent.
     """
@@ -82,6 +113,8 @@ class Rest:
         name: str,
         poll_every_ms: int,
         *,
+        commit_interval_ms: int,
+        longest_batch_ms: float,
         network: Network,
         brokers: Peers,
         messages: dict[str, int],
@@ -91,12 +124,14 @@ class Rest:
     ) -> None:
         self._client, self._application, self._lateness = client, application, lateness
         self._name, self._poll_every_ms = name, poll_every_ms
+        self._commit_interval_ms, self._longest_batch_ms = commit_interval_ms, ceil(longest_batch_ms) + 1
         self._network, self._brokers = network, brokers
         self._messages, self._left_out = messages, left_out
         self._connect, self._connections = connect, connections
-        self._done: tuple[int, bool] | None = None
-        self._kept: tuple[int, int, Request] | None = None
-        self._commits_before = -1
+        self._done_ms = self._limit_ms = -1
+        self._kept_up = False
+        self._beat: _Beat | None = None
+        """The last heartbeat that was left out."""
 
     @property
     def margin_ms(self) -> int:
@@ -118,10 +153,23 @@ class Rest:
         if since_ms is not None and (now_ms - since_ms > self.margin_ms or since_ms <= connected_ms):
             return False
         shortest_ms = min(work.heartbeats.interval_ms, work.commit_interval_ms, work.metadata_age_ms)
-        return shortest_ms > self.margin_ms and self._client.agrees_with(self._brokers.metadata())
+        return shortest_ms > 2 * self.margin_ms and self._client.agrees_with(self._brokers.metadata())
 
-    def next_fault_ms(self, until_ms: int, now_ms: int) -> int:
-        """Return a time before which no message is lost or delivered twice, ``until_ms`` at most."""
+    def alive_ms(self, now_ms: int) -> int:
+        """Return the time by which the coordinator receives the next heartbeat. It may be under way."""
+        work = self._client.periodic()
+        if work is None:
+            return now_ms
+        beats = work.heartbeats
+        return (now_ms if beats.waits else beats.due_ms) + self.margin_ms
+
+    def next_cause_ms(self, until_ms: int, now_ms: int) -> int:
+        """Return a time before which no message changes anything, ``until_ms`` at most.
+
+        A message does so if it is lost or delivered twice, or if it is the first request for other metadata.
+        """
+        if not self._client.repeats_metadata:
+            until_ms = min(until_ms, self._client.metadata_due_ms)
         if not self._network.has_faults:
             return until_ms
         work = self._client.periodic()
@@ -130,7 +178,7 @@ class Rest:
         if work.commits and work.commit_due_ms is not None and not self._application.keeps_up:
             return now_ms
         connection = self._connect(work.node, True)
-        times = {HEARTBEAT: self._beats(work.heartbeats, until_ms)}
+        times = {HEARTBEAT: np.asarray(self._beats(work.heartbeats, until_ms)[:-1])}
         if work.commits and work.commit_due_ms is not None:
             times[COMMIT] = np.arange(work.commit_due_ms, until_ms, work.commit_interval_ms)
         first_ms = min(until_ms, work.metadata_due_ms)
@@ -143,48 +191,68 @@ class Rest:
         return max(first_ms, now_ms)
 
     def leave_out(self, until_ms: int, last_poll_ms: int, *, now_ms: int) -> int | None:
-        """Leave out messages before ``until_ms``, if none is under way, and return the time of the last poll.
+        """Leave out messages before ``until_ms``. Return the time of the last poll.
 
-        Return None if nothing is left out.
+        Return None if nothing is left out, as a message is under way.
         """
-        self._keep_alive(now_ms)
-        keeps_up = self._application.keeps_up
-        if self._done == (until_ms, keeps_up) or self._is_under_way:
+        if self._done_ms == until_ms or self._is_under_way:
             return None
         work = self._client.periodic()
         if work is None:
             return None
-        self._done = until_ms, keeps_up
+        self._done_ms = until_ms
         last_ms = until_ms - 1 - self.margin_ms
         beats = self._beats(work.heartbeats, last_ms)
-        if not len(beats):
-            return None
-        from_ms, interval_ms = int(beats[-1]), work.commit_interval_ms
-        due_ms = work.commit_due_ms if work.commits else None
-        if keeps_up and due_ms is not None and due_ms <= last_ms:
-            from_ms = min(from_ms, last_ms - (last_ms - due_ms) % interval_ms)
-        from_ms -= self.margin_ms
-        skipped = int(np.searchsorted(beats, from_ms))
-        commits = 0
-        if keeps_up and due_ms is not None:
-            commits = max(0, -(-(from_ms - due_ms) // interval_ms))
-        if not (skipped or commits):
-            return None
-        self._count(work.node, HEARTBEAT, skipped)
-        self._kept = int(beats[skipped]), work.node, work.heartbeats.request
-        self._commits_before = -1
-        self._keep_alive(now_ms)
-        self._leave_out_metadata(work.metadata_due_ms, from_ms)
-        poll_ms = None
-        if keeps_up:
-            poll_ms = self._last_poll(last_poll_ms, due_ms, interval_ms, commits, from_ms)
-        if due_ms is not None:
-            self._count_commits(work.node, commits)
-            due_ms += commits * interval_ms
-        if not work.commits:
-            due_ms = self._due_without_commits(work, last_poll_ms, from_ms)
-        self._client.continue_periodic(skipped, int(beats[skipped]), due_ms, poll_ms, now_ms=now_ms)
-        return last_poll_ms if poll_ms is None else poll_ms
+        skipped = len(beats) - 1
+        limit_ms = self._limit_ms = min(last_ms, int(beats[-1]) - self.margin_ms - 1)
+        if skipped:
+            self._leave_out_beats(work, skipped, int(beats[-2]), int(beats[-1]))
+        self._leave_out_metadata(work.metadata_due_ms, limit_ms)
+        waits = work.commit_due_ms is not None and work.commit_due_ms < now_ms
+        self._kept_up = not waits and self._application.keeps_up
+        if self._kept_up:
+            last_poll_ms = self._leave_out_polls(work, last_poll_ms, limit_ms)
+        self._client.look_ahead(now_ms=now_ms)
+        return last_poll_ms
+
+    # --- between now and a cause
+
+    def is_silent(self, at_ms: int) -> bool:
+        """Return whether a poll at a time is left out."""
+        return at_ms <= self._limit_ms
+
+    def allows_poll(self, at_ms: int, now_ms: int) -> bool:
+        """Return whether a poll at a time, now or later, is left out with its commit, if one is due.
+
+        If a commit is not left out, all messages from now on are sent.
+        """
+        if at_ms > self._limit_ms:
+            return False
+        beat = self._beat
+        if beat is None or not self._commits(now_ms) or not self._delays(at_ms, beat.sent_ms):
+            return True
+        self._take_back(beat, now_ms)
+        return False
+
+    def polled(self, now_ms: int) -> int:
+        """Take note of a poll that is left out, and of its commit. Return the time of the next commit."""
+        due_ms = None
+        if self._commits(now_ms):
+            due_ms = now_ms + self._commit_interval_ms
+            if self._client.partitions:
+                self._commit(now_ms)
+        self._client.continue_polls(now_ms, due_ms)
+        if due_ms is not None and due_ms <= self._limit_ms:
+            return due_ms
+        self._client.look_ahead(now_ms=now_ms)
+        return self._client.poll_ms
+
+    def look_again(self) -> bool:
+        """Return whether more can be left out before the same cause: the application keeps up by now."""
+        if self._kept_up or not self._application.keeps_up:
+            return False
+        self._done_ms = -1
+        return True
 
     # --- inside
 
@@ -193,38 +261,79 @@ class Rest:
         """Whether a request has no response yet, or a message has not arrived."""
         return self._client.waits_since_ms is not None or any(c.under_way for c in self._connections.values())
 
-    def _keep_alive(self, now_ms: int) -> None:
-        """Let the session last while heartbeats are left out. A commit that was sent has shortened it."""
-        if self._kept is None or now_ms >= self._kept[0]:
-            return
-        at_ms, node, request = self._kept
-        connection = self._connect(node, True)
-        commits = connection.there.sent.get(COMMIT, 0)
-        if connection.under_way or commits == self._commits_before:
-            return
-        self._brokers.keep_alive(node, request, client=self._name, at_ms=at_ms)
-        self._commits_before = -1 if self._is_under_way else commits
+    def _commits(self, now_ms: int) -> bool:
+        """Return whether a poll commits now."""
+        due_ms = self._client.commit_due_ms
+        return due_ms is not None and now_ms >= due_ms
 
-    def _beats(self, heartbeats: Heartbeats, last_ms: int) -> NDArray[np.int64]:
-        """Return the times of the heartbeats up to and including ``last_ms``."""
+    def _delays(self, commit_ms: int, beat_ms: int) -> bool:
+        """Return whether the response to a commit may delay that to a heartbeat."""
+        return beat_ms - self.margin_ms < commit_ms <= beat_ms
+
+    def _beats(self, heartbeats: Heartbeats, last_ms: int) -> Sequence[int] | NDArray[np.int64]:
+        """Return the times of the heartbeats up to and including ``last_ms``, and that of the next one."""
         due_ms, interval_ms, number = heartbeats.due_ms, heartbeats.interval_ms, heartbeats.number
         count = max(0, (last_ms - due_ms) // interval_ms + 1)
-        times = np.full(count, due_ms, dtype=np.int64)
-        if count:
-            late_ms = self._lateness.between(number + 1, number + count)
-            times[1:] += np.cumsum(interval_ms + late_ms)
-        return times[: np.searchsorted(times, last_ms, side="right")]
+        if count < FEW:
+            times = [due_ms]
+            while times[-1] <= last_ms:
+                times.append(times[-1] + interval_ms + self._lateness.at(number + len(times)))
+            return times
+        listed = np.full(count + 1, due_ms, dtype=np.int64)
+        listed[1:] += np.cumsum(interval_ms + self._lateness.between(number + 1, number + count + 1))
+        return listed[: np.searchsorted(listed, last_ms, side="right") + 1]
 
-    def _leave_out_metadata(self, due_ms: int, from_ms: int) -> None:
-        while due_ms < from_ms:
+    def _leave_out_beats(self, work: Periodic, count: int, last_ms: int, next_ms: int) -> None:
+        """Leave out heartbeats. Nothing is under way when the last one is sent."""
+        connection = self._connect(work.node, True)
+        arrived_ms = last_ms + connection.there.leave_out(HEARTBEAT, count)
+        received_ms = arrived_ms + connection.back.leave_out(HEARTBEAT, count)
+        connection.there.last_ms, connection.back.last_ms = arrived_ms, received_ms
+        self._count(HEARTBEAT, count)
+        self._beat = _Beat(work.node, work.heartbeats.request, last_ms, arrived_ms)
+        self._keep_alive(self._beat)
+        self._client.continue_heartbeats(count, next_ms, received_ms)
+
+    def _take_back(self, beat: "_Beat", now_ms: int) -> None:
+        """Send the last heartbeat after all, and what follows it."""
+        connection = self._connect(beat.node, True)
+        for way in (connection.there, connection.back):
+            way.sent[HEARTBEAT] -= 1
+            way.last_ms = now_ms
+        self._count(HEARTBEAT, -1)
+        self._client.continue_heartbeats(-1, beat.sent_ms, now_ms)
+        self._client.look_ahead(now_ms=now_ms)
+        self._limit_ms, self._beat = -1, None
+
+    def _keep_alive(self, beat: "_Beat") -> None:
+        self._brokers.keep_alive(beat.node, beat.request, client=self._name, at_ms=beat.arrived_ms)
+
+    def _leave_out_metadata(self, due_ms: int, limit_ms: int) -> None:
+        while due_ms <= limit_ms:
             connection = self._connect(self._client.node_for_metadata(), False)
-            self._messages[METADATA] += 1
-            self._left_out[METADATA] = self._left_out.get(METADATA, 0) + 1
+            self._count(METADATA, 1)
             received_ms = due_ms
             for way in (connection.there, connection.back):
                 received_ms += way.leave_out(METADATA)
             self._client.continue_metadata(received_ms)
             due_ms = self._client.metadata_due_ms
+
+    def _leave_out_polls(self, work: Periodic, last_poll_ms: int, limit_ms: int) -> int:
+        """Leave out all polls before the last one that commits. Return the time of the last one."""
+        due_ms, interval_ms, every_ms = work.commit_due_ms, work.commit_interval_ms, self._poll_every_ms
+        before_ms = limit_ms + 1
+        if due_ms is not None and not work.commits:
+            due_ms = self._due_without_commits(work, last_poll_ms, before_ms)
+        elif due_ms is not None and due_ms <= limit_ms:
+            count = (limit_ms - due_ms) // interval_ms
+            if count:
+                due_ms += count * interval_ms
+                last_poll_ms = due_ms - interval_ms
+                self._leave_out_commits(work.node, count)
+            before_ms = due_ms
+        last_poll_ms += max(0, before_ms - 1 - last_poll_ms) // every_ms * every_ms
+        self._client.continue_polls(last_poll_ms, due_ms)
+        return last_poll_ms
 
     def _due_without_commits(self, work: Periodic, poll_ms: int, from_ms: int) -> int | None:
         """Return when the next commit is due, after polls that had nothing to commit."""
@@ -236,21 +345,29 @@ class Rest:
             due_ms = poll_ms + work.commit_interval_ms
         return due_ms
 
-    def _count_commits(self, node: int, count: int) -> None:
-        self._count(node, COMMIT, count)
+    def _commit(self, now_ms: int) -> None:
+        """Leave out a commit. If it may be the last one, its offsets are stored."""
+        node, beat = self._client.coordinator_node, self._beat
+        self._leave_out_commits(node, 1)
+        next_ms = now_ms + self._commit_interval_ms + self._longest_batch_ms
+        if next_ms < self._limit_ms:
+            self._application.hand_out()
+            return
+        arrived_ms = now_ms + self._connect(node, True).there.last_latency_ms(COMMIT)
+        if beat is not None and beat.sent_ms < now_ms:
+            arrived_ms = max(arrived_ms, beat.arrived_ms)
+        request = self._client.commit_request(now_ms=now_ms)
+        self._brokers.commit(node, request, client=self._name, at_ms=arrived_ms)
+        if beat is not None and beat.arrived_ms > arrived_ms:
+            self._keep_alive(beat)
+
+    def _leave_out_commits(self, node: int, count: int) -> None:
+        connection = self._connect(node, True)
+        connection.there.count(COMMIT, count)
+        connection.back.count(COMMIT, count)
+        self._count(COMMIT, count)
         self._brokers.leave_out_commits(node, self._name, count)
 
-    def _count(self, node: int, kind: str, count: int) -> None:
-        if count:
-            self._messages[kind] = self._messages.get(kind, 0) + count
-            self._left_out[kind] = self._left_out.get(kind, 0) + count
-            connection = self._connect(node, True)
-            for way in (connection.there, connection.back):
-                way.sent[kind] = way.sent.get(kind, 0) + count
-
-    def _last_poll(
-        self, before_ms: int, due_ms: int | None, interval_ms: int, commits: int, now_ms: int
-    ) -> int:
-        """Return the time of the last poll before now, after commits that were polls."""
-        last_ms = before_ms if due_ms is None or not commits else due_ms + (commits - 1) * interval_ms
-        return last_ms + max(0, now_ms - 1 - last_ms) // self._poll_every_ms * self._poll_every_ms
+    def _count(self, kind: str, count: int) -> None:
+        self._messages[kind] = self._messages.get(kind, 0) + count
+        self._left_out[kind] = self._left_out.get(kind, 0) + count

@@ -48,15 +48,16 @@ class Heartbeat:
         """Return the heartbeats of a stable member, or None."""
         if self._membership.state is not _STABLE or self._coordinator.node is None:
             return None
-        return Heartbeats(self._request(), self._due_ms, self._number, self._interval_ms)
+        return Heartbeats(self._request(), self._due_ms, self._number, self._interval_ms, self._in_flight)
 
-    def continue_after(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
-        """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``."""
+    def continue_after(self, count: int, due_ms: int, received_ms: int) -> None:
+        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``.
+
+        The next is due at ``due_ms``.
+        """
         self._number += count
         self._due_ms = due_ms
-        self.received(now_ms=due_ms)
-        if last_poll_ms is not None:
-            self.polled(now_ms=last_poll_ms)
+        self.received(now_ms=received_ms)
 
     def on_deadline(self, *, now_ms: int) -> None:
         """Lose the coordinator after the session, leave after a missed poll, or send a heartbeat.

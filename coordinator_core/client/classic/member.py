@@ -108,9 +108,13 @@ class ClassicMember:
         """Return the heartbeats of a member that is at rest, or None."""
         return self._heartbeat.periodic() if self._membership.rejoin_at_ms == NEVER else None
 
-    def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
-        """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``."""
-        self._heartbeat.continue_after(count, due_ms, last_poll_ms)
+    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
+        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``."""
+        self._heartbeat.continue_after(count, due_ms, received_ms)
+
+    def continue_polls(self, last_poll_ms: int) -> None:
+        """Continue as if polls had happened, the last one at ``last_poll_ms``."""
+        self._heartbeat.polled(now_ms=last_poll_ms)
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Restart the timer of the session."""

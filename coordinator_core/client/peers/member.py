@@ -117,8 +117,11 @@ class PeersMember:
         """Return None: every message of the member is simulated."""
         return None
 
-    def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
+    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
         """Do nothing: no message is left out."""
+
+    def continue_polls(self, last_poll_ms: int) -> None:
+        """Do nothing: no poll is left out."""
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Do nothing: the coordinator only stores offsets."""

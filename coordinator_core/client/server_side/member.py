@@ -145,14 +145,16 @@ class ServerSideMember:
         if self.state is not ServerSideState.STABLE or self._coordinator.node is None:
             return None
         interval_ms = self._core.config.heartbeat_interval_ms
-        return Heartbeats(self._heartbeat(), self._beat_ms, self._number, interval_ms)
+        return Heartbeats(self._heartbeat(), self._beat_ms, self._number, interval_ms, self._beats)
 
-    def continue_heartbeats(self, count: int, due_ms: int, last_poll_ms: int | None) -> None:
-        """Continue as if ``count`` heartbeats had been answered. The next is due at ``due_ms``."""
+    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
+        """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``."""
         self._number += count
-        self._beat_ms = self._response_ms = due_ms
-        if last_poll_ms is not None:
-            self._poll_ms = last_poll_ms
+        self._beat_ms, self._response_ms = due_ms, received_ms
+
+    def continue_polls(self, last_poll_ms: int) -> None:
+        """Continue as if polls had happened, the last one at ``last_poll_ms``."""
+        self._poll_ms = last_poll_ms
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Restart the timer of the session."""

@@ -86,3 +86,15 @@ def test_a_coordinator_without_groups_waits_for_nothing(bench):
     assert bench.coordinator.next_deadline_ms() is None
     bench.enter()
     assert bench.coordinator.next_deadline_ms() == 3_000
+
+
+def test_a_deadline_that_a_sign_of_life_moves_in_time_does_not_count():
+    timers = Timers()
+    for member, at_ms in (("m0", 6_000), ("m1", 7_000), ("", 9_000)):
+        timers.schedule(0, "g", member, at_ms)
+    timers.schedule(RETENTION, "g", "", 1_000)
+    assert timers.next_of_others_ms({"m0": 3_000, "m1": 3_000}) == 9_000
+    assert timers.next_of_others_ms({"m0": 3_000, "m1": 7_000}) == 7_000
+    assert timers.next_of_others_ms({"m1": 3_000}) == 6_000
+    timers.cancel(0, "g", "")
+    assert timers.next_of_others_ms({"m0": 3_000, "m1": 3_000}) is None
