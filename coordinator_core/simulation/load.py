@@ -10,7 +10,8 @@ A record is handled when the highest position of any worker has passed it. The l
 are not handled. A record that is handled again is a duplicate. A record is handled as a whole: a worker that
 stops drops the part that it has done. The worker that started last works on a partition; the work of a fenced
 process does not count. Where ownership is shared, an earlier worker goes on until it gives the partition up:
-what is produced meanwhile it handles as well, as duplicates. This takes nothing from its capacity.
+what is produced while it works it handles as well, as duplicates. This takes nothing from its capacity. If
+the later worker gives the partition up first, the earlier one goes on alone, from the highest position.
 
 Positions are functions of the time since the last change or breakpoint of their worker. A question changes no
 position, so that positions do not depend on how often and when somebody asks. A worker has sums over its
@@ -75,8 +76,8 @@ class Load:
 
     def __init__(self, *, is_shared: bool = False) -> None:
         self._is_shared = is_shared
-        self._shared: dict[tuple[Worker, TopicPartition], float] = {}
-        """The records produced to a partition when an earlier worker became one of several."""
+        self._shared: dict[Worker, dict[TopicPartition, float]] = {}
+        """The partitions of which a worker is an earlier one of several, with the records counted so far."""
         self._flows: dict[TopicPartition, Flow] = {}
         self._topics: dict[str, list[Flow]] = {}
         self._late: dict[Worker, None] = {}
@@ -129,6 +130,8 @@ class Load:
     def remove_topic(self, topic: str, *, now_ms: int) -> None:
         """Remove the partitions of a topic. The records that wait in them are no lag any longer."""
         partitions = [TopicPartition(topic, number) for number in range(len(self._topics.pop(topic, ())))]
+        for worker in list(self._shared):
+            self._end_shared(worker, partitions, now_ms)
         self._release_all(partitions, now_ms=now_ms)
         self._advance(now_ms)
         for partition in partitions:
@@ -143,13 +146,13 @@ class Load:
 
     def remove_worker(self, worker: Worker, *, now_ms: int) -> None:
         """Remove a worker. Its partitions stand still."""
-        shared = [partition for other, partition in self._shared if other is worker]
-        self.release(worker, [*worker.flows, *shared], now_ms=now_ms)
+        self.release(worker, [*worker.flows, *self._shared.get(worker, ())], now_ms=now_ms)
 
     def set_working(self, worker: Worker, working: bool, *, now_ms: int) -> None:
         """Stop or continue a worker. It keeps its partitions and positions."""
         if worker.working != working:
             self._advance(now_ms)
+            self._count_shared(worker, now_ms)
             self._take_off(worker)
             worker.working = working
             self._put_on(worker)
@@ -161,7 +164,11 @@ class Load:
         """
         offsets = {partition: offset for partition, offset in offsets.items() if partition in self._flows}
         if self._is_shared:
+            self._end_shared(worker, offsets, now_ms)
             self._share(worker, offsets, now_ms)
+        self._start(worker, offsets, now_ms)
+
+    def _start(self, worker: Worker, offsets: Mapping[TopicPartition, int], now_ms: int) -> None:
         self._release_all(offsets, now_ms=now_ms)
         self._advance(now_ms)
         self._take_off(worker)
@@ -180,10 +187,15 @@ class Load:
 
     def release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Let a worker stop its work on partitions. Partitions of other workers are not affected."""
+        if not self._shared:
+            self._release(worker, partitions, now_ms=now_ms)
+            return
         partitions = list(partitions)
-        if self._shared:
-            self._end_shared(worker, partitions, now_ms)
+        held = [partition for partition in partitions if partition in worker.flows]
+        self._end_shared(worker, partitions, now_ms)
         self._release(worker, partitions, now_ms=now_ms)
+        for partition in held:
+            self._hand_back(partition, now_ms)
 
     def _release(self, worker: Worker, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         held = [p for p in partitions if p in worker.flows]
@@ -208,14 +220,30 @@ class Load:
         for partition in partitions:
             flow = self._flows[partition]
             if flow.worker is not None and flow.worker is not worker:
-                self._shared[flow.worker, partition] = flow.end_at(now_ms)
+                self._shared.setdefault(flow.worker, {})[partition] = flow.end_at(now_ms)
+
+    def _count_shared(self, worker: Worker, now_ms: int) -> None:
+        """Count what a worker has handled beside others since it was last counted, unless it stood still."""
+        held = self._shared.get(worker, {})
+        for partition, counted in held.items():
+            if partition in self._flows:
+                held[partition] = produced = self._flows[partition].end_at(now_ms)
+                self._duplicates += (produced - counted) if worker.working else 0.0
 
     def _end_shared(self, worker: Worker, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """Count what a worker has handled beside another one, unless it stands still."""
+        """Count what a worker has handled beside others, and end its work on partitions."""
+        self._count_shared(worker, now_ms)
         for partition in partitions:
-            produced = self._shared.pop((worker, partition), None)
-            if produced is not None and worker.working and partition in self._flows:
-                self._duplicates += self._flows[partition].end_at(now_ms) - produced
+            self._shared.get(worker, {}).pop(partition, None)
+        if not self._shared.get(worker, True):
+            del self._shared[worker]
+
+    def _hand_back(self, partition: TopicPartition, now_ms: int) -> None:
+        """Let the last of the earlier workers of a partition, if there is one, go on alone."""
+        earlier = [worker for worker, held in self._shared.items() if partition in held]
+        if earlier:
+            self._end_shared(earlier[-1], (partition,), now_ms)
+            self._start(earlier[-1], {partition: floor(self._flows[partition].high + WHOLE)}, now_ms)
 
     def _release_all(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
         """Let the workers of partitions stop their work on them."""
@@ -285,6 +313,8 @@ class Load:
     def measure(self, *, now_ms: int) -> LagMeasured:
         """Return the load now and since the last measure, and begin the next one."""
         self._advance(now_ms)
+        for worker in self._shared:
+            self._count_shared(worker, now_ms)
         by_client: dict[str, float] = {}
         lag, slope = self._unowned.at(now_ms)
         repeats = 0.0

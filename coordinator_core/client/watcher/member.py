@@ -19,7 +19,7 @@ from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
-from coordinator_core.client.requests import NEVER, Reply
+from coordinator_core.client.requests import NEVER, Completion, Reply
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.settings import WatcherSettings
@@ -192,7 +192,7 @@ class WatcherMember:
             if left is not None:
                 left()
 
-        self._core.send(self._node, m.CloseSessionRequest(session=session), answered, now_ms=now_ms)
+        self._send(m.CloseSessionRequest(session=session), answered, now_ms=now_ms)
         return True
 
     # --- the session
@@ -211,7 +211,7 @@ class WatcherMember:
             self._session, self._ping_ms = reply.session, at_ms + self._settings.ping_ms
             self._register(now_ms=at_ms)
 
-        self._core.send(self._node, request, answered, now_ms=now_ms)
+        self._send(request, answered, now_ms=now_ms)
 
     def _register(self, *, now_ms: int) -> None:
         """Create the node of the member, then rebalance."""
@@ -250,7 +250,7 @@ class WatcherMember:
                     self._core.requests.forget(self._watches.pop(parent))  # its notice was lost
                     self._told(parent, now_ms=at_ms)
 
-        self._core.send(self._node, request, answered, now_ms=now_ms)
+        self._send(request, answered, now_ms=now_ms)
 
     def _expired(self, *, now_ms: int) -> None:
         """Lose everything: the registry has ended the session. Begin another one."""
@@ -290,7 +290,9 @@ class WatcherMember:
         def answered(reply: Reply, at_ms: int) -> None:
             if session != self._session or self._watches.pop(parent, None) is None:
                 return
-            if isinstance(reply, m.WatchResponse) and reply.expired:
+            if not isinstance(reply, m.WatchResponse):
+                self._watch(parent, self._seen[parent], now_ms=at_ms)  # the server has not answered a ping
+            elif reply.expired:
                 self._expired(now_ms=at_ms)
             else:
                 self._told(parent, now_ms=at_ms)
@@ -457,9 +459,12 @@ class WatcherMember:
         self, request: Request, expected: type[Answer], then: Callable[[Answer, int], None], now_ms: int
     ) -> None:
         """Send a request of an attempt. A failure begins another attempt, an expired session another one."""
-        self._core.send(
-            self._node, request, partial(self._answered, self._attempt, expected, then), now_ms=now_ms
-        )
+        self._send(request, partial(self._answered, self._attempt, expected, then), now_ms=now_ms)
+
+    def _send(self, request: Request, answered: Completion, *, now_ms: int) -> None:
+        """Send a request to the server. One that is not answered in time fails those that wait, too."""
+        timeout_ms = self._settings.read_timeout_ms
+        self._core.send(self._node, request, answered, now_ms=now_ms, timeout_ms=timeout_ms)
 
     def _answered(
         self,

@@ -30,3 +30,8 @@ class WatcherSettings(msgspec.Struct, frozen=True, kw_only=True):
     def ping_ms(self) -> int:
         """The time between two pings: a third of the session."""
         return self.session_timeout_ms // 3
+
+    @property
+    def read_timeout_ms(self) -> int:
+        """The time after which a server that does not answer has failed: two thirds of the session."""
+        return self.session_timeout_ms * 2 // 3
