@@ -1,15 +1,16 @@
 """Lost partitions wait for their owner: the delayed rebalance of Kafka Connect (KIP-415).
 
-A partition is lost if it was assigned and nobody claims it any longer. The delay begins with the first round
-that sees a loss. While it lasts, owners keep what they have, and new partitions are dealt out. What is left
-of the delay travels in the assignments. When it is over, all members join again, and the lost partitions are
-assigned.
+A partition is lost if it was assigned, its owner is gone, and nobody claims it. A member that joins again
+before it has taken over its share is not gone. The delay begins with the first round that sees a loss. While
+it lasts, owners keep what they have, and new partitions are dealt out. What is left of the delay travels in
+the assignments. When it is over, all members join again, and the lost partitions are assigned.
 
 A leader that was not the leader before does not know of a delay, and begins it anew, as in Connect. It knows
 which partitions are new: the assignments also carry the sizes of the topics for which they were computed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -20,7 +21,7 @@ from coordinator_core.assigning.envelope import attach, detach
 from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.assigning.problem import BoolArray, Problem
 from coordinator_core.errors import InputError
-from coordinator_core.model import GroupAssignment, Int32Array, TopicPartition
+from coordinator_core.model import GroupAssignment, Int32Array, TopicIndex, TopicPartition
 
 KIND = b"delayed"
 
@@ -30,6 +31,22 @@ class _Note(msgspec.Struct, frozen=True, array_like=True):
 
     left_ms: int
     sizes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A solution: the member of each partition as a position in ``members``, -1 for none: int32[P]."""
+
+    index: TopicIndex
+    members: Sequence[str]
+    owner: Int32Array
+
+    def owner_of(self, partition: TopicPartition) -> str | None:
+        """Return the member that was given a partition, or None."""
+        number = self.index.number(*partition)
+        if number is None or self.owner[number] < 0:
+            return None
+        return self.members[int(self.owner[number])]
 
 
 _encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_Note).decode
@@ -53,12 +70,17 @@ class Delayed(Wrapper):
         self._sizes: dict[str, int] = {}
         self._due_ms: int | None = None
         self._moving: frozenset[TopicPartition] = frozenset()
-        self._leads = False
+        self._given: _Given | None = None
+        self._written: _Note | None = None
+        """The note of the last solution, until the next assignment."""
+        self._was_waiting = False
+        """Whether a delay was running by the last assignment."""
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem, with lost partitions left out while the delay lasts."""
         lost = self._lost(problem)
         now_ms = self._now_ms()
+        starts_anew = self._was_waiting and self._due_ms is None
         if not len(lost):
             self._due_ms = None
         elif self._due_ms is None:
@@ -74,39 +96,45 @@ class Delayed(Wrapper):
         claimed[problem.claim_partition] = True
         held = np.flatnonzero((owner < 0) & claimed).astype(np.int32)
         self._moving = frozenset(problem.index.partitions(held))
+        self._given = _Given(problem.index, problem.members, owner)
         self._sizes = {topic: info.partitions for topic, info in problem.cluster.topics.items()}
-        self._leads = True
-        note = _encode(_Note(left_ms, self._sizes))
+        self._written = _Note(left_ms, self._sizes)
+        note = _encode(self._written)
         data = {m: attach(found.user_data.get(m), KIND, note) for m in problem.members}
         report = dict(found.report)
         if left_ms:
             names = [f"{topic} {number}" for topic, number in problem.index.partitions(lost)]
             report |= {"delay_ms": self._delay_ms, "delay_left_ms": left_ms, "lost": names}
+            report |= {"delay_starts_anew": True} if starts_anew else {}
         return GroupAssignment.from_owners(
             problem.index, problem.members, np.array(owner), user_data=data, report=report
         )
 
     def rejoin_after_ms(self, user_data: bytes | None) -> int | None:
-        """Return what is left of the delay. Forget what only a leader knows, unless the member leads."""
+        """Return what is left of the delay. Forget what only its leader knows."""
         own, data = detach(user_data, KIND)
         note = None if data is None else _decode(data)
         if note is not None:
             self._sizes = note.sizes
-        if not self._leads:
-            self._due_ms, self._moving = None, frozenset()
-        self._leads = False
+        if note != self._written:
+            self._due_ms, self._given, self._moving = None, None, frozenset()
+        self._written = None
         after_ms = self.inner.rejoin_after_ms(own)
         left_ms = note.left_ms if note is not None and note.left_ms else None
+        self._was_waiting = left_ms is not None
         return min((ms for ms in (after_ms, left_ms) if ms is not None), default=None)
 
     def _lost(self, problem: Problem) -> Int32Array:
-        """Return the partitions that were assigned, are subscribed to, and that nobody claims."""
+        """Return the partitions that were assigned, are subscribed to, and whose owner is gone."""
         index = problem.index
+        given = self._given
         free = np.flatnonzero(_unclaimed(problem)).astype(np.int32)
         lost = [
             at
             for at, partition in zip(free.tolist(), index.partitions(free), strict=True)
-            if partition.partition < self._sizes.get(partition.topic, 0) and partition not in self._moving
+            if partition.partition < self._sizes.get(partition.topic, 0)
+            and partition not in self._moving
+            and (given is None or given.owner_of(partition) not in problem.group)
         ]
         return np.array(lost, dtype=np.int32)
 

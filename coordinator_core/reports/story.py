@@ -277,7 +277,8 @@ def _reported(report: Mapping[str, Any]) -> str:
         parts.append(f"gap {100 * report['optimality_gap']:.2g} %")
     if "delay_left_ms" in report:
         delay, left = (f"{report[name] / 1_000:g} s" for name in ("delay_ms", "delay_left_ms"))
-        parts.append(f"delay {delay}, {left} left, {_shortened(report['lost'])} lost")
+        anew = " starts anew under a new leader" if "delay_starts_anew" in report else ""
+        parts.append(f"delay {delay}{anew}, {left} left, {_shortened(report['lost'])} lost")
     if "weights" in report:
         parts.append(f"weights: {report['weights']}")
     return ", ".join(parts)

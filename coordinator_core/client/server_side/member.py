@@ -29,7 +29,11 @@ from coordinator_core.protocol.server_side import JoinRequest, JoinResponse
 JOIN_SLACK_MS = 5_000
 """The timeout of a join is the rebalance timeout and this time."""
 
-_OF_COORDINATOR = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+_OF_COORDINATOR = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
 _LATER = (*_OF_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
@@ -66,6 +70,8 @@ class ServerSideMember:
         """How often a heartbeat was due after its interval."""
         self._topics: tuple[str, ...] = ()
         self._based_on: tuple[tuple[str, TopicInfo], ...] | None = None
+        self._compared = 0
+        """The version of the metadata that was compared with those of the last join."""
         self._share: list[TopicPartition] | None = None
         """The share that the next poll takes over."""
 
@@ -113,7 +119,7 @@ class ServerSideMember:
         at_rest = self.is_at_rest
         if self._share is not None or self._can_join(now_ms=now_ms):
             poll_ms = now_ms
-        elif self._in_flight or not self._must_rejoin:
+        elif self._in_flight or not self._must_rejoin or self._coordinator.node is None:
             poll_ms = NEVER
         else:
             prepared_ms = self._preparation.retry_ms() if self._must_prepare else 0
@@ -168,8 +174,10 @@ class ServerSideMember:
         if error in _LATER:
             self._lose(error, now_ms=now_ms)
             return CommitResult(error.name, retriable=True)
+        if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return CommitResult(error.name, retriable=True)
         if sent == self._core.generation:
-            self._refused(error)
+            self._refused("OffsetCommit", error)
         return CommitResult(error.name)
 
     def resume(
@@ -207,12 +215,18 @@ class ServerSideMember:
     # --- joins
 
     def _wants_to_join(self) -> bool:
-        """Return whether the member has to join, which it notices if topics have changed."""
-        topics = self._core.subscriptions.topics
-        if (not self._must_rejoin and self._topics != topics) or (
-            not self._must_rejoin and self._based_on != self._core.metadata.snapshot(topics)
-        ):
+        """Return whether the member has to join, which it notices if topics have changed.
+
+        Each version of the metadata is compared once.
+        """
+        if self._must_rejoin:
+            return True
+        topics, metadata = self._core.subscriptions.topics, self._core.metadata
+        if self._topics != topics:
             self._must_rejoin = True
+        elif self._compared != metadata.version:
+            self._compared = metadata.version
+            self._must_rejoin = self._based_on != metadata.snapshot(topics)
         return self._must_rejoin
 
     def _can_join(self, *, now_ms: int) -> bool:
@@ -226,7 +240,7 @@ class ServerSideMember:
         config, core, node = self._core.config, self._core, self._coordinator.node
         assert node is not None
         self._topics = core.subscriptions.topics
-        self._based_on = core.metadata.snapshot(self._topics)
+        self._based_on, self._compared = core.metadata.snapshot(self._topics), core.metadata.version
         self._in_flight, self._must_rejoin = True, False
         self._move_to(ServerSideState.JOINING)
         request = JoinRequest(
@@ -326,18 +340,18 @@ class ServerSideMember:
             else:
                 self._response_ms = at_ms
                 if reply.error and sent == self._core.generation:
-                    self._refused(reply.error)
+                    self._refused("Heartbeat", reply.error)
 
         self._core.send(node, self._heartbeat(), answered, now_ms=now_ms)
 
-    def _refused(self, error: ErrorCode) -> None:
+    def _refused(self, api: str, error: ErrorCode) -> None:
         """React to an error that names the present generation. ILLEGAL_GENERATION announces a round."""
         if error is ErrorCode.ILLEGAL_GENERATION:
             self._must_rejoin = True
         elif error is ErrorCode.UNKNOWN_MEMBER_ID:
             self._reset(keep_member_id=False)
         else:
-            self._core.fail(ProtocolError("Heartbeat", error.name))
+            self._core.fail(ProtocolError(api, error.name))
 
     def _lose(self, error: ErrorCode, *, now_ms: int) -> None:
         """Send the request again a little later, to another coordinator if this one is none."""

@@ -190,7 +190,7 @@ def restored(step: Step, group_id: str, stored: StoredGroup, handed_out: int) ->
     group = ServerSideGroup(group_id, generation=stored.generation, protocol_name=stored.protocol_name or "")
     group.emptied_at_ms = stored.changed_at_ms
     for m in stored.members:
-        topics = tuple(m.subscription.decode().split(","))
+        topics = tuple(filter(None, m.subscription.decode().split(",")))
         group.members[m.member_id] = member = Member(
             m.member_id,
             m.client_id,

@@ -121,22 +121,13 @@ def _assign(step: Step, compute: Compute, group: ServerSideGroup) -> None:
     computed = compute.assign({m.member_id: m.topics for m in group.members.values()})
     group.protocol_name, group.topics = computed.protocol, computed.topics
     move(step, group, State.ASSIGNING, "everybody has joined")
-    step.effects.events.append(
-        GenerationStarted(
-            group=group.group_id,
-            generation=group.generation,
-            protocol=group.protocol_name,
-            leader="",
-            members=list(group.members),
-        )
-    )
     stored = group.stored(computed.assignments, step.now_ms)
     write = StoreAssignment(group.group_id, group.generation, computed.assignments, compute)
     step.append((GroupRecord(group.group_id, stored),), write)
 
 
 class StoreAssignment(msgspec.Struct, frozen=True):
-    """The append of an assignment. Joins are answered when it is stored."""
+    """The append of an assignment. When it is stored, the generation starts, and joins are answered."""
 
     group_id: str
     generation: int
@@ -153,16 +144,22 @@ class StoreAssignment(msgspec.Struct, frozen=True):
                 answer(step, group, member, error)
             start(step, self.compute, group, f"the assignment could not be stored ({error.name})")
             return
-        for member_id, assignment in self.assignments.items():
-            if member_id in group.members:
-                group.members[member_id].assignment = assignment
+        members = [m for m in group.members.values() if m.member_id in self.assignments]
+        step.effects.events.append(
+            GenerationStarted(
+                group=group.group_id,
+                generation=group.generation,
+                protocol=group.protocol_name,
+                leader="",
+                members=[m.member_id for m in members],
+            )
+        )
         move(step, group, State.STABLE, "the assignment is stored")
-        again = [m for m in group.members.values() if m.member_id not in self.assignments]
-        for member in group.members.values():
-            if member not in again:
-                answer(step, group, member, ErrorCode.NONE)
-        if group.next_cause or again:
-            start(step, self.compute, group, group.next_cause or f"{again[0].member_id} joined")
+        for member in members:
+            member.assignment = self.assignments[member.member_id]
+            answer(step, group, member, ErrorCode.NONE)
+        if group.next_cause:
+            start(step, self.compute, group, group.next_cause)
 
 
 def answer(step: Step, group: ServerSideGroup, member: Member, error: ErrorCode) -> None:

@@ -41,6 +41,8 @@ CONFIG = {
 SETTLE_MS = 3_000 + 6 * REBALANCE_MS + 3 * SESSION_MS + 30_000
 LEARNING_MS = 20_000
 QUIET_MS = 30_000
+DELAY_MS = 20_000
+"""The delay of lost partitions, of strategies that have one. It begins anew with each new leader."""
 STANDING_MS = [500, 5_000, 12_000, 30_000]
 
 some_time = st.sampled_from([1, 10, 200, 1_000, 3_000, 3_000, 7_000, 15_000])
@@ -126,7 +128,7 @@ class Group(RuleBasedStateMachine):
     def roll(self, after, kill, batch, surge, others, first):
         """Members may come back with another list of assignors, in which the group's is always one."""
         paces = {"every": 2_000, "down": 1_500, "kill": kill, "batch": max(batch, surge), "surge": surge}
-        if others is not None:
+        if others is not None and "server-side" not in self.strategy:  # whose members have no assignors
             own = [self.strategy.partition("+")[0]]
             paces["assignors"] = own + others if first else others + own
         self.happen(after, "rolling_restart", paces)
@@ -198,7 +200,8 @@ class Group(RuleBasedStateMachine):
             # a leader that comes back and skips the assignment takes the cluster as it finds it (KIP-814):
             # what was added while it was away shows only when something else is added
             self.happen(LEARNING_MS, "add_partitions", {"a": self.partitions["a"] + 1})
-        problems, latest_ms = ["not settled"], self.at_ms + SETTLE_MS
+        settle_ms = SETTLE_MS + 3 * DELAY_MS * ("delay" in self.strategy)
+        problems, latest_ms = ["not settled"], self.at_ms + settle_ms
         while problems and self.at_ms < latest_ms:
             self.let_time_pass(5_000)
             problems = self.watch.violations or self.watch.settled()
@@ -216,7 +219,19 @@ class Group(RuleBasedStateMachine):
         return f"{problem}\nrun it again: rebalance-lab simulate {path} -s {self.strategy}"
 
 
-STRATEGIES = rest_slow(["range", "cooperative-sticky", "sticky", "cooperative-sticky+static"], 2)
+STRATEGIES = rest_slow(
+    [
+        "range",
+        "cooperative-sticky",
+        "range+server-side",
+        f"cooperative-sticky+delay={DELAY_MS}ms",
+        "sticky",
+        "cooperative-sticky+static",
+        "sticky+server-side",
+        f"cooperative-sticky+static+delay={DELAY_MS}ms",
+    ],
+    4,
+)
 
 
 @pytest.mark.hypothesis
