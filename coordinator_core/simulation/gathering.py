@@ -45,6 +45,8 @@ class Gathering:
                 self.generation = event.generation
             case ev.Joined():
                 self._joined[event.client] = event.member_id, event.generation
+            case ev.Assigned():
+                self._settle()
             case ev.ClientStateChanged():
                 self._states[event.client] = event.after
                 if event.after not in self._at_rest and self._is_member(event.client):

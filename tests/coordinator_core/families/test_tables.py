@@ -1,0 +1,115 @@
+"""The tables of the document of protocol families: they say what the program does."""
+
+import re
+from functools import partial
+
+import pytest
+
+from coordinator_core import default_registry, simulate
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.errors import InputError
+from coordinator_core.families.family import family_for
+from tests.places import ROOT
+
+TEXT = (ROOT / "coordinator_core" / "families" / "README.md").read_text()
+REGISTRY = default_registry()
+
+EVENTS = {
+    "join": {"join": {"id": "c-3", "topics": ["t"]}},
+    "leave": {"leave": "c-1"},
+    "crash": {"crash": "c-1"},
+    "restart": {"restart": "c-1"},
+    "pause": {"pause": "c-1", "for": "70s"},
+    "freeze": {"freeze": "c-1", "for": "70s"},
+    "cut": {"cut": "c-1", "for": "150s"},
+    "subscribe": {"subscribe": "c-1", "topics": ["t", "u"]},
+    "remove_member": {"remove_member": "c-1"},
+    "lag_view": {"lag_view": {"member": "c-1", "by": "10s"}},
+    "add_partitions": {"add_partitions": {"t": 9}},
+    "create_topic": {"create_topic": {"v": {"partitions": 2, "rate": 10}}},
+    "delete_topic": {"delete_topic": "u"},
+    "rolling_restart": {"rolling_restart": {"every": "20s", "down": "5s"}},
+    "coordinator_failover": {"coordinator_failover": {"down": "3s"}},
+    "calm": {"calm": True},
+}
+STRATEGIES = {
+    "classic": "range",
+    "+delay": "cooperative-sticky+delay=60s",
+    "server-side": "range+server-side",
+    "watcher": "watcher",
+    "peers": "rocketmq",
+}
+
+
+def table(heading):
+    """The rows of the first table below a heading: the names in the first cell, and the others by column."""
+    section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    columns = [cell.strip("`") for cell in head[1:]]
+    return {
+        name: dict(zip(columns, cells, strict=True))
+        for first, *cells in rows
+        for name in re.findall(r"`([^`]+)`", first)
+    }
+
+
+TOGETHER = table("Modifiers and protocols")
+MEANINGS = table("Scenario events under each protocol")
+
+
+def scenario(*events, **more):
+    document = {
+        "name": "table",
+        "duration": "6m",
+        "topics": {"t": {"partitions": 6, "rate": 1200}, "u": {"partitions": 2, "rate": 10}},
+        "members": [{"id": "c", "count": 3, "topics": ["t"], "process_rate": 900}],
+        "events": [{"at": "60s", **event} for event in events],
+        "config": {"session.timeout.ms": 10_000},
+        **more,
+    }
+    return parse_scenario(document, where="table.yaml", registry=REGISTRY)
+
+
+def test_the_tables_have_every_protocol_modifier_and_event():
+    """PROTOCOL 11.1, 11.2, 11.3, 11.6 and 11.7: every protocol has a column."""
+    protocols = set(REGISTRY.protocols())
+    assert all({*row} == {f"+{name}" for name in protocols} for row in TOGETHER.values())
+    assert set(MEANINGS) == set(EVENTS) == set(REGISTRY.scenario_events())
+    assert all({*row} == protocols | {"+delay"} for row in MEANINGS.values())
+    modifiers = [name for name, spec in REGISTRY.modifiers().items() if spec.of_protocol]
+    assert all(any(f"+{name}" in text for text in TOGETHER) for name in modifiers)
+
+
+@pytest.mark.parametrize("text", TOGETHER)
+def test_a_modifier_goes_with_the_protocols_that_the_table_names(text):
+    for protocol, cell in TOGETHER[text].items():
+        try:
+            REGISTRY.assignor(text + protocol)
+        except InputError:
+            assert cell == "no", protocol
+        else:
+            assert cell == "yes", protocol
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_an_event_is_an_error_where_the_table_says_so(kind):
+    for column, text in STRATEGIES.items():
+        cell = MEANINGS[kind][column]
+        refused = MEANINGS[kind]["classic"] if cell in ("as `classic`", "") else cell
+        prepare = partial(family_for, scenario(EVENTS[kind]), REGISTRY.strategy(text), REGISTRY)
+        if refused.startswith("an error: "):
+            with pytest.raises(InputError, match=f"{kind} at 1m: found an event without a meaning"):
+                prepare()
+        else:
+            prepare()
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+@pytest.mark.parametrize("column", [column for column in STRATEGIES if column != "classic"])
+def test_the_group_rests_after_every_event_that_has_a_meaning(kind, column):
+    meaning = MEANINGS[kind][column]
+    if (MEANINGS[kind]["classic"] if meaning == "as `classic`" else meaning).startswith("an error"):
+        return
+    trace = simulate(scenario(EVENTS[kind]), STRATEGIES[column], REGISTRY)
+    assert trace.ended.group_state in ("Stable", "Settled")
