@@ -119,9 +119,13 @@ def leave(compute: Compute, step: Step, request_id: int, request: LeaveGroupRequ
             error = ErrorCode.NONE
             rounds.drop(step, group, group.members[identity.member_id], identity.reason or "left")
             left.append(identity.member_id)
-        elif group is not None and group.pending.pop(identity.member_id, "") is None:
+        elif group is not None and identity.member_id in group.pending:
             error = ErrorCode.NONE
+            del group.pending[identity.member_id]
+            step.cancel(TimerKind.PENDING_MEMBER, group, identity.member_id)
         responses.append(LeaveGroupMemberResponse(identity.member_id, None, error))
     step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.NONE, members=tuple(responses)))
     if group is not None and left:
         rounds.start_or_continue(step, compute, group, f"{', '.join(left)} left")
+    elif group is not None:
+        rounds.complete_if_all_joined(step, compute, group)
