@@ -162,9 +162,10 @@ class Ensemble:
         """Return the next such time, without the sessions of some consumers."""
         times = [s.expires_ms for s in self._sessions.values() if s.client not in clients]
         for watch in self._watches.values():
-            newer = [c.at_ms for c in self._children.get(watch.parent, ()) if c.version > watch.version]
-            late_ms = self._late_ms.get(self._sessions[watch.session].client, 0)
-            times += [at_ms + late_ms for at_ms in newer[:1]]
+            history = self._children.get(watch.parent, ())
+            if history and history[-1].version > watch.version:
+                newer = history[max(0, watch.version + 1 - history[0].version)]
+                times.append(newer.at_ms + self._late_ms.get(self._sessions[watch.session].client, 0))
         return min(times, default=None)
 
     # --- inside
@@ -180,12 +181,11 @@ class Ensemble:
         return next((children for children in reversed(history) if children.at_ms <= at_ms), _NOTHING)
 
     def _set(self, parent: str, data: dict[str, str], now_ms: int) -> None:
-        """Change the children of a node. What no view shows any longer is forgotten."""
+        """Change the children of a node. Those that members watch keep their past: a view may become late."""
         history = self._children.setdefault(parent, [])
         history.append(_Children(now_ms, self._now(parent).version + 1, data))
-        oldest_ms = now_ms - max(self._late_ms.values(), default=0)
-        while len(history) > 1 and history[1].at_ms < oldest_ms:
-            del history[0]
+        if parent not in (self._members, BROKERS, TOPICS):
+            del history[:-1]
 
     def _changed(self, parent: str, data: dict[str, str], now_ms: int) -> Outcome:
         outcome = Outcome()

@@ -37,6 +37,7 @@ class Gathering:
         match event:
             case ev.MemberAdded():
                 self.members[event.member_id] = None
+                self._ended.discard(event.member_id)
                 self._move_to(REBALANCING, f"{event.member_id} joined")
             case ev.MemberRemoved():
                 self.members.pop(event.member_id, None)
@@ -45,6 +46,7 @@ class Gathering:
                 self.generation = event.generation
             case ev.Joined():
                 self._joined[event.client] = event.member_id, event.generation
+                self._ended.discard(event.member_id)
             case ev.Assigned():
                 self._settle()
             case ev.ClientStateChanged():

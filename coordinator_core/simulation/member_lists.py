@@ -141,8 +141,9 @@ class MemberLists:
                 if broker.clients[member_id] not in clients
             ]
             for client, notice in broker.notices.items():
-                newer = [view.at_ms for view in broker.views if view.revision > notice.revision]
-                times += [at_ms + self._late_ms.get(client, 0) for at_ms in newer[:1]]
+                if broker.views[-1].revision > notice.revision:  # revisions count the views
+                    newer = broker.views[notice.revision + 1]
+                    times.append(newer.at_ms + self._late_ms.get(client, 0))
         return min(times, default=None)
 
     # --- inside

@@ -82,6 +82,7 @@ class ServerNodes:
     def lag_view(self, client: str, by_ms: int) -> None:
         """Answer a consumer from now on with what was true ``by_ms`` before."""
         self._servers.lag_view(client, by_ms)
+        self._alarm.set(self._servers.next_deadline_ms())
 
     def _on_deadline(self) -> None:
         self._carry_out(self._servers.on_deadline(now_ms=self._clock.now_ms))
