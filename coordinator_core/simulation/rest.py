@@ -88,12 +88,16 @@ class Loop(Protocol):
 
 
 class _Beat(NamedTuple):
-    """A heartbeat that was left out: its times, and what was not sent."""
+    """A heartbeat that was left out: its times, and what was not sent.
+
+    ``heard_ms``: the time of the response to the one before it, 0 if that was sent.
+    """
 
     node: int
     request: Request
     sent_ms: int
     arrived_ms: int
+    heard_ms: int
 
 
 class Rest:
@@ -206,7 +210,7 @@ class Rest:
         skipped = len(beats) - 1
         limit_ms = self._limit_ms = min(last_ms, int(beats[-1]) - self.margin_ms - 1)
         if skipped:
-            self._leave_out_beats(work, skipped, int(beats[-2]), int(beats[-1]))
+            self._leave_out_beats(work, beats)
         self._leave_out_metadata(work.metadata_due_ms, limit_ms)
         waits = work.commit_due_ms is not None and work.commit_due_ms < now_ms
         self._kept_up = not waits and self._application.keeps_up
@@ -283,14 +287,19 @@ class Rest:
         listed[1:] += np.cumsum(interval_ms + self._lateness.between(number + 1, number + count + 1))
         return listed[: np.searchsorted(listed, last_ms, side="right") + 1]
 
-    def _leave_out_beats(self, work: Periodic, count: int, last_ms: int, next_ms: int) -> None:
-        """Leave out heartbeats. Nothing is under way when the last one is sent."""
+    def _leave_out_beats(self, work: Periodic, beats: Sequence[int] | NDArray[np.int64]) -> None:
+        """Leave out heartbeats, all but the last one. Nothing is under way when one is sent."""
         connection = self._connect(work.node, True)
-        arrived_ms = last_ms + connection.there.leave_out(HEARTBEAT, count)
-        received_ms = arrived_ms + connection.back.leave_out(HEARTBEAT, count)
+        count, last_ms, next_ms = len(beats) - 1, int(beats[-2]), int(beats[-1])
+        heard_ms = 0
+        if count > 1:
+            heard_ms = int(beats[-3]) + connection.there.leave_out(HEARTBEAT, count - 1)
+            heard_ms += connection.back.leave_out(HEARTBEAT, count - 1)
+        arrived_ms = last_ms + connection.there.leave_out(HEARTBEAT)
+        received_ms = arrived_ms + connection.back.leave_out(HEARTBEAT)
         connection.there.last_ms, connection.back.last_ms = arrived_ms, received_ms
         self._count(HEARTBEAT, count)
-        self._beat = _Beat(work.node, work.heartbeats.request, last_ms, arrived_ms)
+        self._beat = _Beat(work.node, work.heartbeats.request, last_ms, arrived_ms, heard_ms)
         self._keep_alive(self._beat)
         self._client.continue_heartbeats(count, next_ms, received_ms)
 
@@ -301,7 +310,7 @@ class Rest:
             way.sent[HEARTBEAT] -= 1
             way.last_ms = now_ms
         self._count(HEARTBEAT, -1)
-        self._client.continue_heartbeats(-1, beat.sent_ms, now_ms)
+        self._client.continue_heartbeats(-1, beat.sent_ms, max(beat.heard_ms, now_ms))
         self._client.look_ahead(now_ms=now_ms)
         self._limit_ms, self._beat = -1, None
 

@@ -215,6 +215,22 @@ def test_a_commit_just_before_a_heartbeat_delays_its_response(cut_s):
     assert every == some
 
 
+@pytest.mark.parametrize("cut_s", [60, 84, 85])
+def test_a_heartbeat_that_is_sent_after_all_follows_those_that_are_left_out(cut_s):
+    """The commit at the end of a long batch is known long before the last heartbeat, which it delays."""
+    fields = document(
+        duration="130s",
+        seed=0,
+        topics={"t": {"partitions": 1, "rate": 100}},
+        members=[{"id": "m", "topics": ["t"], "process_rate": 5}],
+        events=[{"at": f"{cut_s}s", "cut": "m", "for": "15s"}],
+        config={"session.timeout.ms": 6_000, "max.poll.records": 75},
+        network={"latency": [100, 300]},
+    )
+    every, some = both(fields, "range")
+    assert every == some
+
+
 def test_commits_that_are_left_out_take_the_random_numbers_of_their_batches():
     member = {"topics": ["t"], "process_rate": 100, "record_cv": 1, "client": "aiokafka"}
     fields = document(
