@@ -39,6 +39,10 @@ CLASSIC = ProtocolSpec(
     remove_members=remove_members,
     planned=True,
     modifiers=frozenset({"static", "cooperative", "delay"}),
+    meaningless={
+        "lag_view": "all members learn of the group from one coordinator",
+        "owners": "generations keep members apart: there are no owner nodes",
+    },
     aliases={"eager": "range+classic", "incremental": "cooperative-sticky+classic"},
     doc="The group protocol of Kafka 0.9 and later: JoinGroup, SyncGroup and Heartbeat.",
 )

@@ -92,7 +92,7 @@ class Family:
 def _meaningless(kind: str, spec: ProtocolSpec, protocols: Sequence[str]) -> str:
     """Return the reason for which an event has no meaning under a protocol, or ""."""
     if protocols and spec.name not in protocols:
-        return f"it is an event of {', '.join(protocols)}"
+        return spec.meaningless.get(kind, f"it is an event of {' and '.join(protocols)}")
     if kind == "remove_member" and spec.remove_members is None:
         return spec.meaningless.get(kind, "an administrator cannot remove its members")
     return spec.meaningless.get(kind, "")
@@ -114,8 +114,9 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
             found = f"an event without a meaning under the protocol {spec.name!r} ({reason})"
             raise InputError(at, found, "another event, or another protocol")
     if scenario.running and spec.running_group is None:
-        found = f"members with owned under the protocol {spec.name!r}"
-        raise InputError(f"{where}: members", found, "members that join: this protocol has no running groups")
+        reason = spec.meaningless.get("owned", "it has no groups that run already")
+        found = f"members with owned under the protocol {spec.name!r} ({reason})"
+        raise InputError(f"{where}: members", found, "members that join, or another protocol")
     if scenario.has_assignors and "assignors" in spec.meaningless:
         found = f"assignors of members under the protocol {spec.name!r} ({spec.meaningless['assignors']})"
         raise InputError(where, found, "members without assignors, or another protocol")

@@ -32,6 +32,11 @@ PEERS = ProtocolSpec(
     meaningless={
         "assignors": "members do not agree on an assignor",
         "remove_member": "no broker removes a member at an administrator's request",
+        "owned": "members read the lists of brokers, which begin empty",
+        "static": "a broker drops a member with its connection",
+        "cooperative": "no member knows what the others own",
+        "delay": "no member knows what the others own",
+        "owners": "there is no registry with owner nodes",
     },
     aliases={"rocketmq": "average+peers"},
     doc="No coordinator: each member reads who is there and takes its own share (Apache RocketMQ).",

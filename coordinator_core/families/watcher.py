@@ -54,6 +54,10 @@ WATCHER = ProtocolSpec(
     meaningless={
         "assignors": "members do not agree on an assignor",
         "remove_member": "the registry removes no member at an administrator's request",
+        "owned": "members begin with sessions of their own",
+        "static": "a member lasts as long as its session",
+        "cooperative": "members give up all partitions before they read who is there",
+        "delay": "members give up all partitions before they read who is there",
     },
     aliases={"watcher": "range+watcher"},
     doc="No coordinator: a registry tells all members of each change, and each claims its share (Kafka 0.8).",

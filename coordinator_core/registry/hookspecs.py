@@ -122,8 +122,9 @@ class ProtocolSpec:
     ``events`` are the family's own kinds of events, subclasses of `protocol.events.FamilyEvent`.
     ``sentences`` maps kinds of events to functions that return the text of an event for the story.
 
-    ``meaningless`` maps the kinds of scenario events that have no meaning under the protocol to the reason;
-    ``"assignors"`` stands for assignors of single members.
+    ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
+    protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups
+    that run already.
     ``planned``: `simulation.plan` can compute the assignments without messages. ``modifiers`` are those of
     protocols (`ModifierSpec.of_protocol`) that this one supports. ``aliases`` maps further names to texts of
     strategies (``{"eager": "range+classic"}``).

@@ -27,6 +27,8 @@ def _cooperative(strategy: Strategy, value: str | None) -> Strategy:
 
 
 def _delay(strategy: Strategy, value: str | None) -> Strategy:
+    if strategy.delay_ms is not None:
+        raise ValueError("one delay")
     if value is None:
         return strategy.with_changes(delay_ms=DEFAULT_DELAY_MS)
     try:

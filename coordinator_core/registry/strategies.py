@@ -110,6 +110,9 @@ def _assignor_spec(name: str, catalog: Catalog, what: str) -> AssignorSpec:
     spec = catalog.assignors().get(name)
     if spec is not None:
         return spec
+    if name in catalog.protocols():
+        expected = f"an assignor in front of it: range+{name}"
+        raise InputError(what, f"{name!r}, a protocol without an assignor", expected)
     if name != reference_in(name):
         names = sorted(catalog.assignors())
         suggestion = close_to(name, [*names, *catalog.aliases()])
@@ -135,7 +138,9 @@ def _with_protocol(strategy: Strategy, part: str, chosen: list[str]) -> Strategy
     if part != chosen[-1]:
         raise InputError(where, repr(part), f"{chosen[-1]} without a value")
     if len(chosen) > 1:
-        raise InputError(where, f"the protocols {' and '.join(map(repr, chosen))}", "one protocol")
+        found = f"the protocols {' and '.join(map(repr, chosen))}"
+        found = found if chosen[0] != part else f"the protocol {part!r} twice"
+        raise InputError(where, found, "one protocol")
     return strategy.with_changes(protocol=part)
 
 
@@ -170,4 +175,5 @@ def _check_protocol(strategy: Strategy, spec: AssignorSpec, modifiers: list[str]
         if name in of_protocols - protocol.modifiers:
             supported = ", ".join(sorted(of_protocols & protocol.modifiers)) or "none of its own"
             expected = f"a modifier that the protocol {protocol.name!r} supports ({supported})"
-            raise InputError(where, repr(name), expected)
+            reason = protocol.meaningless.get(name, "")
+            raise InputError(where, f"{name!r} ({reason})" if reason else repr(name), expected)

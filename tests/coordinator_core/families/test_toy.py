@@ -172,7 +172,7 @@ def test_an_event_without_a_meaning_under_the_protocol_is_an_error(extended):
 
 def test_a_group_that_runs_already_needs_a_protocol_that_can_begin_with_one(registry):
     members = [{"id": "a", "topics": ["t"], "owned": {"t": [0]}}]
-    with pytest.raises(InputError, match="this protocol has no running groups"):
+    with pytest.raises(InputError, match=r"under the protocol 'toy' \(it has no groups that run already\)"):
         run(registry, members=members, events=[])
 
 

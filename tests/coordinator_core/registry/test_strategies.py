@@ -87,6 +87,44 @@ def test_two_protocols_are_refused(registry, text):
     assert problem(registry, text) == expected
 
 
+@pytest.mark.parametrize("name", ["classic", "server-side", "peers"])
+def test_a_protocol_is_no_strategy(name):
+    expected = (
+        f"found {name!r}, a protocol without an assignor, expected an assignor in front of it: range+{name}"
+    )
+    assert expected in problem(default_registry(), name)
+
+
+def test_a_protocol_comes_once():
+    assert "found the protocol 'peers' twice" in problem(default_registry(), "rocketmq+peers")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("watcher+static", "'static' (a member lasts as long as its session)"),
+        ("watcher+delay", "'delay' (members give up all partitions before they read who is there)"),
+        ("range+server-side+static", "'static' (a join names no instance id)"),
+        ("range+server-side+cooperative", "'cooperative' (members give up all partitions before they join)"),
+        ("rocketmq+delay=5s", "'delay' (no member knows what the others own)"),
+        ("range+owners=off", "'owners' (generations keep members apart: there are no owner nodes)"),
+    ],
+)
+def test_a_modifier_without_a_meaning_is_refused_with_the_reason(text, found):
+    assert f"found {found}, expected" in problem(default_registry(), text)
+
+
+def test_a_modifier_of_another_protocol_has_a_reason_under_every_built_in_protocol():
+    registry = default_registry()
+    own = {name for name, modifier in registry.modifiers().items() if modifier.of_protocol}
+    for name, protocol in registry.protocols().items():
+        assert own - protocol.modifiers <= set(protocol.meaningless), name
+
+
+def test_a_delay_comes_once():
+    assert "expected one delay" in problem(default_registry(), "cooperative-sticky+delay+delay=3s")
+
+
 def test_a_protocol_has_no_value(registry):
     assert problem(registry, "range+hurry=5") == (
         "strategy 'range+hurry=5': found 'hurry=5', expected hurry without a value"
