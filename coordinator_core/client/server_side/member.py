@@ -119,7 +119,7 @@ class ServerSideMember:
         at_rest = self.is_at_rest
         if self._share is not None or self._can_join(now_ms=now_ms):
             poll_ms = now_ms
-        elif self._in_flight or not self._must_rejoin or self._coordinator.node is None:
+        elif self._in_flight or not self._must_rejoin or not self._is_informed:
             poll_ms = NEVER
         else:
             prepared_ms = self._preparation.retry_ms() if self._must_prepare else 0
@@ -232,9 +232,16 @@ class ServerSideMember:
     def _can_join(self, *, now_ms: int) -> bool:
         if self._in_flight or self._share is not None or not self._wants_to_join():
             return False
-        if self._coordinator.node is None or now_ms < self._retry_ms:
+        if not self._is_informed or now_ms < self._retry_ms:
             return False
         return not (self._must_prepare and self._preparation.is_waiting(now_ms=now_ms))
+
+    @property
+    def _is_informed(self) -> bool:
+        """Whether the coordinator is known, and the topics are, unless nobody describes them."""
+        metadata = self._core.metadata
+        is_described = metadata.knows(self._core.subscriptions.topics) or not metadata.is_pending
+        return self._coordinator.node is not None and is_described
 
     def _join(self, *, now_ms: int) -> None:
         config, core, node = self._core.config, self._core, self._coordinator.node
