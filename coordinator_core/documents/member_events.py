@@ -203,6 +203,7 @@ class LagView:
         roster.has_joined(self.member, inside(inside(where, "lag_view"), "member"))
 
     def apply(self, stage: Stage) -> None:
+        stage.changed("lag_view", self.member, f"by {format_duration(self.by_ms)}")
         stage.lag_view(self.member, self.by_ms)
 
 

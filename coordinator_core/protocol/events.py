@@ -49,7 +49,7 @@ class Changed(_Event, frozen=True):
 
     ``kind`` is the event's name in the scenario, ``target`` the member or topic that it changes. ``cause``
     is the event that this one follows from: the rolling_restart of a ``leave`` or ``restart``, the pause
-    or freeze before a ``resume``, the cut before a ``heal``.
+    or freeze before a ``resume``, the cut before a ``heal``. Of a ``lag_view`` it is the lag.
     """
 
     kind: str

@@ -1,11 +1,15 @@
 """A static picture of a run: a lane for each partition, coloured by its owner, hatched while it has none.
 
+While several members own a partition, each has a part of the height of the lane; the letters are on a white
+outline.
+
 The colours are those of Okabe and Ito, which colour-blind readers can distinguish. The letter of the owner is
 in each cell, so that the picture can be read without colours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.traces.history import History, Mark, Span
@@ -20,6 +24,7 @@ _LABEL_WIDTH = 90
 _WIDTH = 860
 _TOP = 44
 _NARROWEST_LABEL = 16.0
+_LETTER_WIDTH = 6
 _LEGEND_COLUMNS = 6
 _LEGEND_WIDTH = 126
 _LEGEND_HEIGHT = 18
@@ -29,10 +34,13 @@ _LONGEST_NAME = 17
 def trace_svg(trace: Trace, *, most_lanes: int) -> str:
     """Draw a run as an SVG document. Of more partitions than `most_lanes`, the first ones are drawn."""
     history = History(trace)
-    lanes = dict(sorted(history.spans.items())[:most_lanes])
+    named = [
+        TopicPartition(topic, n) for topic in sorted(history.topics) for n in range(history.topics[topic])
+    ]
+    lanes = {partition: history.spans.get(partition, []) for partition in named[:most_lanes]}
     title = f"{trace.scenario} under {trace.strategy}"
-    if len(history.spans) > most_lanes:
-        title += f" (the first {most_lanes} of {len(history.spans):,} partitions)"
+    if len(named) > most_lanes:
+        title += f" (the first {most_lanes} of {len(named):,} partitions)"
     return ownership_svg(lanes, title=title, from_ms=0, to_ms=trace.started.duration_ms, marks=history.marks)
 
 
@@ -65,19 +73,37 @@ def ownership_svg(
         body.append(f'<text x="{_LABEL_WIDTH - 8}" y="{top + 13}" text-anchor="end">{label}</text>')
         lane_width = x(to_ms) - _LABEL_WIDTH
         body.append(_box(_LABEL_WIDTH, top, lane_width, "url(#gap)", f"{label}: nobody"))
-        for span in lanes[partition]:
-            if span.to_ms <= from_ms or span.from_ms >= to_ms:
+        for since_ms, until_ms, owners in _stretches(lanes[partition]):
+            if until_ms <= from_ms or since_ms >= to_ms:
                 continue
-            left, width = x(span.from_ms), x(span.to_ms) - x(span.from_ms)
-            colour = colours[span.client]
-            hint = f"{label}: {escape(span.client)}, {span.from_ms / 1000:g} s to {span.to_ms / 1000:g} s"
-            body.append(_box(left, top, width, colour, hint))
-            if width >= _NARROWEST_LABEL:
-                body.append(_cell_letter(left + width / 2, top + 13, letters[span.client], colour))
+            left, width = x(since_ms), x(until_ms) - x(since_ms)
+            names = escape(" and ".join(owners))
+            hint = f"{label}: {names}, {since_ms / 1000:g} s to {until_ms / 1000:g} s"
+            for part, owner in enumerate(owners):
+                body.append(_box(left, top, width, colours[owner], hint, (part, len(owners))))
+            if width >= _NARROWEST_LABEL * len(owners):
+                shown = " ".join(letters[owner] for owner in owners)
+                ground = colours[owners[0]] if len(owners) == 1 else ""
+                body.append(_cell_letter(left + width / 2, top + 13, shown, ground))
     bottom = _TOP + _LANE_HEIGHT * len(lanes)
-    body += [_mark(x(m.at_ms), bottom, m.label) for m in marks if from_ms <= m.at_ms <= to_ms]
+    body += _marks([(x(m.at_ms), m.label) for m in marks if from_ms <= m.at_ms <= to_ms], bottom)
     body.append(_legend(clients, colours, letters, bottom + 34))
     return "\n".join([*body, "</svg>", ""])
+
+
+def _stretches(spans: Sequence[Span]) -> Iterator[tuple[int, int, list[str]]]:
+    """Return the times in which a partition has the same owners, those that took it over first in front."""
+    ordered = sorted(spans, key=lambda span: (span.from_ms, span.to_ms))
+    edges = sorted({at_ms for span in ordered for at_ms in (span.from_ms, span.to_ms)})
+    held: list[Span] = []
+    begun = 0
+    for from_ms, to_ms in pairwise(edges):
+        while begun < len(ordered) and ordered[begun].from_ms <= from_ms:
+            held.append(ordered[begun])
+            begun += 1
+        held = [span for span in held if span.to_ms > from_ms]
+        if held:
+            yield from_ms, to_ms, [span.client for span in held]
 
 
 def _frame(title: str, height: int) -> str:
@@ -93,22 +119,43 @@ def _frame(title: str, height: int) -> str:
     )
 
 
-def _box(left: float, top: float, width: float, fill: str, hint: str) -> str:
+def _box(left: float, top: float, width: float, fill: str, hint: str, part: tuple[int, int] = (0, 1)) -> str:
+    """Draw a box in a lane. ``part``: its number from above, and the number of boxes that share the lane."""
+    number, count = part
+    height = (_LANE_HEIGHT - 3) / count
     return (
-        f'<rect x="{left:.1f}" y="{top}" width="{max(width, 0.5):.1f}" height="{_LANE_HEIGHT - 3}" '
-        f'fill="{fill}" stroke="#444" stroke-width="0.5"><title>{hint}</title></rect>'
+        f'<rect x="{left:.1f}" y="{top + number * height:g}" width="{max(width, 0.5):.1f}" '
+        f'height="{height:g}" fill="{fill}" stroke="#444" stroke-width="0.5"><title>{hint}</title></rect>'
     )
 
 
 def _cell_letter(middle: float, baseline: int, letter: str, colour: str) -> str:
+    """Draw the letters of owners on a colour, or on a white outline if there is none."""
     ink = "#fff" if colour in _DARK else "#000"
-    return f'<text x="{middle:.1f}" y="{baseline}" text-anchor="middle" fill="{ink}">{letter}</text>'
+    outline = "" if colour else ' stroke="#fff" stroke-width="3" paint-order="stroke" font-weight="600"'
+    return f'<text x="{middle:.1f}" y="{baseline}" text-anchor="middle" fill="{ink}"{outline}>{letter}</text>'
 
 
-def _mark(at: float, bottom: int, label: str) -> str:
+def _marks(marks: Sequence[tuple[float, str]], bottom: int) -> Iterator[str]:
+    """Draw marks with their labels: to the left of a mark if there is no room before the next one."""
+    used = 0.0
+    for number, (at, label) in enumerate(marks):
+        width = _LETTER_WIDTH * len(label) + 6
+        follows = marks[number + 1][0] if number + 1 < len(marks) else at + width
+        is_left = follows - at < width and at - used >= width
+        used = at if is_left else at + width
+        yield _mark(at, bottom, label, is_left=is_left)
+
+
+def _mark(at: float, bottom: int, label: str, *, is_left: bool) -> str:
+    place = (
+        f'x="{at - 3:.1f}" y="{_TOP - 8}" text-anchor="end"'
+        if is_left
+        else f'x="{at + 3:.1f}" y="{_TOP - 8}"'
+    )
     return (
         f'<line x1="{at:.1f}" y1="{_TOP - 6}" x2="{at:.1f}" y2="{bottom}" stroke="#000" '
-        f'stroke-dasharray="3 2"/><text x="{at + 3:.1f}" y="{_TOP - 8}">{escape(label)}</text>'
+        f'stroke-dasharray="3 2"/><text {place}>{escape(label)}</text>'
     )
 
 

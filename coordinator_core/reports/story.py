@@ -181,7 +181,7 @@ def _round(entry: Round) -> Iterator[Line]:
     number = f"generation {entry.generation}" if entry.generation else "a round"
     yield _at(entry.began_ms, (number, "bold"), f" ({entry.protocol or 'no assignor'}): ", _result(entry))
     words = [f"because {'; '.join([*dict.fromkeys(entry.causes), *_others(entry)])}"]
-    words += filter(None, [_reported(entry.report), _notices(entry)])
+    words += filter(None, [reported(entry.report), _notices(entry)])
     words += [*_waited(entry), *_taken_over(entry), *_stopped(entry)]
     yield from (Line(Text(_INDENT), Text(text)) for text in words)
     yield from _rows(entry)
@@ -270,7 +270,7 @@ def _notices(entry: Round) -> str:
     )
 
 
-def _reported(report: Mapping[str, Any]) -> str:
+def reported(report: Mapping[str, Any]) -> str:
     """Summarize the report of an assignor: ``found by solver, gap 0.03 %, weights: reported-rates``."""
     parts = [f"found by {report['method']}"] if "method" in report else []
     if isinstance(report.get("optimality_gap"), (int, float)):

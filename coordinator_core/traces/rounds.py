@@ -310,7 +310,10 @@ class _Reader:
                 entry.causes.append(cause)
                 return
             self._abort(cause)
-            self._begin(Round(self._now.at_ms, [cause], was_empty=event.before in self._family.vacant))
+            rest = min(self._family.at_rest)
+            self._begin(
+                Round(self._now.at_ms, [cause], was_empty=event.before in self._family.vacant, rest=rest)
+            )
         elif event.after in self._family.at_rest and entry is not None:
             entry.stable_ms, entry.rest = self._now.at_ms, event.after
         elif event.after in self._family.vacant:

@@ -9,6 +9,8 @@ import numpy as np
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.reports.story import reported
+from coordinator_core.traces.family import family_of
 from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History, Span
 from coordinator_core.traces.rounds import Round, rounds
@@ -27,13 +29,17 @@ _MEMBER_STATES = {
     "stable": "stable",
 }
 
-_PLACES = {  # only two of the moves cross each other
-    "Empty": (0, 0),
-    "PreparingRebalance": (0, 0.5),
-    "CompletingRebalance": (0, 1),
-    "Stable": (1, 1),
-    "Dead": (1, 0),
+_PLACES: Mapping[str, tuple[float, float]] = {
+    "vacant": (0, 0),
+    "begun": (0, 0.5),
+    "between": (0, 1),
+    "resting": (1, 1),
+    "ended": (1, 0),
 }
+"""The place of the first state of a kind. Of the moves of Kafka's protocols, only two cross each other."""
+
+_MORE_PLACES: Sequence[tuple[float, float]] = ((1, 0.5), (0.5, 0.25), (0.5, 0.75))
+"""The places of further states, and of those after them the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,8 @@ class ViewModel:
 
 def view_model(trace: Trace) -> ViewModel:
     """Return the model of a trace."""
-    timeline = Timeline()
-    lanes = _Lanes(timeline)
+    timeline, family = Timeline(), family_of(trace.started)
+    lanes = _Lanes(timeline, family)
     history = History(trace, timeline=timeline)
     topics = dict(sorted(history.topics.items()))
     offsets = dict(zip(topics, accumulate(topics.values(), initial=0), strict=False))
@@ -67,13 +73,26 @@ def view_model(trace: Trace) -> ViewModel:
         "members": list(members.values()),
         "unowned_lag": _thinned(lanes.unowned_lag),
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
-        "machine": _machine(history.family),
+        "machine": machine_of(family),
+        "added": _added(trace),
+        "sentences": list(lanes.sentences),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
         "findings": list(findings(history)),
         "rounds": _rounds(rounds(trace), numbers),
         "circle": _circle(members),
     }
     return ViewModel(document, _spans(history, offsets, numbers))
+
+
+def _added(trace: Trace) -> dict[str, list[list[int]]]:
+    """Return the times at which topics got partitions, each with the number of the first new one."""
+    counts, added = dict(trace.started.topics), dict[str, list[list[int]]]()
+    for line in trace.events:
+        if isinstance(line.event, ev.PartitionsAdded):
+            topic = line.event.topic
+            added.setdefault(topic, []).append([line.at_ms, counts.get(topic, 0)])
+            counts[topic] = line.event.partitions
+    return added
 
 
 def _spans(history: History, offsets: Mapping[str, int], numbers: Mapping[str, int]) -> bytes:
@@ -93,7 +112,7 @@ def _in_time(spans: Iterable[Span]) -> list[Span]:
 
 
 class _Lane:
-    """One consumer: its states, its callbacks, and its figures over time."""
+    """One consumer: its states, its callbacks, its protocol's own events, and its figures over time."""
 
     def __init__(self, name: str) -> None:
         self.document: dict[str, Any] = {
@@ -101,6 +120,7 @@ class _Lane:
             "instance": None,
             "states": [],
             "calls": [],
+            "told": [],
             "generations": [],
             "owned": [],
             "lag": [],
@@ -123,11 +143,14 @@ class _Lane:
 class _Lanes:
     """The lanes of all consumers by name, in the order of their first start.
 
-    ``unowned_lag`` is the lag of partitions without an owner, over time.
+    ``unowned_lag`` is the lag of partitions without an owner, over time. ``sentences`` has the sentences of
+    the events that the family describes, with their numbers.
     """
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, family: ProtocolSpec) -> None:
         self.lanes: dict[str, _Lane] = {}
+        self.sentences: dict[str, int] = {}
+        self._family = family
         self.unowned_lag: list[list[float]] = []
         self._now = timeline
         timeline.after.append(self._see)
@@ -164,13 +187,17 @@ class _Lanes:
 
     def _see_member(self, event: Any, lane: _Lane) -> None:
         at_ms = self._now.at_ms
+        tell = self._family.sentences.get(type(event))
+        if tell is not None:
+            lane.document["told"].append([at_ms, self.sentences.setdefault(tell(event), len(self.sentences))])
         match event:
             case ev.ClientStateChanged():
                 self._enter(event.client, lane, _MEMBER_STATES.get(event.after, event.after))
             case ev.Joined():
                 lane.figure("generations", at_ms, event.generation)
             case ev.Assigned():
-                self._enter(event.client, lane, "stable")
+                if not self._family.members_at_rest:  # otherwise the member reports that it rests
+                    self._enter(event.client, lane, "stable")
                 lane.document["calls"].append([at_ms, "assigned", _count(event.added)])
                 self._count_owned(event.client, lane)
             case ev.Revoked() | ev.Lost():
@@ -225,6 +252,7 @@ def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> d
         "protocol": entry.protocol,
         "leader": numbers.get(entry.leader, NOBODY),
         "causes": list(dict.fromkeys(entry.causes)),
+        "report": reported(entry.report),
         "counts": counts,
         "members": members,
         "flows": sorted(
@@ -240,13 +268,38 @@ def _count(partitions: Mapping[str, Iterable[int]]) -> int:
     return sum(len(list(numbers)) for numbers in partitions.values())
 
 
-def _machine(family: ProtocolSpec) -> dict[str, Any]:
-    """The group's states with their places (0..1), and the moves between them."""
+def machine_of(family: ProtocolSpec) -> dict[str, Any]:
+    """Return the group's states with their places (0..1), their kinds, and the moves between them."""
     moves = sorted((a, b) for a, after in family.states.items() for b in after if a != b)
+    kinds = {state: _kind(state, family) for state in family.states}
     return {
-        "states": [[state, *_PLACES.get(state, (0.5, 0.5))] for state in family.states],
+        "states": [[state, *place] for state, place in _places(kinds).items()],
+        "kinds": kinds,
         "moves": [list(move) for move in moves],
+        "coordinated": family.servers is None,
     }
+
+
+def _kind(state: str, family: ProtocolSpec) -> str:
+    """Return what a state is to its protocol; "ended" if no other state follows one without members."""
+    if state in family.at_rest:
+        return "resting"
+    if state in family.round_begins:
+        return "begun"
+    if state in family.vacant:
+        return "vacant" if set(family.states[state]) - {state} else "ended"
+    return "between"
+
+
+def _places(kinds: Mapping[str, str]) -> dict[str, tuple[float, float]]:
+    """Return a place for each state. The first of a kind has the kind's own, others get the places left."""
+    of_kind = _PLACES if "between" in kinds.values() else {**_PLACES, "begun": _PLACES["between"]}
+    firsts = {kind: state for state, kind in reversed([*kinds.items()])}
+    own = {state: of_kind[kind] for kind, state in firsts.items()}
+    free = [place for place in (*_PLACES.values(), *_MORE_PLACES) if place not in own.values()]
+    rest = [state for state in kinds if state not in own]
+    own.update(zip(rest, [*free, *[_MORE_PLACES[-1]] * len(rest)], strict=False))
+    return {state: own[state] for state in kinds}
 
 
 def _circle(members: Mapping[str, Any]) -> list[list[float]]:

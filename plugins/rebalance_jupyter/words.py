@@ -16,7 +16,7 @@ def sentence(entry: Round, follows: Round | None = None) -> str:
     if not entry.generation:
         return "a round that did not complete"
     if entry.stable_ms is None:
-        return f"generation {entry.generation} never became Stable"
+        return f"generation {entry.generation} never became {entry.rest}"
     if not entry.members:
         return f"generation {entry.generation}: no partitions are assigned"
     parts = [

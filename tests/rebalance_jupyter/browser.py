@@ -24,6 +24,18 @@ PIXEL = """([canvas, times, y]) => {
 }"""
 
 
+ARROWS_IN_BOXES = """() => {
+  const boxes = [...document.querySelectorAll(".rbl-state rect")].map((each) => each.getBBox());
+  const lines = [...document.querySelectorAll(".rbl-edge")];
+  return lines.filter((line) => [0.05, 0.25, 0.5, 0.75, 0.95].some((part) => {
+    const x = line.x1.baseVal.value * (1 - part) + line.x2.baseVal.value * part;
+    const y = line.y1.baseVal.value * (1 - part) + line.y2.baseVal.value * part;
+    return boxes.some((b) => b.x < x && x < b.x + b.width && b.y < y && y < b.y + b.height);
+  })).length;
+}"""
+"""How many arrows of the state machine cross a box."""
+
+
 def rgb(colour):
     return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
 

@@ -62,6 +62,44 @@ members:
 events:
   - {at: 30s, leave: consumer-of-a-service-with-a-long-name-3}
 """
+LATE_VIEW = """\
+name: late-view
+duration: 1m
+seed: 1
+topics:
+  t: {partitions: 8, rate: 80}
+members:
+  - {id: c1, topics: [t], process_rate: 100}
+  - {id: c2, topics: [t], process_rate: 100}
+  - {id: c3, topics: [t], process_rate: 100}
+events:
+  - {at: 29s, lag_view: {member: c2, by: 10s}}
+  - {at: 30s, join: {id: c4, topics: [t], process_rate: 100}}
+network: {latency: [1ms, 1ms]}
+"""
+TWO_TOPICS = """\
+name: two-topics
+duration: 1m
+topics:
+  s: {partitions: 2, rate: 20}
+  t: {partitions: 4, rate: 40}
+members:
+  - {id: a, topics: [t]}
+  - {id: b, topics: [s, t]}
+events:
+  - {at: 30s, create_topic: {u: {partitions: 2}}}
+"""
+BACK = """\
+name: back
+duration: 4m
+topics:
+  t: {partitions: 6, rate: 60}
+members:
+  - {id: c, count: 3, topics: [t]}
+events:
+  - {at: 30s, crash: c-1}
+  - {at: 90s, restart: c-1}
+"""
 MULTITUDE = CROWD.replace("count: 14", "count: 30")
 
 

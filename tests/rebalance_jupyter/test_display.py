@@ -21,7 +21,7 @@ from rebalance_jupyter.display import (
     words,
 )
 from rebalance_jupyter.view_model import view_model
-from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
+from tests.rebalance_jupyter.samples import ALONE, LATE_VIEW, NOBODY, SCALE_OUT, TOO_SHORT, ran
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -74,6 +74,13 @@ def test_words_are_the_sentences_of_the_rounds():
 )
 def test_words_of_small_traces(scenario, last):
     assert words(ran(scenario)).splitlines()[-1] == last
+
+
+def test_words_name_the_state_in_which_a_group_of_the_protocol_rests():
+    late = LATE_VIEW.replace("duration: 1m", "duration: 35s")
+    *_, last, end = words(ran(late, "watcher")).splitlines()
+    assert last == "  generation 4 never became Settled"
+    assert end == "ended Rebalancing in generation 4"
 
 
 def test_an_assignment_is_a_table_by_member():

@@ -4,9 +4,12 @@ import json
 
 import pytest
 
+from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES
 from coordinator_core.protocol import events as ev
-from rebalance_jupyter.view_model import MOST_FIGURES, view_model
+from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.registry.registry import default_registry
+from rebalance_jupyter.view_model import MOST_FIGURES, machine_of, view_model
 from tests.coordinator_core.traces.traces import (
     LATE_TAKE_OVER,
     assigned,
@@ -17,7 +20,19 @@ from tests.coordinator_core.traces.traces import (
     started,
     trace_of,
 )
-from tests.rebalance_jupyter.samples import ALONE, CUT_OFF, NOBODY, TOO_SHORT, owned_at, ran, spans_of
+from tests.rebalance_jupyter.samples import (
+    ALONE,
+    BACK,
+    CUT_OFF,
+    LATE_VIEW,
+    NOBODY,
+    SCALE_OUT,
+    TOO_SHORT,
+    TWO_TOPICS,
+    owned_at,
+    ran,
+    spans_of,
+)
 
 
 def named(model, name):
@@ -260,6 +275,83 @@ def test_rounds_have_a_leader_a_protocol_causes_and_a_sentence():
     assert (first["leader"], first["protocol"]) == (0, "cooperative-sticky")
     assert second["causes"] == ["c3 joined"]
     assert second["sentence"].startswith("generation 2: c1 and c2 each give up 1 partition")
+
+
+# --- other protocols
+
+
+@pytest.mark.parametrize("name", ["classic", "server-side", "watcher", "peers"])
+def test_every_state_of_a_protocol_has_a_kind_and_a_place_of_its_own(name):
+    family = default_registry().protocol(name)
+    strategy = {"classic": "range"}.get(name, f"range+{name}")
+    machine = view_model(ran(ALONE, strategy)).document["machine"]
+    assert set(machine["kinds"]) == set(family.states) == {state for state, *_ in machine["states"]}
+    assert len({tuple(place) for _, *place in machine["states"]}) == len(family.states)
+    assert {state for state, kind in machine["kinds"].items() if kind == "resting"} == family.at_rest
+    assert {state for state, kind in machine["kinds"].items() if kind == "begun"} == family.round_begins
+    assert machine["kinds"]["Empty"] == "vacant"
+    assert machine["kinds"].get("Dead", "ended") == "ended"
+    assert machine["coordinated"] == (name in ("classic", "server-side"))
+
+
+def test_states_of_one_kind_have_places_of_their_own_too():
+    states = {f"s{n}": set() for n in range(7)}
+    family = ProtocolSpec("p", states, at_rest=frozenset({"s6"}), round_begins=frozenset({"s1", "s2"}))
+    places = {state: tuple(place) for state, *place in machine_of(family)["states"]}
+    assert len(set(places.values())) == 7
+    assert places["s1"] == (0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "seen"),
+    [
+        ("watcher", {"outside", "rebalancing", "backing-off", "resting", "without-share"}),
+        ("rocketmq", {"outside", "looking", "resting"}),
+        ("range+server-side", {"outside", "joining", "stable"}),
+    ],
+)
+def test_members_have_the_states_of_their_protocol(strategy, seen):
+    scenario = SCALE_OUT.replace("- {at: 90s, crash: c2}", "") if "server" in strategy else LATE_VIEW
+    members = view_model(ran(scenario, strategy)).document["members"]
+    assert {state for member in members for _, state in member["states"]} == seen
+
+
+def test_events_of_a_family_have_their_sentences():
+    trace = ran(LATE_VIEW, "watcher")
+    document, sentences = view_model(trace).document, default_registry().protocol("watcher").sentences
+    told = {
+        m["name"]: [[at_ms, document["sentences"][n]] for at_ms, n in m["told"]] for m in document["members"]
+    }
+    expected = {name: [] for name in told}
+    for line in trace.events:
+        if isinstance(line.event, (ev.Notified, ClaimFailed)):
+            expected[line.event.client].append([line.at_ms, sentences[type(line.event)](line.event)])
+    assert told == expected
+    assert len(expected["c3"]) > 5
+    assert len(set(document["sentences"])) == len(document["sentences"])
+
+
+def test_a_protocol_without_events_of_its_own_tells_nothing():
+    document = view_model(ran()).document
+    assert document["sentences"] == []
+    assert [member["told"] for member in document["members"]] == [[], [], []]
+
+
+def test_a_round_has_the_report_of_a_delay():
+    reports = [r["report"] for r in view_model(ran(BACK, "cooperative-sticky+delay=60s")).document["rounds"]]
+    assert reports[0] == ""
+    assert reports[1].startswith("delay 60 s, 60 s left, t 1")
+
+
+def test_new_partitions_have_the_time_from_which_they_exist():
+    assert view_model(ran(TWO_TOPICS, "rocketmq")).document["added"] == {"u": [[30_000, 0]]}
+    trace = trace_of(
+        (0, started("m", "t")),
+        (2_000, ev.PartitionsAdded(topic="t", partitions=3)),
+        (4_000, ev.PartitionsAdded(topic="t", partitions=5)),
+        topics={"t": 1},
+    )
+    assert view_model(trace).document["added"] == {"t": [[2_000, 1], [4_000, 3]]}
 
 
 def test_members_of_a_circle_have_places_within_it():

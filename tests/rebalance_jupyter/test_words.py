@@ -61,6 +61,7 @@ def test_a_round_that_follows_at_once_is_announced():
 
 def test_a_round_that_did_not_end():
     assert said({}, stable_ms=None) == "generation 5 never became Stable"
+    assert said({}, stable_ms=None, rest="Settled") == "generation 5 never became Settled"
     assert said({}, stable_ms=None, generation=0) == "a round that did not complete"
 
 

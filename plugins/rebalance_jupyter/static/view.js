@@ -5,27 +5,34 @@ const NS = "http://www.w3.org/2000/svg";
 const PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"];
 const MOST_COLOURED = 24; // at most three members share a colour; letters distinguish them
 const DARK = new Set(["#0072B2"]); // has white text; all other colours have black text
-const BY_CHANGE = { kept: "#56B4E9", fresh: "#E69F00" };
+const BY_CHANGE = { kept: "#56B4E9", fresh: "#E69F00", shared: "#D55E00" };
 const MEMBER_COLOURS = {
   outside: null,
+  connecting: "#56B4E9",
+  starting: "#56B4E9",
   joining: "#E69F00",
+  rebalancing: "#E69F00",
+  looking: "#E69F00",
   waiting: "#F0E442",
+  "backing-off": "#F0E442",
   stable: "#009E73",
+  resting: "#009E73",
+  "without-share": "#CC79A7",
   paused: "#999999",
   crashed: "#D55E00",
   stopped: null,
 };
-const GROUP_COLOURS = {
-  Empty: null,
-  PreparingRebalance: "#E69F00",
-  CompletingRebalance: "#F0E442",
-  Stable: "#009E73",
-  Dead: "#D55E00",
-};
+const OTHER_STATE = "#0072B2"; // of a protocol that is not among them
+// The states of a group by what they are to the protocol: see the kinds in the model.
+const GROUP_COLOURS = { vacant: null, begun: "#E69F00", between: "#F0E442", resting: "#009E73", ended: "#D55E00" };
 const LEFT = 124;
 const RIGHT = 190;
 const TALLEST = 600;
 const MOST_LETTERS = 3000;
+const MOST_LINES = 100; // events of a round that are listed
+const LEAST_SPLIT = 6; // lanes of this height are divided between several owners, lower ones are striped
+const STRIPE = 3;
+const NEAR = 6; // pixels between the pointer and the event that it points at
 const LONGEST_NAME = 15;
 const MOST_NAMES = 12;
 const MOST_INITIALS = 40;
@@ -88,6 +95,16 @@ function titled(element, text) {
   return element;
 }
 
+// Join names: "a", "a and b", "a, b and 2 more".
+function listed(names, most = 3) {
+  if (names.length > most) return `${names.slice(0, most - 1).join(", ")} and ${names.length - most + 1} more`;
+  return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
+}
+
+function memberColour(state) {
+  return state in MEMBER_COLOURS ? MEMBER_COLOURS[state] : OTHER_STATE;
+}
+
 // The last of [[at, value], ...] at or before a time.
 function valueAt(series, at) {
   let low = 0;
@@ -132,13 +149,73 @@ class Trace {
     for (let i = 0; i < this.count; i++) this.first[this.spans[4 * i] + 1] = i + 1;
     for (let p = 1; p <= this.partitions; p++) this.first[p] = Math.max(this.first[p], this.first[p - 1]);
     this.stops = this.rounds.map((round) => round.stable ?? round.began);
+    this.owned = this.duration; // the time at which a member first owns a partition
+    for (let i = 0; i < this.count; i++) this.owned = Math.min(this.owned, this.spans[4 * i + 2]);
+    if (!this.count) this.owned = 0;
+    this.overlaps = false; // whether a partition has several owners at one time
+    for (let i = 1, until = 0; i < this.count; i++) {
+      const [before, , , end, partition, , from] = this.spans.subarray(4 * i - 4, 4 * i + 4);
+      until = partition === before ? Math.max(until, end) : 0;
+      this.overlaps ||= from < until;
+    }
+    this.since = this.topics.flatMap(({ name, partitions }) => Array.from({ length: partitions }, (_, number) =>
+      this.added[name]?.findLast(([, first]) => number >= first)?.[0] ?? 0));
   }
 
-  // If two members own the partition, the one that took it over last.
+  // If several members own the partition, the one that took it over last.
   ownerAt(partition, at) {
     for (let i = this.first[partition + 1] - 1; i >= this.first[partition]; i--)
       if (this.spans[4 * i + 2] <= at && at < this.spans[4 * i + 3]) return this.spans[4 * i + 1];
     return NOBODY;
+  }
+
+  // In the order in which they took the partition over.
+  ownersAt(partition, at) {
+    const owners = [];
+    for (let i = this.first[partition]; i < this.first[partition + 1]; i++)
+      if (this.spans[4 * i + 2] <= at && at < this.spans[4 * i + 3]) owners.push(this.spans[4 * i + 1]);
+    return owners;
+  }
+
+  // Visit the stretches of time in which a partition has the same owners: from, to, owners. A stretch without
+  // owners begins when the partition exists and the group has begun to work.
+  stretches(partition, visit) {
+    const { spans } = this;
+    const end = this.first[partition + 1];
+    let next = this.first[partition];
+    let held = []; // spans
+    let at = Math.min(next < end ? spans[4 * next + 2] : this.duration, Math.max(this.owned, this.since[partition]));
+    while (at < this.duration) {
+      if (held.length) held = held.filter((i) => spans[4 * i + 3] > at);
+      while (next < end && spans[4 * next + 2] <= at) held.push(next++);
+      let until = next < end ? spans[4 * next + 2] : this.duration;
+      for (const i of held) until = Math.min(until, spans[4 * i + 3]);
+      visit(at, until, held.map((i) => spans[4 * i + 1]));
+      at = until;
+    }
+  }
+
+  kind(state) {
+    return this.machine.kinds[state];
+  }
+
+  // What the protocol tells of a round, in lines: equal sentences of several members share one.
+  told(number) {
+    const round = this.rounds[number];
+    if (!round) return [];
+    const end = this.rounds[number + 1]?.began ?? this.duration + 1;
+    const lines = new Map();
+    for (const member of this.members)
+      for (const [at, said] of member.told) {
+        if (at < round.began || at >= end) continue;
+        const line = lines.get(said) ?? { at, said: this.sentences[said], names: new Set(), times: 0 };
+        line.at = Math.min(line.at, at);
+        line.names.add(member.name);
+        line.times += 1;
+        lines.set(said, line);
+      }
+    return [...lines.values()].sort((a, b) => a.at - b.at).map(({ at, said, names, times }) =>
+      `${clockText(at)} ${listed([...names])}: ${said}${times > names.size ? ` (${COUNT.format(times)} times)` : ""}`);
   }
 
   roundAt(at) {
@@ -163,9 +240,19 @@ class Trace {
     const lines = [];
     for (let i = this.first[partition]; i < this.first[partition + 1]; i++) {
       const [, owner, from, to] = this.spans.subarray(4 * i, 4 * i + 4);
-      lines.push(`${clockText(from)} to ${clockText(to)}: ${this.members[owner].name}`);
+      lines.push(`${clockText(from)} to ${clockText(to)}: ${this.members[owner].name}${this.beside(partition, i)}`);
     }
     return lines;
+  }
+
+  // Name the members that own a partition during a span of another one.
+  beside(partition, span) {
+    const [, , from, to] = this.spans.subarray(4 * span, 4 * span + 4);
+    const names = new Set();
+    for (let i = this.first[partition]; i < this.first[partition + 1]; i++)
+      if (i !== span && this.spans[4 * i + 2] < to && from < this.spans[4 * i + 3])
+        names.add(this.members[this.spans[4 * i + 1]].name);
+    return names.size ? `, a part of it together with ${listed([...names])}` : "";
   }
 }
 
@@ -185,6 +272,17 @@ class Painter {
     const value = typeof colour === "string" ? pixel(colour) : colour;
     for (let y = row * this.lane; y < row * this.lane + this.bands; y++)
       this.pixels.fill(value, y * this.width + from, y * this.width + to);
+  }
+
+  // Several owners: from top to bottom, or in turns where the lane is low.
+  share(row, from, to, colours) {
+    const values = colours.map(pixel);
+    const top = row * this.lane;
+    for (let y = 0; y < this.bands; y++) {
+      const band = this.lane < LEAST_SPLIT ? -1 : Math.floor((y * values.length) / this.bands);
+      for (let x = from; x < to; x++)
+        this.pixels[(top + y) * this.width + x] = values[band < 0 ? Math.floor(x / STRIPE) % values.length : band];
+    }
   }
 
   hatch(row, from, to) {
@@ -220,6 +318,10 @@ class Mixer {
     this.sums[b + 1] -= green;
     this.sums[b + 2] -= blue;
     this.sums[b + 3] -= 1;
+  }
+
+  share(row, from, to, colours) {
+    for (const colour of colours) this.fill(row, from, to, colour);
   }
 
   hatch(row, from, to) {
@@ -383,9 +485,10 @@ class View {
     });
     this.sentence = html("p", { class: "rbl-sentence" });
     this.counts = html("p", { class: "rbl-counts" });
+    this.told = html("ol", { class: "rbl-events", "aria-label": "Events of the protocol in this round", hidden: "" });
     this.past = html("div", { class: "rbl-past", role: "status", hidden: "" });
     this.heading = html("h4");
-    const failed = trace.end.state === "Stable" ? "" : `; ended ${trace.end.state}`;
+    const failed = trace.kind(trace.end.state) === "resting" ? "" : `; ended ${trace.end.state}`;
     this.element.append(
       html("h3", {}, `${this.name}${failed}`),
       ...trace.findings.map((finding) => html("p", { class: "rbl-error", role: "alert" }, finding)),
@@ -396,11 +499,12 @@ class View {
       html("h4", {}, "Members"),
       html("div", { class: "rbl-stack rbl-scroll" }, this.lanes, this.memberOverlay),
       this.memberLegend,
-      html("h4", {}, "Coordinator"),
+      html("h4", {}, trace.machine.coordinated ? "Coordinator" : "Group"),
       this.band,
       this.heading,
       this.sentence,
       this.counts,
+      this.told,
       html("div", { class: "rbl-pair" }, this.flow, this.machine),
     );
     this.overlay.addEventListener("mousemove", (event) => this.point(event));
@@ -467,7 +571,7 @@ class View {
     this.drawLabels(height);
   }
 
-  // Paint each span in its colour, from left to right. A new owner has a border; spans without an owner are hatched.
+  // Paint the stretches of each lane, from left to right. A new owner has a border.
   paint(brush, width) {
     const { trace } = this;
     const duration = Math.max(1, this.clock.duration);
@@ -475,13 +579,18 @@ class View {
     const news = trace.coloursAreMembers ? [] : trace.rounds.map((round) => column(round.began));
     for (let p = 0; p < trace.partitions; p++) {
       const row = this.row[p];
-      let [last, until] = [NOBODY, -1];
-      for (let i = trace.first[p]; i < trace.first[p + 1]; i++) {
-        const owner = trace.spans[4 * i + 1];
-        const from = Math.min(width - 1, column(trace.spans[4 * i + 2]));
-        const to = Math.min(width, Math.max(from + 1, column(trace.spans[4 * i + 3])));
-        if (until >= 0) brush.hatch(row, until, from);
-        if (trace.coloursAreMembers) brush.fill(row, from, to, colourOf(owner));
+      let last = NOBODY;
+      trace.stretches(p, (begin, end, owners) => {
+        const from = Math.min(width - 1, column(begin));
+        if (!owners.length) {
+          brush.hatch(row, from, column(end));
+          return;
+        }
+        const to = Math.min(width, Math.max(from + 1, column(end)));
+        const owner = owners[owners.length - 1];
+        if (owners.length > 1)
+          brush.share(row, from, to, trace.coloursAreMembers ? owners.map(colourOf) : [BY_CHANGE.shared]);
+        else if (trace.coloursAreMembers) brush.fill(row, from, to, colourOf(owner));
         else {
           const next = news.find((began) => began > from) ?? width; // a change is new until the next round
           const settled = owner === last ? from : Math.min(to, next);
@@ -489,9 +598,8 @@ class View {
           brush.fill(row, settled, to, BY_CHANGE.kept);
         }
         if (owner !== last && last !== NOBODY) brush.border(row, from, Math.min(to, from + 2));
-        [last, until] = [owner, Math.max(until, to)];
-      }
-      if (until >= 0) brush.hatch(row, until, column(trace.duration));
+        last = owner;
+      });
     }
   }
 
@@ -506,16 +614,16 @@ class View {
       pieces.push(titled(worded(short(name), place), name));
     }
     if (lane >= 12 && trace.count <= MOST_LETTERS)
-      for (let i = 0; i < trace.count; i++) {
-        const [partition, owner, from, to] = trace.spans.subarray(4 * i, 4 * i + 4);
-        const [left, right] = [this.x(from), this.x(to)];
-        if (right - left < 14) continue;
-        const dark = trace.coloursAreMembers && DARK.has(colourOf(owner));
-        pieces.push(worded(letter(owner), {
-          x: (left + right) / 2, y: this.row[partition] * lane + 12, "text-anchor": "middle",
-          style: `fill: ${dark ? "#fff" : "#000"}`,
-        }));
-      }
+      for (let p = 0; p < trace.partitions; p++)
+        trace.stretches(p, (from, to, owners) => {
+          const [left, right] = [this.x(from), this.x(to)];
+          if (!owners.length || right - left < 14 * owners.length) return;
+          const dark = trace.coloursAreMembers && owners.length === 1 && DARK.has(colourOf(owners[0]));
+          pieces.push(worded(owners.map(letter).join(" "), {
+            x: (left + right) / 2, y: this.row[p] * lane + 12, "text-anchor": "middle",
+            style: `fill: ${dark ? "#fff" : "#000"}`, class: owners.length > 1 ? "rbl-several" : "rbl-owner",
+          }));
+        });
     for (const [at, label] of trace.marks) {
       const line = svg("line", { x1: this.x(at), x2: this.x(at), y1: 0, y2: height, class: "rbl-mark" });
       pieces.push(titled(line, `${clockText(at)} ${label}`));
@@ -531,7 +639,16 @@ class View {
     const owners = this.trace.coloursAreMembers
       ? this.trace.members.map((member, i) => [colourOf(i), `${letter(i)} ${short(member.name)}`])
       : [[BY_CHANGE.fresh, "new owner"], [BY_CHANGE.kept, "kept"]];
-    this.ownerLegend.replaceChildren(...[...owners, [null, "nobody"]].map(([colour, label]) => entry(colour, label)));
+    const entries = [...owners, [null, "nobody"]].map(([colour, label]) => entry(colour, label));
+    if (this.trace.overlaps) entries.push(this.severalEntry());
+    this.ownerLegend.replaceChildren(...entries);
+  }
+
+  severalEntry() {
+    const { coloursAreMembers } = this.trace;
+    const made = entry(coloursAreMembers ? null : BY_CHANGE.shared, "several owners");
+    if (coloursAreMembers) made.firstChild.className = "rbl-divided";
+    return made;
   }
 
   partitionUnder(event) {
@@ -551,9 +668,13 @@ class View {
     this.clock.set(at);
   }
 
+  // Of several owners, the one whose part of the lane is under the pointer.
   point(event) {
     const partition = this.partitionUnder(event);
-    this.shared.hover(partition === NOBODY ? null : this.ownerName(partition, this.timeUnder(event)));
+    const owners = partition === NOBODY ? [] : this.trace.ownersAt(partition, this.timeUnder(event));
+    const y = event.clientY - this.overlay.getBoundingClientRect().top - this.row[partition] * this.laneHeight;
+    const owner = owners[Math.min(owners.length - 1, Math.floor((y * owners.length) / this.laneHeight))];
+    this.shared.hover(this.trace.members[owner]?.name ?? null);
   }
 
   ownerName(partition, at) {
@@ -602,17 +723,26 @@ class View {
     trace.members.forEach((member, i) => {
       member.states.forEach(([at, state], n) => {
         const until = member.states[n + 1]?.[0] ?? trace.duration;
-        if (!MEMBER_COLOURS[state]) return;
-        context.fillStyle = MEMBER_COLOURS[state];
+        const colour = memberColour(state);
+        if (!colour) return;
+        context.fillStyle = colour;
         context.fillRect(at * perMs, i * lane + 2, Math.max(1, (until - at) * perMs), lane - 5);
       });
       const ticks = member.calls.map(([at, kind]) =>
         `M${(this.x(at) - 1.5).toFixed(1)} ${kind === "assigned" ? i * lane : i * lane + lane - 4}h3v3h-3z`);
       pieces.push(svg("path", { class: "rbl-calls", d: ticks.join("") }));
+      const dots = member.told.map(([at]) => `M${(this.x(at) - 2).toFixed(1)} ${i * lane + 7.5}a2 2 0 1 0 4 0a2 2 0 1 0 -4 0z`);
+      pieces.push(svg("path", { class: "rbl-told", d: dots.join("") }));
       const name = worded(`${short(member.name)} ${letter(i)}`, { x: LEFT - 6, y: i * lane + 12, "text-anchor": "end" });
       const figures = svg("text", { x: this.width - RIGHT + 6, y: i * lane + 12 });
       const box = svg("rect", { x: 1, y: i * lane, width: this.width - 2, height: lane - 1 });
+      const hint = svg("title");
       const hit = svg("g", { class: "rbl-row", role: "img", tabindex: i === this.focused ? 0 : -1 }, box, titled(name, member.name), figures);
+      hit.addEventListener("mousemove", (event) => {
+        hint.textContent = this.toldAt(member, this.timeUnder(event));
+        if (hint.textContent) box.append(hint);
+        else hint.remove();
+      });
       for (const [on, off] of [["mouseenter", "mouseleave"], ["focus", "blur"]]) {
         hit.addEventListener(on, () => this.shared.hover(member.name));
         hit.addEventListener(off, () => this.shared.hover(null));
@@ -625,9 +755,16 @@ class View {
     this.memberOverlay.setAttribute("width", this.width);
     this.memberOverlay.setAttribute("height", lanes.height);
     this.memberOverlay.replaceChildren(...pieces, this.memberCursor);
-    const ticks = trace.members.length ? ["ticks above: assigned, below: revoked or lost; beside: generation, partitions, lag"] : [];
-    this.unowned = document.createTextNode("");
-    this.memberLegend.replaceChildren(...this.stateLegend(), ...ticks, this.unowned);
+    const dots = trace.sentences.length ? "; dots: events of the protocol" : "";
+    const ticks = `ticks above: assigned, below: revoked or lost${dots}; beside: generation, partitions, lag`;
+    this.unowned = html("div");
+    this.memberLegend.replaceChildren(...this.stateLegend(), ...(trace.members.length ? [ticks] : []), this.unowned);
+  }
+
+  // The events of a member near a time, one a line.
+  toldAt(member, at) {
+    const near = member.told.filter(([time]) => Math.abs(time - at) * this.scale <= NEAR);
+    return near.map(([time, said]) => `${clockText(time)} ${this.trace.sentences[said]}`).join("\n");
   }
 
   // The up and down keys move between members. Only one member can be reached with the tab key.
@@ -645,9 +782,8 @@ class View {
 
   stateLegend() {
     const seen = new Set(this.trace.members.flatMap((member) => member.states.map(([, state]) => state)));
-    return Object.entries(MEMBER_COLOURS)
-      .filter(([state, colour]) => colour && seen.has(state))
-      .map(([state, colour]) => entry(colour, state));
+    const known = Object.keys(MEMBER_COLOURS).filter((state) => seen.has(state));
+    return [...new Set([...known, ...seen])].filter(memberColour).map((state) => entry(memberColour(state), state));
   }
 
   drawBand() {
@@ -657,9 +793,10 @@ class View {
     trace.states.forEach(([at, state], n) => {
       const until = trace.states[n + 1]?.[0] ?? trace.duration;
       if (until <= at) return;
+      const colour = GROUP_COLOURS[trace.kind(state)];
       const box = svg("rect", {
         x: this.x(at), y: 2, width: Math.max(1, this.x(until) - this.x(at)), height: 14,
-        fill: GROUP_COLOURS[state] ?? "transparent", stroke: GROUP_COLOURS[state] ? "#444" : "none", "stroke-width": 0.5,
+        fill: colour ?? "transparent", stroke: colour ? "#444" : "none", "stroke-width": 0.5,
       });
       pieces.push(titled(box, `${clockText(at)} ${state}`));
     });
@@ -681,14 +818,16 @@ class View {
 
   // Label changes from outside below the axis, if there is room.
   nameMarks(pieces) {
-    let free = 0;
+    const free = [0, 0]; // in two rows
     for (const [at, label] of this.trace.marks) {
-      if (this.x(at) < free) continue;
+      const row = free.findIndex((from) => from <= this.x(at));
+      if (row < 0) continue;
       const [kind, ...target] = label.split(" ");
       const said = `↑ ${kind} ${short(target.join(" "))}`;
-      pieces.push(worded(said, { x: this.x(at) - 4, y: 48, class: "rbl-happened" }));
-      free = this.x(at) + 7 * said.length + 8;
+      pieces.push(worded(said, { x: this.x(at) - 4, y: 48 + 14 * row, class: "rbl-happened" }));
+      free[row] = this.x(at) + 7 * said.length + 8;
     }
+    this.band.setAttribute("height", free[1] ? 66 : 52);
   }
 
   drawMachine() {
@@ -730,7 +869,11 @@ class View {
     const counts = round?.counts ?? {};
     const shown = Object.entries(counts).filter(([, count]) => count).map(([what, count]) => `${what} ${count}`);
     const because = round ? `because ${round.causes.join("; ")}` : "";
-    this.counts.textContent = [shown.join(", "), because].filter(Boolean).join(" · ");
+    this.counts.textContent = [shown.join(", "), because, round?.report].filter(Boolean).join(" · ");
+    const told = trace.told(number);
+    const more = told.length > MOST_LINES ? [`${COUNT.format(told.length - MOST_LINES)} more`] : [];
+    this.told.replaceChildren(...[...told.slice(0, MOST_LINES), ...more].map((line) => html("li", {}, line)));
+    this.told.hidden = !told.length;
     const place = trace.circle.map(([x, y]) => [160 + x * 140, 22 + y * 166]);
     const dense = trace.members.length > MOST_NAMES;
     const radius = !dense ? 12 : trace.members.length > MOST_INITIALS ? 2.5 : 5;
@@ -804,7 +947,7 @@ class View {
       }
     });
     const unowned = valueAt(trace.unowned_lag ?? [], at);
-    if (this.unowned) this.unowned.textContent = unowned ? ` partitions without an owner: lag ${COUNT.format(unowned)}` : "";
+    if (this.unowned) this.unowned.textContent = unowned ? `partitions without an owner: lag ${COUNT.format(unowned)}` : "";
     const state = valueAt(trace.states, at) ?? "Empty";
     if (this.stateText) this.stateText.textContent = state;
     for (const [name, node] of Object.entries(this.nodes)) node.classList.toggle("rbl-lit", name === state);
@@ -859,7 +1002,7 @@ class View {
     const { trace } = this;
     const rows = new Set();
     for (let p = 0; number >= 0 && p < trace.partitions; p++)
-      if (trace.ownerAt(p, this.now) === number)
+      if (trace.ownersAt(p, this.now).includes(number))
         rows.add(this.laneHeight < 1 ? Math.floor(this.row[p] * this.laneHeight) : this.row[p] * this.laneHeight);
     return [...rows];
   }

@@ -6,8 +6,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from coordinator_core.model import TopicPartition
-from coordinator_core.reports.picture import PALETTE, ownership_svg
+from coordinator_core.reports.picture import PALETTE, ownership_svg, trace_svg
 from coordinator_core.traces.history import Mark, Span
+from tests.coordinator_core.traces.traces import round_at, started, trace_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 LEFT, RIGHT = 90.0, 850.0
@@ -29,6 +30,12 @@ def cells(root):
     return found
 
 
+def heights(root):
+    """The top edge and the height of each titled box, from the first lane."""
+    boxes = [box for box in root.iter(f"{SVG}rect") if box.find(f"{SVG}title") is not None]
+    return [(float(box.get("y")) - float(boxes[0].get("y")), float(box.get("height"))) for box in boxes]
+
+
 def texts(root):
     return [text.text for text in root.iter(f"{SVG}text")]
 
@@ -39,6 +46,47 @@ def test_a_lane_has_a_cell_for_each_span_over_one_for_nobody():
         ("t-0: a, 0 s to 0.04 s", PALETTE[0], LEFT, pytest.approx(LEFT + 0.4 * 760)),
         ("t-0: b, 0.06 s to 0.1 s", PALETTE[1], pytest.approx(LEFT + 0.6 * 760), RIGHT),
     ]
+
+
+def test_owners_at_the_same_time_divide_the_height_of_their_lane():
+    spans = [Span("b", 60, 80), Span("a", 0, 70), Span("c", 62, 100)]  # in the order of their ends, or not
+    root = drawn({TopicPartition("t", 0): spans})
+    assert [(hint, fill) for hint, fill, *_ in cells(root)][1:] == [
+        ("t-0: a, 0 s to 0.06 s", PALETTE[0]),
+        *[("t-0: a and b, 0.06 s to 0.062 s", colour) for colour in PALETTE[:2]],
+        *[("t-0: a and b and c, 0.062 s to 0.07 s", colour) for colour in PALETTE[:3]],
+        *[("t-0: b and c, 0.07 s to 0.08 s", colour) for colour in PALETTE[1:3]],
+        ("t-0: c, 0.08 s to 0.1 s", PALETTE[2]),
+    ]
+    two, three = [(0, 7.5), (7.5, 7.5)], [(0, 5), (5, 5), (10, 5)]
+    assert heights(root) == [(0, 15), (0, 15), *two, *three, *two, (0, 15)]
+    assert [text for text in texts(root) if set(text) <= set("ABC ")] == ["A", "A B C", "B C", "C"]
+
+
+def test_a_gap_between_spans_is_a_lane_of_nobody_and_touching_spans_have_no_gap():
+    spans = [Span("a", 0, 40), Span("a", 40, 60), Span("b", 80, 100)]
+    assert [hint for hint, *_ in cells(drawn({TopicPartition("t", 0): spans}))] == [
+        "t-0: nobody",
+        "t-0: a, 0 s to 0.04 s",
+        "t-0: a, 0.04 s to 0.06 s",
+        "t-0: b, 0.08 s to 0.1 s",
+    ]
+
+
+def test_the_picture_of_a_run_has_a_lane_for_a_partition_that_nobody_ever_owned():
+    trace = trace_of((0, started("m", "t")), round_at(1_000, 1, {"m": {"t": [0]}}), topics={"t": 2, "s": 1})
+    hints = [hint for hint, *_ in cells(ET.fromstring(trace_svg(trace, most_lanes=9)))]
+    assert hints == ["s-0: nobody", "t-0: nobody", "t-0: m, 1 s to 100 s", "t-1: nobody"]
+    root = ET.fromstring(trace_svg(trace, most_lanes=2))
+    assert root.get("aria-label") == "by-hand under range (the first 2 of 3 partitions)"
+
+
+def test_the_label_of_a_mark_shortly_before_another_is_to_its_left():
+    labels = drawn(LANE, marks=[Mark(30, "crash a"), Mark(50, "lag_view a"), Mark(53, "join b")])
+    anchors = {t.text: (t.get("text-anchor"), float(t.get("x"))) for t in labels.iter(f"{SVG}text")}
+    assert anchors["crash a"] == (None, LEFT + 0.3 * 760 + 3)
+    assert anchors["lag_view a"] == ("end", LEFT + 0.5 * 760 - 3)
+    assert anchors["join b"] == (None, pytest.approx(LEFT + 0.53 * 760 + 3))
 
 
 def test_spans_are_cut_to_the_window():
