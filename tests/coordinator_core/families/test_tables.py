@@ -1,6 +1,7 @@
 """The tables of the document of protocol families: they say what the program does."""
 
 import re
+import shlex
 from functools import partial
 
 import pytest
@@ -9,9 +10,15 @@ from coordinator_core import default_registry, simulate
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.families.family import family_for
+from coordinator_core.reports.tables import as_text
+from tests.coordinator_core.cli.commands import figures_of
+from tests.documents import commands
+from tests.examples import rest_slow
 from tests.places import ROOT
 
-TEXT = (ROOT / "coordinator_core" / "families" / "README.md").read_text()
+FOLDER = ROOT / "coordinator_core" / "families"
+TEXT = (FOLDER / "README.md").read_text()
+COMPARISON = FOLDER / "COMPARISON.md"
 REGISTRY = default_registry()
 
 EVENTS = {
@@ -43,8 +50,11 @@ STRATEGIES = {
 
 def table(heading):
     """The rows of the first table below a heading: the names in the first cell, and the others by column."""
-    section = TEXT.split(f"## {heading}\n")[1].split("\n## ")[0]
-    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return cells_of(TEXT.split(f"## {heading}\n")[1].split("\n## ")[0])
+
+
+def cells_of(text):
+    lines = [line for line in text.splitlines() if line.startswith("|")]
     head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
     columns = [cell.strip("`") for cell in head[1:]]
     return {
@@ -113,3 +123,14 @@ def test_the_group_rests_after_every_event_that_has_a_meaning(kind, column):
         return
     trace = simulate(scenario(EVENTS[kind]), STRATEGIES[column], REGISTRY)
     assert trace.ended.group_state in ("Stable", "Settled")
+
+
+@pytest.mark.parametrize("command", rest_slow(commands(COMPARISON)), ids=str)
+def test_the_further_figures_of_a_comparison_are_those_of_its_command(command, lab, monkeypatch):
+    """The others are slow: days and hundreds of rebalances."""
+    monkeypatch.chdir(ROOT)
+    shown = cells_of(COMPARISON.read_text().split(command.output)[1].split("\n## ")[0])
+    figures = figures_of(lab(*shlex.split(command.line)[1:], "--format", "json"))
+    assert {*figures} == {*shown["messages"]}
+    for metric, cells in shown.items():
+        assert cells == {name: as_text(figures[name][metric]) for name in cells}
