@@ -28,7 +28,7 @@ from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.answers import answers
+from coordinator_core.reports.answers import answers, parts_under
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
 from coordinator_core.reports.comparison_formats import as_csv, as_html, as_json
 from coordinator_core.reports.comparison_tables import (
@@ -191,7 +191,7 @@ def _comparison(
     failures: Sequence[Failure],
 ) -> Comparison:
     """Put the runs together. An entry without a run that succeeded is left out."""
-    candidates = []
+    registry, candidates = default_registry(), []
     for entry, own in _by_entry(entries, runs):
         if all(run.figures is None for run in own):
             continue
@@ -200,7 +200,9 @@ def _comparison(
         }
         config = entry.scenarios[0].config
         settings = {name: (text, config[name]) for name, text in entry.settings.items()}
-        candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own)))
+        strategy = registry.strategy(entry.strategy)
+        parts = parts_under(strategy, registry.protocol(strategy.protocol))
+        candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own), parts))
     seeds = [each.seed for each in entries[0].scenarios]
     errors = [failure.text for failure in failures]
     clients = sorted({member.application.client for member in scenario.members})

@@ -3,12 +3,14 @@
 An entry point of the plugin group ``rebalance_lab``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from coordinator_core.client.classic import ClassicMember
 from coordinator_core.coordinator.classic import PART
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
 from coordinator_core.families.running_group import running_group
+from coordinator_core.protocol.events import AssignmentComputed
 from coordinator_core.protocol.messages import DescribedMember, LeaveGroupRequest, MemberIdentity
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
@@ -25,6 +27,23 @@ def remove_members(group_id: str, members: Iterable[DescribedMember]) -> LeaveGr
     )
 
 
+def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
+    """Return why partitions are assigned to nobody, if a delay lasted at the last round."""
+    last: Mapping[str, Any] = {}
+    for event in events:
+        if isinstance(event, AssignmentComputed):
+            last = event.report
+    if "delay_left_ms" not in last:
+        return {}
+    left = f"{last['delay_left_ms'] / 1_000:g} s"
+    return {
+        "unassigned": (
+            f"the group rested, and for {left} after the last round they wait for their member",
+            "make the duration of the scenario longer, or the delay shorter",
+        )
+    }
+
+
 CLASSIC = ProtocolSpec(
     "classic",
     states={
@@ -38,6 +57,7 @@ CLASSIC = ProtocolSpec(
     running_group=running_group,
     remove_members=remove_members,
     planned=True,
+    unowned=_unowned,
     modifiers=frozenset({"static", "cooperative", "delay"}),
     meaningless={
         "lag_view": "all members learn of the group from one coordinator",

@@ -3,16 +3,44 @@
 An entry point of the plugin group ``rebalance_lab``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from coordinator_core.client.peers import PeersMember
 from coordinator_core.client.peers.member import PeerState
 from coordinator_core.client.peers.settings import PeersSettings
-from coordinator_core.protocol.events import Notified
+from coordinator_core.protocol.events import MemberStarted, MemberStopped, Notified, SubscriptionChanged
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
 EMPTY, REBALANCING, SETTLED = "Empty", "Rebalancing", "Settled"
+
+_LONGER = "make the duration of the scenario longer"
+
+
+def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
+    """Return why partitions have no owner: subscriptions that differ, if they do."""
+    topics: dict[str, frozenset[str]] = {}
+    for event in events:
+        if isinstance(event, (MemberStarted, SubscriptionChanged)):
+            topics[event.client] = frozenset(event.topics)
+        elif isinstance(event, MemberStopped):
+            topics.pop(event.client, None)
+    found = {
+        "detection": (
+            "brokers still listed a member that had ended, stood still or was cut off",
+            f"{_LONGER}, or channel.expired.timeout shorter",
+        ),
+        "waiting": ("a member had yet to see a change of the members", _LONGER),
+    }
+    if len(set(topics.values())) > 1:
+        found["unassigned"] = (
+            "each topic is divided between all members of the group, and the shares of those that do not"
+            " subscribe to it belong to nobody",
+            "let all members subscribe to the same topics",
+        )
+    return found
+
 
 PEERS = ProtocolSpec(
     "peers",
@@ -29,6 +57,22 @@ PEERS = ProtocolSpec(
     member=lambda settings, nodes: partial(PeersMember, settings),  # noqa: ARG005 - brokers have the lists
     settings=PeersSettings,
     sentences={Notified: lambda _: "a broker told of other members"},
+    unowned=_unowned,
+    stops={
+        "detection": (
+            "brokers still listed members that stood still or were cut off, or the shares of members that do"
+            " not subscribe to a topic belonged to nobody",
+            ("a shorter channel.expired.timeout", "the same topics for all members"),
+        ),
+        "waiting": (
+            "members had yet to see a change of the members, each for itself",
+            ("notices that are not late", "a shorter rocketmq.client.rebalance.waitInterval"),
+        ),
+        "application": (
+            "members ran callbacks or restored state",
+            ("shorter callbacks", "fewer moves"),
+        ),
+    },
     meaningless={
         "assignors": "members do not agree on an assignor",
         "remove_member": "no broker removes a member at an administrator's request",

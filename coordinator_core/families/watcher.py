@@ -3,15 +3,20 @@
 An entry point of the plugin group ``rebalance_lab``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import Any
 
 from coordinator_core.client.watcher import WatcherMember
 from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.member import BROKERS, TOPICS, WatcherState
 from coordinator_core.client.watcher.settings import WatcherSettings
-from coordinator_core.protocol.events import Notified
+from coordinator_core.protocol.events import Assigned, Notified
+from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import MetricSpec, ModifierSpec, ProtocolSpec, Strategy, hookimpl
+
+_MOST_NAMES = 4
+_LONGER = "make the duration of the scenario longer"
 
 EMPTY, REBALANCING, SETTLED = "Empty", "Rebalancing", "Settled"
 
@@ -22,10 +27,39 @@ def _notified(event: Notified) -> str:
 
 
 def _claim_failed(event: ClaimFailed) -> str:
-    nodes = [f"{topic} {number}" for topic, numbers in event.held.items() for number in numbers]
-    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
-    what = f"claim failed, the node of {', '.join(nodes[:3])}{more} exists"
+    count = sum(map(len, event.held.values()))
+    shown = dict(list(event.held.items())[:_MOST_NAMES])
+    more = f" and of {len(event.held) - _MOST_NAMES} more topics" if len(event.held) > _MOST_NAMES else ""
+    exists = "the node of {} exists" if count == 1 else "the nodes of {} exist"
+    what = f"claim failed, {exists.format(listed(shown) + more)}"
     return f"{what}: retry {event.retry} of {event.retries}" if event.retry else f"{what}: no more retries"
+
+
+def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
+    """Return why partitions have no owner: the members that have no retries left are named."""
+    gave_up: dict[str, int] = {}
+    for event in events:
+        if isinstance(event, ClaimFailed) and not event.retry:
+            gave_up[event.client] = event.retries
+        elif isinstance(event, Assigned) and event.owned:
+            gave_up.pop(event.client, None)
+    found = {
+        "detection": (
+            "the registry still had the session of a member that had ended or stood still",
+            f"{_LONGER}, or zookeeper.session.timeout.ms shorter",
+        ),
+        "waiting": ("a member had yet to see a change, or to claim its share", _LONGER),
+    }
+    if gave_up:
+        names = sorted(gave_up)
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        have = "has" if len(names) == 1 else "have"
+        found["unassigned"] = (
+            f"others still had claims to them, and {', '.join(names[:_MOST_NAMES])}{more} {have} no retries"
+            " left, and no share until the next notice",
+            f"set rebalance.max.retries (now {gave_up[names[0]]}) or rebalance.backoff.ms higher",
+        )
+    return found
 
 
 def _owners(strategy: Strategy, value: str | None) -> Strategy:
@@ -51,6 +85,25 @@ WATCHER = ProtocolSpec(
     member=lambda settings, nodes: partial(WatcherMember, settings, nodes),
     settings=WatcherSettings,
     modifiers=frozenset({"owners"}),
+    unowned=_unowned,
+    stops={
+        "detection": (
+            "the registry still had the sessions of members that had ended, or members had no retries left",
+            (
+                "processes that close their consumer",
+                "a shorter zookeeper.session.timeout.ms",
+                "more rebalance.max.retries",
+            ),
+        ),
+        "waiting": (
+            "at each change all members gave up their partitions, and claimed theirs when others had done so",
+            ("fewer changes", "a shorter rebalance.backoff.ms", "another protocol"),
+        ),
+        "application": (
+            "members ran callbacks or restored state",
+            ("shorter callbacks", "fewer moves"),
+        ),
+    },
     meaningless={
         "assignors": "members do not agree on an assignor",
         "remove_member": "the registry removes no member at an administrator's request",

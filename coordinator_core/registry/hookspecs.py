@@ -122,6 +122,11 @@ class ProtocolSpec:
     ``events`` are the family's own kinds of events, subclasses of `protocol.events.FamilyEvent`.
     ``sentences`` maps kinds of events to functions that return the text of an event for the story.
 
+    ``unowned(events)`` returns why partitions have no owner at the end of a run with these events, and what
+    to change, by causes of `traces.stopped.CAUSES`. ``stops`` maps parts of the stopped time
+    (`traces.stopped.PARTS`) to what happens in them, and to what makes them shorter. Both have only what
+    differs from the classic protocol.
+
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
     protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups
     that run already.
@@ -144,6 +149,10 @@ class ProtocolSpec:
     members_at_rest: frozenset[str] = field(default=frozenset(), kw_only=True)
     events: tuple[type[Any], ...] = field(default=(), kw_only=True)
     sentences: Mapping[type[Any], Callable[[Any], str]] = field(default_factory=dict, kw_only=True)
+    unowned: Callable[[Iterable[Any]], Mapping[str, tuple[str, str]]] | None = field(
+        default=None, kw_only=True
+    )
+    stops: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)

@@ -1,9 +1,9 @@
 """A comparison in words: which strategy stops partitions least, and what stops them for most of the time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import isnan
 
-from coordinator_core.registry.hookspecs import MetricSpec
+from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec, Strategy
 from coordinator_core.reports.comparison import Candidate, Comparison
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.clients import CLIENTS
@@ -11,15 +11,15 @@ from coordinator_core.simulation.clients import CLIENTS
 STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
 
-_COOPERATIVE = "a cooperative assignor"
+_STATIC, _COOPERATIVE = "static members", "a cooperative assignor"
 _PARTS = {
     "detection": (
         "the group still counted on members that had ended or stood still",
-        ("static members", "a shorter session.timeout.ms", "processes that close their consumer"),
+        (_STATIC, "a shorter session.timeout.ms", "processes that close their consumer"),
     ),
     "waiting": (
         "rounds waited for batches, and for members that had ended until their sessions expired",
-        ("static members", _COOPERATIVE, "a smaller max.poll.records or session.timeout.ms"),
+        (_STATIC, _COOPERATIVE, "a smaller max.poll.records or session.timeout.ms"),
     ),
     "messages": ("assignments were under way", ("fewer rounds", "a faster network")),
     "application": (
@@ -29,6 +29,37 @@ _PARTS = {
     "away": ("static members were closed or starting", ("faster restarts", "fewer members at a time")),
 }
 """The parts of the stopped time: what happened in them, and what makes them shorter."""
+
+
+_DELAYED = (
+    "the group still counted on members that had ended, or kept their partitions for them",
+    (_STATIC, "a shorter delay or session.timeout.ms", "processes that close their consumer"),
+)
+"""The part ``detection`` if lost partitions wait for their owner."""
+
+_VACANT = ("the group had no members", ("members that overlap",))
+"""The part ``away`` without static members."""
+
+
+def parts_under(strategy: Strategy, protocol: ProtocolSpec) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Return for each part what happens in it under a strategy, and what makes it shorter.
+
+    What the protocol does not support is no remedy.
+    """
+    parts = {**_PARTS, **protocol.stops}
+    if strategy.delay_ms is not None:
+        parts["detection"] = _DELAYED
+    if "static" not in protocol.modifiers:
+        parts["away"] = _VACANT
+    without = {
+        remedy
+        for remedy, modifier in ((_STATIC, "static"), (_COOPERATIVE, "cooperative"))
+        if modifier not in protocol.modifiers
+    }
+    return {
+        part: (reason, tuple(remedy for remedy in remedies if remedy not in without))
+        for part, (reason, remedies) in parts.items()
+    }
 
 
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
@@ -91,7 +122,7 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
 
 def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:
     """Return why a candidate stops partitions, and remedies that help with the clients of the members."""
-    reason, remedies = _PARTS[part]
+    reason, remedies = candidate.parts.get(part, _PARTS[part])
     clients = sorted(comparison.clients)
     limit = ""
     if clients and not any(CLIENTS[name].gains_from_cooperation for name in clients):

@@ -58,13 +58,15 @@ class Figure:
 class Candidate:
     """A strategy with settings, and its figures by metric. ``findings`` describe the faults of its runs.
 
-    ``settings`` maps the names of settings to their values: as text, and as a value.
+    ``settings`` maps the names of settings to their values: as text, and as a value. ``parts`` has for parts
+    of the stopped time what happens in them under the strategy, and what makes them shorter.
     """
 
     strategy: str
     figures: Mapping[str, Figure]
     settings: Mapping[str, tuple[str, object]] = field(default_factory=dict)
     findings: Sequence[str] = ()
+    parts: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

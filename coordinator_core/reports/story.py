@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from coordinator_core.protocol.events import PartitionMap
+from coordinator_core.reading.partitions import listed
 from coordinator_core.reports.messages import is_quiet, kind_of, together
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.exchange import Exchange
@@ -21,7 +22,6 @@ from coordinator_core.traces.rounds import (
     Occurrence,
     Round,
     entries,
-    listed,
     rounds,
 )
 from coordinator_core.traces.trace import Trace

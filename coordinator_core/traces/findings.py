@@ -1,15 +1,15 @@
 """The faults of a run, in sentences: its figures are not those of a group that worked."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.family import family_of
 from coordinator_core.traces.history import History
-from coordinator_core.traces.rounds import listed
 from coordinator_core.traces.stopped import (
     AWAY,
     DETECTION,
@@ -93,7 +93,14 @@ def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowne
         if type(line.event) not in _FREQUENT:
             end.see(line.event)
             polls.see(line.event)
-    return (*_failed(end), *_outlasted(polls), *_restless(end, family), *_unowned(end, without_owner))
+    events = (line.event for line in trace.events)
+    own = family.unowned(events) if without_owner and family.unowned is not None else {}
+    return (
+        *_failed(end),
+        *_outlasted(polls),
+        *_restless(end, family),
+        *_unowned(end, without_owner, {**_UNOWNED, **own}),
+    )
 
 
 class _End:
@@ -218,14 +225,17 @@ def _restless(end: _End, family: ProtocolSpec) -> Iterator[str]:
     """Yield a finding if consumers run and the group has never rested."""
     if end.running and not family.at_rest.intersection(end.states):
         state = end.states[-1] if end.states else "without members"
-        yield f"the group never rested, and was {state} at the end: {_LONGER}, or {_BATCHES}"
+        advice = f"{_LONGER}, or {_BATCHES}" if family.servers is None else _LONGER
+        yield f"the group never rested, and was {state} at the end: {advice}"
 
 
-def _unowned(end: _End, without_owner: Sequence[Unowned]) -> Iterator[str]:
+def _unowned(
+    end: _End, without_owner: Sequence[Unowned], reasons: Mapping[str, tuple[str, str]]
+) -> Iterator[str]:
     """Yield a finding for each cause of partitions without an owner at the end."""
     found: dict[tuple[str, str], list[Unowned]] = {}
     for unowned in without_owner:
-        reason = _UNOWNED[unowned.cause]
+        reason = reasons[unowned.cause]
         if unowned.cause == UNASSIGNED and unowned.partition.topic in end.unnoticed:
             reason = _HOLE
         found.setdefault(reason, []).append(unowned)

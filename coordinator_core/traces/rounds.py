@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.family import family_of
@@ -129,21 +130,6 @@ def entries(trace: Trace, registry: Registry | None = None) -> list[Entry]:
 def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
     """Return the rounds of a run."""
     return [entry for entry in entries(trace, registry) if isinstance(entry, Round)]
-
-
-def listed(partitions: ev.PartitionMap) -> str:
-    """Write partitions by topic, with ranges of numbers: ``orders 0-2 5, refunds 1``."""
-    return ", ".join(f"{topic} {_ranges(numbers)}" for topic, numbers in partitions.items())
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return " ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def _steps(trace: Trace) -> list[ev.Event | None]:

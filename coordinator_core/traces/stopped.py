@@ -183,7 +183,8 @@ class StoppedTime:
             return cause
         state, family = self._now.state, self._family
         if state in family.at_rest:
-            return TAKE_OVER if cause == _LEFT else self._cause_at_rest()
+            has_left = cause == _LEFT and family.servers is None
+            return TAKE_OVER if has_left else self._cause_at_rest()
         if state in family.round_begins:
             return WAITING
         return AWAY if not state or state in family.vacant else MESSAGES
@@ -191,10 +192,13 @@ class StoppedTime:
     def _cause_at_rest(self) -> str:
         """Return why a partition has no owner while the group rests: a member has yet to take over, or none.
 
-        It may be a member that has ended since, or stands still.
+        It may be a member that has ended since, or stands still. Members without a coordinator have taken
+        over when the group rests.
         """
+        has_yet = self._family.servers is None
         causes = dict.fromkeys(self._absence(member_id) for member_id in self._pending)
-        return next((c for c in (TAKE_OVER, DETECTION, AWAY) if c in causes), UNASSIGNED)
+        known = (TAKE_OVER, DETECTION, AWAY) if has_yet else (DETECTION,)
+        return next((cause for cause in known if cause in causes), UNASSIGNED)
 
     def _absence(self, member_id: str) -> str:
         """Return why a member of the group is absent, or `TAKE_OVER` if it is present."""

@@ -1,6 +1,7 @@
 """The sentences above a comparison: who stops partitions least, and why partitions stop."""
 
 import json
+import re
 from dataclasses import replace
 from math import nan
 
@@ -8,7 +9,7 @@ import pytest
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.answers import STOPS, answers, largest_part
+from coordinator_core.reports.answers import STOPS, answers, largest_part, parts_under
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure, comparison_of
 from coordinator_core.reports.comparison_formats import as_html, as_json
 from coordinator_core.reports.comparison_tables import tables_of
@@ -183,3 +184,38 @@ def test_a_group_that_does_not_work_is_no_answer():
     assert least == "b stops partitions least in one run: 5 partition seconds. c stops them most: 9."
     assert len(answers(Comparison("day", (7,), METRICS, [a, b]))) == 0
     assert answers(Comparison("day", (7,), METRICS, [a])) == []
+
+
+# --- protocols
+
+
+def under(text, **parts):
+    """The last sentence above a table with one strategy."""
+    strategy = default_registry().strategy(text)
+    known = parts_under(strategy, default_registry().protocol(strategy.protocol))
+    own = {name: Figure((value,)) for name, value in figures(**parts).items()}
+    (answer,) = answers(Comparison("day", [1], METRICS, [Candidate(text, own, parts=known)]))
+    return answer
+
+
+@pytest.mark.parametrize("protocol", ["server-side", "watcher", "peers"])
+@pytest.mark.parametrize("part", PARTS)
+def test_no_remedy_is_named_that_the_protocol_does_not_support(protocol, part):
+    assert not re.search("static|cooperative", under(f"range+{protocol}", **{part: 9}))
+
+
+@pytest.mark.parametrize("protocol", ["watcher", "peers"])
+@pytest.mark.parametrize("part", PARTS)
+def test_members_without_a_coordinator_do_not_wait_for_batches_or_sessions_of_it(protocol, part):
+    assert not re.search(
+        r"max\.poll\.records|batches| session\.timeout\.ms", under(f"range+{protocol}", **{part: 9})
+    )
+
+
+def test_partitions_that_wait_for_their_member_are_named_with_the_delay():
+    assert under("cooperative-sticky+delay=60s", detection=9) == (
+        "cooperative-sticky+delay=60s, 100 % of the stopped time: the group still counted on members that had"
+        " ended, or kept their partitions for them. To shorten it: static members, a shorter delay or"
+        " session.timeout.ms, processes that close their consumer."
+    )
+    assert "delay" not in under("cooperative-sticky", detection=9)

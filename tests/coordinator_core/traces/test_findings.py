@@ -289,3 +289,72 @@ def test_a_simulated_run_says_that_partitions_stay_unowned_when_a_static_leader_
         "2 partitions have no owner at the end, since 65 s (t 4-5): the group rested, and the"
     )
     assert text.endswith("let a member without an instance id join, or let a member leave the group")
+
+
+# --- protocol families
+
+
+def group(strategy, *events, duration="60s", **more):
+    """The findings of four members on eight partitions, the fourth of which joins late."""
+    member = {"topics": ["t"], "process_rate": 100}
+    document = {
+        "name": "family",
+        "duration": duration,
+        "seed": 1,
+        "topics": {"t": {"partitions": 8, "rate": 80}, "u": {"partitions": 4, "rate": 4}},
+        "members": [{"id": name, **member} for name in ("c1", "c2", "c3")],
+        "events": list(events),
+        "network": {"latency": ["1ms", "1ms"]},
+        **more,
+    }
+    registry = default_registry()
+    scenario = parse_scenario(document, where="family.yaml", registry=registry)
+    return findings(History(simulate(scenario, strategy, registry)))
+
+
+LATE = {"at": "29s", "lag_view": {"member": "c2", "by": "10s"}}
+JOINS = {"at": "30s", "join": {"id": "c4", "topics": ["t"], "process_rate": 100}}
+
+
+def test_a_member_of_a_registry_that_has_no_retries_left_is_named():
+    """PROTOCOL 11.1: it stays without partitions until the next notice."""
+    (text,) = group("watcher", LATE, JOINS)
+    assert text == (
+        "2 partitions have no owner at the end, since 42.954 s (t 4-5): others still had claims to them, and"
+        " c3 has no retries left, and no share until the next notice; set rebalance.max.retries (now 4) or"
+        " rebalance.backoff.ms higher"
+    )
+    assert group("watcher", LATE, JOINS, config={"rebalance.max.retries": 8}) == ()
+
+
+def test_a_member_that_sees_a_change_late_has_yet_to_see_it():
+    (text,) = group("rocketmq", LATE, JOINS, duration="36s")
+    assert text.endswith(
+        ": a member had yet to see a change of the members; make the duration of the scenario longer"
+    )
+    (text,) = group("watcher", {"at": "50s", "crash": "c1"}, duration="52s")
+    assert text.endswith("or zookeeper.session.timeout.ms shorter")
+
+
+def test_shares_of_peers_that_do_not_subscribe_to_a_topic_belong_to_nobody():
+    """PROTOCOL 11.7: members are per group, slices per topic."""
+    (text,) = group("rocketmq", {"at": "30s", "subscribe": "c1", "topics": ["t", "u"]})
+    assert "(u 2-3): each topic is divided between all members of the group" in text
+    assert text.endswith("let all members subscribe to the same topics")
+
+
+def test_lost_partitions_wait_for_their_member_while_the_delay_lasts():
+    """PROTOCOL 11.6."""
+    config = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 3_000}
+    crash = {"at": "30s", "crash": "c2"}
+    (text,) = group("cooperative-sticky+delay=60s", crash, duration="90s", config=config)
+    assert text.split("): ")[1] == (
+        "the group rested, and for 60 s after the last round they wait for their member; make the duration of"
+        " the scenario longer, or the delay shorter"
+    )
+
+
+def test_a_group_without_a_coordinator_that_never_rested_does_not_wait_for_batches():
+    always = [{"at": "0s", "lag_view": {"member": name, "by": "100h"}} for name in ("c1", "c2", "c3")]
+    texts = group("rocketmq", *always)
+    assert texts[0].endswith("was Rebalancing at the end: make the duration of the scenario longer")

@@ -5,10 +5,11 @@ import pytest
 from coordinator_core.documents.files import load_scenario
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
+from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries, listed
+from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries
 from tests.coordinator_core.traces.traces import (
     LATE_TAKE_OVER,
     assigned,
