@@ -41,7 +41,7 @@ class Lag(NamedTuple):
 
 class Settled(NamedTuple):
     """An assignment in which the group rested: every member took its part over, and no partition that had
-    an owner is without one.
+    an owner is without one. Members without a coordinator rest whether it is or not.
 
     It lasts until a partition is given up, a round begins, or the run ends. ``members`` maps each consumer
     in the group to its topics.
@@ -226,8 +226,10 @@ class History:
             return
         self._awaited = next((n for n in reversed(now.consumers) if self._has_yet_to_take_over(n)), "")
         taken_over = sum(c.taken_over == now.generation and now.is_valid(n) for n, c in now.consumers.items())
-        if taken_over < len(now.members) or any(tp.topic in wanted for tp in self._orphans):
+        if taken_over < len(now.members):
             return
+        if self.family.servers is None and any(tp.topic in wanted for tp in self._orphans):
+            return  # members without a coordinator leave partitions to nobody, and rest
         owners = {tp: next(reversed(held)) for tp, held in now.owners.items() if held and tp.topic in wanted}
         members = {c: m.topics for c, m in now.consumers.items() if now.is_valid(c)}
         if owners:

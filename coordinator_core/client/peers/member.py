@@ -129,7 +129,9 @@ class PeersMember:
     def on_metadata(self, *, now_ms: int) -> None:
         """Begin when the topics are known, greet new brokers, and look when the topics have changed."""
         subscriptions = self._core.subscriptions
-        if not subscriptions.is_group_managed or not self._core.metadata.knows(subscriptions.topics):
+        if not (self._core.is_open and subscriptions.is_group_managed):
+            return
+        if not self._core.metadata.knows(subscriptions.topics):
             return
         if not self._has_begun:
             self._has_begun = True

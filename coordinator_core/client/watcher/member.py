@@ -151,7 +151,9 @@ class WatcherMember:
     def on_metadata(self, *, now_ms: int) -> None:
         """Connect when the topics are known, and register again when the subscription has changed."""
         subscriptions = self._core.subscriptions
-        if not subscriptions.is_group_managed or not self._core.metadata.knows(subscriptions.topics):
+        if not (self._core.is_open and subscriptions.is_group_managed):
+            return
+        if not self._core.metadata.knows(subscriptions.topics):
             return
         if self._session is None:
             if not self._connects and self._retry_ms == NEVER:
