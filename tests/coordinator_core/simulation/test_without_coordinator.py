@@ -111,9 +111,7 @@ def test_without_a_coordinator_the_share_of_who_does_not_subscribe_belongs_to_no
     assert window_s > 290
     assert figures["unowned_partition_seconds"] == pytest.approx(2 * window_s)
     (text,) = findings(history)
-    assert text.startswith(
-        "2 partitions have no owner at the end, since 2.951 s (audit 2-3): the group rested"
-    )
+    assert text.startswith("2 partitions have no owner at the end, since 2.951 s (audit 2-3): each topic")
     assert "the shares of those that do not subscribe to it belong to nobody" in text
     assert figures["double_owned_partition_seconds"] == 0
 
