@@ -24,6 +24,8 @@ from coordinator_core.errors import InputError
 from coordinator_core.model import GroupAssignment, Int32Array, TopicIndex, TopicPartition
 
 KIND = b"delayed"
+DEFAULT_DELAY_MS = 300_000
+"""The default of scheduled.rebalance.max.delay.ms in Kafka Connect."""
 
 
 class _Note(msgspec.Struct, frozen=True, array_like=True):

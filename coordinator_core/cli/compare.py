@@ -26,6 +26,7 @@ from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scen
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
+from coordinator_core.families.family import check_settings
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import answers, parts_under
@@ -154,6 +155,7 @@ def _entries(
     registry = default_registry()
     entries = []
     combinations = grid(settings, scenario.config, "--set", registry)
+    check_settings(combinations[0][1], strategies, f"scenario {scenario.name!r}: config", registry)
     for name in strategies:
         own = registry.strategy(name).settings
         for labels, config in combinations:

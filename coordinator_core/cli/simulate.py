@@ -18,6 +18,7 @@ from coordinator_core.cli.output import (
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, EVERY_MESSAGE_HELP, TIMEOUT_HELP, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategies_beginning
 from coordinator_core.errors import InputError
+from coordinator_core.families.family import check_settings
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.messages import message
 from coordinator_core.reports.picture import trace_svg
@@ -77,6 +78,7 @@ def simulate(
     check_path(trace)
     check_path(picture)
     opened = opened_scenario(scenario, seed)
+    check_settings(opened.config, [strategy], f"scenario {opened.name!r}: config", default_registry())
     watch = Invariants()
     exchanges: list[Exchange] = []
     exchanged = exchanges.append if messages else None

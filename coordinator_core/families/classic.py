@@ -6,6 +6,9 @@ An entry point of the plugin group ``rebalance_lab``.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
+from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS
 from coordinator_core.client.classic import ClassicMember
 from coordinator_core.coordinator.classic import PART
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
@@ -13,6 +16,12 @@ from coordinator_core.families.running_group import running_group
 from coordinator_core.protocol.events import AssignmentComputed
 from coordinator_core.protocol.messages import DescribedMember, LeaveGroupRequest, MemberIdentity
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+
+
+class ClassicSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The time in milliseconds for which lost partitions wait under ``+delay``, as in Kafka Connect."""
+
+    max_delay_ms: int = msgspec.field(default=DEFAULT_DELAY_MS, name="scheduled.rebalance.max.delay.ms")
 
 
 def remove_members(group_id: str, members: Iterable[DescribedMember]) -> LeaveGroupRequest:
@@ -53,7 +62,8 @@ CLASSIC = ProtocolSpec(
     round_begins=frozenset({GroupState.PREPARING_REBALANCE.value}),
     vacant=frozenset({GroupState.EMPTY.value, GroupState.DEAD.value}),
     coordinator=lambda surroundings: PART,  # noqa: ARG005 - the members run the assignors
-    member=lambda settings: ClassicMember,  # noqa: ARG005 - the settings are those of every consumer
+    member=lambda settings: ClassicMember,  # noqa: ARG005 - the assignors have the delay
+    settings=ClassicSettings,
     running_group=running_group,
     remove_members=remove_members,
     planned=True,

@@ -1,11 +1,12 @@
 """A protocol family, as one strategy uses it on one scenario."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
@@ -17,12 +18,14 @@ from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.documents.settings import configured, settings_of
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.model import Cluster
+from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.suggestions import unknown_name
-from coordinator_core.registry.hookspecs import ProtocolSpec, Strategy
+from coordinator_core.registry.hookspecs import DELAY_OF_SETTINGS, ProtocolSpec, Strategy
 from coordinator_core.registry.registry import Registry
 
 NONE: Mapping[str, Any] = MappingProxyType({})
+DELAY = "scheduled.rebalance.max.delay.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,12 @@ class Family:
     def settings(self) -> Any:
         """Return the protocol's own settings, or None."""
         return None if self.spec.settings is None else configured(self.spec.settings, self.config)
+
+    def timed(self, strategy: Strategy) -> Strategy:
+        """Return the strategy with the delay of the settings, if it has one without a time."""
+        if strategy.delay_ms != DELAY_OF_SETTINGS:
+            return strategy
+        return strategy.with_changes(delay_ms=self.config.get(DELAY, DEFAULT_DELAY_MS))
 
     def coordinator(
         self, make_assignor: Callable[[], Assignor], cluster: Callable[[], Cluster]
@@ -126,3 +135,31 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
         if name not in known:
             raise unknown_name(f"setting of strategy {strategy.name!r}", name, known)
     return Family(spec, {**scenario.config, **strategy.settings})
+
+
+def check_settings(config: Iterable[str], texts: Sequence[str], where: str, registry: Registry) -> None:
+    """Check that each setting of a protocol is read by one of the strategies at least.
+
+    Raises:
+        InputError: if none reads it.
+    """
+    strategies = [registry.strategy(text) for text in texts]
+    of_consumers = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
+    for name in config:
+        if name in of_consumers or any(_reads(strategy, name, registry) for strategy in strategies):
+            continue
+        protocols = registry.protocols().items()
+        readers = [
+            f"+{key}" for key, spec in protocols if spec.settings and name in settings_of(spec.settings)
+        ]
+        expected = f"a strategy with {'+delay' if name == DELAY else ' or '.join(readers)}"
+        found = f"a setting that no strategy reads ({', '.join(texts)})"
+        raise InputError(inside(where, name), found, expected)
+
+
+def _reads(strategy: Strategy, name: str, registry: Registry) -> bool:
+    """Return whether a strategy reads a setting of protocols. One that it sets itself it does not read."""
+    kind = registry.protocol(strategy.protocol).settings
+    if name == DELAY and strategy.delay_ms != DELAY_OF_SETTINGS:
+        return False
+    return kind is not None and name in settings_of(kind) and name not in strategy.settings

@@ -54,6 +54,10 @@ class AssignorSpec:
     doc: str = ""
 
 
+DELAY_OF_SETTINGS = -1
+"""A delay whose time is that of the setting scheduled.rebalance.max.delay.ms."""
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """How a group rebalances: an assignor, a protocol, and the changes that modifiers made to them.
@@ -61,8 +65,9 @@ class Strategy:
     ``name`` is the text as written (``range+static``). ``static``: members have a group.instance.id.
     ``arguments`` are the arguments of the assignor's factory. ``wrappers`` are combinators around the
     assignor, the innermost first. ``delay_ms``: lost partitions wait so long for their owner, None if they
-    do not (`assigning.delaying`). ``provider`` informs the assignor; "" means no provider. ``settings`` are
-    settings of the protocol, by their dotted names, in place of those of the scenario.
+    do not (`assigning.delaying`), `DELAY_OF_SETTINGS` if the settings have the time. ``provider`` informs the
+    assignor; "" means no provider. ``settings`` are settings of the protocol, by their dotted names, in place
+    of those of the scenario.
     """
 
     name: str

@@ -6,12 +6,16 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative
 from coordinator_core.errors import InputError
 from coordinator_core.reading.durations import parse_duration
-from coordinator_core.registry.hookspecs import MakeAssignor, ModifierSpec, Strategy, hookimpl
+from coordinator_core.registry.hookspecs import (
+    DELAY_OF_SETTINGS,
+    MakeAssignor,
+    ModifierSpec,
+    Strategy,
+    hookimpl,
+)
 
 NO_PROVIDER = "none"
 DEFAULT_FALLBACK = "sticky"
-DEFAULT_DELAY_MS = 300_000
-"""The default of scheduled.rebalance.max.delay.ms in Kafka Connect."""
 
 
 def _static(strategy: Strategy, value: str | None) -> Strategy:
@@ -30,7 +34,7 @@ def _delay(strategy: Strategy, value: str | None) -> Strategy:
     if strategy.delay_ms is not None:
         raise ValueError("one delay")
     if value is None:
-        return strategy.with_changes(delay_ms=DEFAULT_DELAY_MS)
+        return strategy.with_changes(delay_ms=DELAY_OF_SETTINGS)
     try:
         delay_ms = parse_duration(value, "")
     except InputError:

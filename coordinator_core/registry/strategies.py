@@ -12,11 +12,12 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from coordinator_core.assigning.assignor import Assignor
-from coordinator_core.assigning.delaying import with_delay
+from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS, with_delay
 from coordinator_core.assigning.loading import assignor_from, load_reference, reference_in
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import close_to, unknown_name
 from coordinator_core.registry.hookspecs import (
+    DELAY_OF_SETTINGS,
     AssignorSpec,
     ModifierSpec,
     ProtocolSpec,
@@ -87,7 +88,8 @@ def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = Non
                 wrap(made, lambda name: build_assignor(parse_strategy(name, catalog), catalog))
             )
     if strategy.delay_ms is not None:
-        made = with_delay(made, strategy.delay_ms, lambda: 0 if host is None else host.now_ms())
+        delay_ms = DEFAULT_DELAY_MS if strategy.delay_ms == DELAY_OF_SETTINGS else strategy.delay_ms
+        made = with_delay(made, delay_ms, lambda: 0 if host is None else host.now_ms())
     if host is None or not strategy.provider:
         return made
     with catalog.blaming("providers", strategy.provider):

@@ -100,6 +100,7 @@ class Run:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
         self.family = family_for(scenario, self.strategy, registry)
+        self.strategy = self.family.timed(self.strategy)
         self.load = Load(is_shared=self.family.spec.servers is not None)
         self.stage: Stage[Process] = Stage(self, scenario, self.strategy, registry, self.load)
         self.clock = self.stage.clock

@@ -196,7 +196,7 @@ def test_a_group_with_offsets_only_keeps_them_when_members_join(bench):
 
 @pytest.mark.parametrize("topic", ["t", "u"])
 def test_offsets_of_topics_without_subscribers_expire(make, topic):
-    """PROTOCOL 7.4."""
+    """PROTOCOL 2.1."""
     bench = make(offsets_retention_minutes=1)
     (member_id,) = bench.stable_group(1)
     bench.commit(member_id, 1, topic=topic)
