@@ -5,6 +5,7 @@ that has expired changes nothing, and is answered with ``expired``.
 """
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
 
@@ -82,6 +83,7 @@ class ReadResponse(SessionAnswer, frozen=True):
 class WatchRequest(FamilyRequest, frozen=True):
     """Wait until the children of a node are newer than a version. The response is the only notice."""
 
+    waits: ClassVar[bool] = True
     session: int
     parent: str
     version: int

@@ -6,7 +6,7 @@ structs check nothing when they are built; code that decodes into them checks.
 """
 
 from functools import cached_property
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import msgspec
 
@@ -374,7 +374,12 @@ class FetchResponse(_Message, frozen=True):
 
 
 class FamilyRequest(_Message, frozen=True):
-    """The base of the requests that only one protocol family has."""
+    """The base of the requests that only one protocol family has.
+
+    ``waits``: the request is answered when something changes.
+    """
+
+    waits: ClassVar[bool] = False
 
 
 class FamilyResponse(_Message, frozen=True):

@@ -4,21 +4,36 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from coordinator_core.client.peers.messages import MemberGoneRequest
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.consumer_protocol import decode_assignment
+from coordinator_core.protocol.ensemble import CloseSessionRequest, SessionRequest
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from coordinator_core.protocol.server_side import JoinRequest
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.exchange import Exchange
 
-_NOTABLE = (JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest)
+_NOTABLE = (
+    JoinGroupRequest,
+    SyncGroupRequest,
+    LeaveGroupRequest,
+    JoinRequest,
+    SessionRequest,
+    CloseSessionRequest,
+    MemberGoneRequest,
+)
 """The requests that are described even if they succeed and others of their kind are only counted."""
 
-_NO_RESPONSE = "no response"
+_NO_RESPONSE, _WAITS = "no response", "no change yet"
 
 
 class Message(NamedTuple):
-    """A request with its response. ``error`` has the names of error codes, ``NONE``, or ``no response``."""
+    """A request with its response.
+
+    ``error`` has the names of error codes, ``NONE``, what a registry refused, ``no response``, or
+    ``no change yet`` for a request that waits for a change.
+    """
 
     client: str
     node: int
@@ -46,16 +61,16 @@ def message(exchange: Exchange) -> Message:
         ", ".join(_said(exchange.request)),
         exchange.sent_ms,
         exchange.answered_ms,
-        _NO_RESPONSE if response is None else _errors(response),
+        _unanswered(exchange) if response is None else _errors(response),
         "" if response is None else ", ".join(_said(response)),
     )
 
 
 def is_quiet(exchange: Exchange) -> bool:
-    """Return whether an exchange is one of many without news: a heartbeat, a commit, a look-up."""
-    if exchange.response is None or isinstance(exchange.request, _NOTABLE):
-        return False
-    return _errors(exchange.response) == ErrorCode.NONE.name
+    """Return whether an exchange is one of many without news: a heartbeat, a commit, a look-up, a wait."""
+    if exchange.response is None:
+        return _unanswered(exchange) == _WAITS
+    return not isinstance(exchange.request, _NOTABLE) and _errors(exchange.response) == ErrorCode.NONE.name
 
 
 def kind_of(exchange: Exchange) -> tuple[str, ...]:
@@ -75,7 +90,7 @@ def together(exchanges: Sequence[Exchange]) -> str:
         return str(message(exchanges[0]))
     request, said, error, answer = kind_of(exchanges[0])
     if is_quiet(exchanges[0]):
-        counts = Counter(map(_api, exchanges))
+        counts = Counter(_api(e) if e.response is not None else f"waiting {_api(e)}" for e in exchanges)
         return f"{', '.join(f'{n:,} {api}' for api, n in sorted(counts.items()))}: {error}"
     members = _count(len({exchange.client for exchange in exchanges}), "member")
     about = f" ({said})" if said else ""
@@ -86,11 +101,22 @@ def _api(exchange: Exchange) -> str:
     return type(exchange.request).__name__.removesuffix("Request")
 
 
+def _unanswered(exchange: Exchange) -> str:
+    return _WAITS if getattr(exchange.request, "waits", False) else _NO_RESPONSE
+
+
 def _errors(response: Any) -> str:
-    """Return the error code of a response, or else those of its entries with their numbers."""
+    """Return the error code of a response, or else those of its entries with their numbers.
+
+    A registry has no codes: its response says that the session has expired, or which nodes exist.
+    """
     error = getattr(response, "error", ErrorCode.NONE)
     if error is not ErrorCode.NONE:
         return error.name
+    if getattr(response, "expired", False):
+        return "session expired"
+    if existing := getattr(response, "existing", ()):
+        return f"{_count(len(existing), 'node')} {'exists' if len(existing) == 1 else 'exist'}"
     found = Counter(entry.error.name for entry in _entries(response) if entry.error is not ErrorCode.NONE)
     return ", ".join(f"{name} ({n:,})" for name, n in sorted(found.items())) or ErrorCode.NONE.name
 
@@ -113,6 +139,12 @@ def _said(message: Any) -> Iterable[str]:
     yield from dict.fromkeys(filter(None, reasons))
     if members and hasattr(message, "leader"):
         yield f"leads {_count(len(members), 'member')}"
+    if members and hasattr(message, "revision"):
+        yield _count(len(members), "member")
+    if parent := getattr(message, "parent", ""):
+        yield parent
+    if nodes := getattr(message, "nodes", getattr(message, "paths", ())):
+        yield _count(len(nodes), "node")
     if assignments := getattr(message, "assignments", ()):
         yield f"assignments of {_count(len(assignments), 'member')}"
     if offsets := getattr(message, "offsets", ()):

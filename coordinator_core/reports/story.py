@@ -197,7 +197,7 @@ def _result(entry: Round) -> str | tuple[str, str]:
 
 def _others(entry: Round) -> Iterator[str]:
     """The members that came and went beside those that the causes name."""
-    named = {word for cause in entry.causes for word in re.split(r"[ ,()]+", cause)}
+    named = {word for cause in entry.causes for word in re.split(r"[ ,():]+", cause)}
     joined = [name for name in entry.joined if name not in named]
     left = {name: why for name, why in entry.left.items() if name not in named or name in entry.returned}
     if joined:

@@ -104,6 +104,9 @@ class PlannedRun:
         if not family.spec.planned:
             found = f"the protocol {family.spec.name!r}, which has no plan without messages"
             raise InputError(f"strategy {self.strategy.name!r}", found, "a simulation with messages")
+        if self.strategy.delay_ms is not None:
+            found = "a delay, after which members join again by themselves"
+            raise InputError(f"strategy {self.strategy.name!r}", found, "a simulation with messages")
         if scenario.has_assignors:
             found = "assignors of single members, among which a plan does not choose"
             raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")

@@ -26,6 +26,9 @@ _UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{
 _STEPS = (ev.Joined, ev.Assigned, ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)
 """The events of a consumer after a `Revoked` or `Lost` that show what it gave up its partitions for."""
 
+_OF_STATE = re.compile(r" is [\w-]+$")
+"""The cause of a round that the state of a member has begun."""
+
 _LATE_MS = 100
 """A change of a member that comes later than this after its reason is described with the delay."""
 
@@ -359,6 +362,8 @@ class _Reader:
         entry.leader = self._name(event.leader)
         entry.joined = [name for name in phase.joined if name in members]
         entry.left = phase.left
+        if self._family.servers is not None and phase.left and len(entry.causes) == 1:
+            entry.causes = [_seen_first(entry.causes[0], phase.left)]
         entry.returned = [name for name in phase.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
         idle_since = self._stops.idle_since.values()
@@ -527,6 +532,13 @@ class _Reader:
     def _name_owner(self, client: str, owned: Iterable[TopicPartition]) -> None:
         if numbers := _by_topic(owned):
             self._add(client, f", the owner of {listed(numbers)}")
+
+
+def _seen_first(cause: str, left: Mapping[str, str]) -> str:
+    """Return that members have left, if a member had seen a part of it before the last server did."""
+    if not _OF_STATE.search(cause):
+        return cause
+    return "; ".join(f"{name}: {why}" for name, why in left.items())
 
 
 def _by_topic(listed_partitions: Iterable[TopicPartition]) -> ev.PartitionMap:

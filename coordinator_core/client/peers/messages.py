@@ -1,5 +1,7 @@
 """The requests of members without a coordinator, and the responses of brokers that list them."""
 
+from typing import ClassVar
+
 from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
 
 
@@ -37,6 +39,7 @@ class MemberListResponse(FamilyResponse, frozen=True):
 class MemberNoticeRequest(FamilyRequest, frozen=True):
     """Wait until the broker's list is newer than a revision."""
 
+    waits: ClassVar[bool] = True
     group_id: str
     revision: int
 

@@ -401,3 +401,25 @@ def test_an_assignor_of_a_line_may_be_a_file(lab, authors):
 def test_a_timeout_of_nothing_waits_for_ever(lab):
     (given,) = documents(lab("assign", "-a", "range", "--timeout", "0", stdin=lines(group())))
     assert given == group(assignment=RANGE)
+
+
+# --- protocols
+
+
+@pytest.mark.parametrize(
+    ("text", "assignor"),
+    [
+        ("watcher", "range"),
+        ("watcher+owners=off", "range"),
+        ("roundrobin+server-side", "roundrobin"),
+        ("rocketmq", "average"),
+        ("cooperative-sticky+delay=60s", "cooperative-sticky"),
+    ],
+)
+def test_of_a_strategy_with_another_protocol_the_assignor_is_used(lab, text, assignor):
+    """The group begins without owners, so that no partition waits for a delay."""
+    answer = lab("assign", "-a", text, stdin=lines(group()))
+    assert (answer.status, answer.err) == (0, "")
+    (given,) = documents(answer)
+    (plain,) = documents(lab("assign", "-a", assignor, stdin=lines(group())))
+    assert given["assignment"] == plain["assignment"]

@@ -205,3 +205,45 @@ def test_messages_of_another_family_are_described_too():
     assert asked
     assert message(asked[0]).request == "Toy"
     assert message(asked[0]).error == "NONE"
+
+
+FAMILY = {**DOCUMENT, "members": [{"id": "c", "count": 2, "topics": ["t"]}]}
+
+
+def words(strategy, event):
+    _, exchanges = ran(strategy, members=FAMILY["members"], events=[{"at": "30s", **event}])
+    return [str(message(e)) for e in exchanges], exchanges
+
+
+def test_messages_to_a_registry_are_told_in_its_words():
+    said, exchanges = words("watcher", {"leave": "c-1"})
+    assert any(re.fullmatch(r"c-\d Create \(\d nodes\): \d nodes exist after \d ms", text) for text in said)
+    assert any(re.fullmatch(r"c-\d Delete \(\d nodes\): NONE after \d ms", text) for text in said)
+    waiting = [e for e in exchanges if e.response is None and type(e.request).__name__ == "WatchRequest"]
+    assert "c-0 Watch (/consumers/three/ids): no change yet" in [str(message(e)) for e in waiting]
+    assert all(is_quiet(e) for e in waiting)
+    assert together(waiting) == f"{len(waiting)} waiting Watch: NONE"
+    closed = [e for e in exchanges if type(e.request).__name__ == "CloseSessionRequest"]
+    assert len(closed) == 1
+    assert not is_quiet(closed[0])
+
+
+def test_a_session_that_has_expired_is_told():
+    said, _ = words("watcher", {"freeze": "c-1", "for": "12s"})
+    assert any(re.fullmatch(r"c-1 \w+( \(.*\))?: session expired after \S+ m?s", text) for text in said)
+
+
+def test_messages_to_brokers_that_list_members_are_told_in_their_words():
+    said, exchanges = words("rocketmq", {"leave": "c-1"})
+    assert any(re.fullmatch(r"c-\d MemberList: NONE after \d ms, 2 members", text) for text in said)
+    assert {message(e).error for e in exchanges if e.response is None and e.request.waits} == {
+        "no change yet"
+    }
+    assert sum("MemberGone" in text for text in said) == 3
+
+
+def test_joins_of_a_group_whose_coordinator_assigns_are_news():
+    _, exchanges = words("range+server-side", {"leave": "c-1"})
+    joins = [e for e in exchanges if type(e.request).__name__ == "JoinRequest"]
+    assert joins
+    assert not any(is_quiet(e) for e in joins)

@@ -276,3 +276,10 @@ def test_a_round_waits_for_a_member_that_stands_still():
     started = [e.at_ms for e in trace.events if isinstance(e.event, ev.GenerationStarted)]
     assert started[1:] == [100_000]
     assert differing(scenario, "sticky") == {}
+
+
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq", "range+server-side", "cooperative-sticky+delay"])
+def test_what_a_plan_cannot_compute_is_refused(strategy):
+    """The protocols whose rounds depend on messages, and a delay, which ends without an event."""
+    with pytest.raises(InputError, match="expected a simulation with messages"):
+        plan(load_scenario(SCENARIOS / "leave.yaml"), strategy, default_registry())

@@ -7,9 +7,10 @@ from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.story import story as lines_of
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
-from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries
+from coordinator_core.traces.rounds import InitialGroup, MemberRound, Occurrence, Round, entries, rounds
 from tests.coordinator_core.traces.traces import (
     LATE_TAKE_OVER,
     assigned,
@@ -516,3 +517,20 @@ def test_a_stop_that_ends_without_a_round_belongs_to_the_change_that_ends_it():
         "resume c-1 (pause), after 20 s without work on t 2-3",
     ]
     assert [entry.stopped for entry in of_kind(Round, told)] == [0]
+
+
+def test_a_round_of_members_that_are_told_one_by_one_has_the_cause_that_they_were_told():
+    """PROTOCOL 11.7: a broker tells a member of a closed connection before the last broker drops it."""
+    document = {
+        "name": "lists",
+        "duration": "40s",
+        "topics": {"clicks": {"partitions": 4, "rate": 100}},
+        "members": [{"id": "c1", "topics": ["clicks"]}, {"id": "c2", "topics": ["clicks"]}],
+        "events": [{"at": "20s", "crash": "c2"}],
+    }
+    registry = default_registry()
+    trace = simulate(parse_scenario(document, where="lists", registry=registry), "rocketmq", registry)
+    last = rounds(trace)[-1]
+    assert last.causes == ["c2: its connection was closed"]
+    told = "\n".join(str(body) for _, body, _ in lines_of(trace))
+    assert "because c2: its connection was closed\n" in told
