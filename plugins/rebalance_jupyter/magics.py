@@ -51,7 +51,8 @@ class RebalanceMagics(Magics):
     def _strategy(self, text: str, registry: Registry) -> Strategy:
         """Return a strategy by its name, or by the name of a class or function of the notebook."""
         first = text.partition("+")[0]
-        if first not in registry.assignors() and first.isidentifier() and first in self._names():
+        is_known = first in registry.assignors() or first in registry.aliases()
+        if not is_known and first.isidentifier() and callable(self._names().get(first)):
             return registry.strategy(f"__main__:{text}").with_changes(name=text)
         return registry.strategy(text)
 
@@ -72,7 +73,7 @@ class RebalanceMagics(Magics):
 
 
 def strategy_completer(shell: Any, event: Any) -> list[str]:
-    """Complete assignors and classes of the notebook after ``-s``, and options and modifiers after a plus."""
+    """Complete strategies and classes of the notebook after ``-s``, and what may follow a plus after it."""
     *before, typed = event.text_until_cursor.split(" ")
     if [word for word in before if word][-1:] not in (["-s"], ["--strategy"]):
         return ["-s"]
@@ -80,6 +81,6 @@ def strategy_completer(shell: Any, event: Any) -> list[str]:
     first, plus, _ = typed.partition("+")
     if plus:
         spec = registry.assignors().get(first)
-        return [*(spec.options if spec else ()), *registry.modifiers()]
+        return [*(spec.options if spec else ()), *registry.modifiers(), *registry.protocols()]
     classes = [name for name, thing in shell.user_ns.items() if isclass(thing) and hasattr(thing, "assign")]
-    return [*registry.assignors(), *classes]
+    return [*registry.assignors(), *registry.aliases(), *classes]

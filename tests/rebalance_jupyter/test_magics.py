@@ -118,6 +118,12 @@ def test_a_class_of_a_cell_is_a_strategy_at_once_with_options_and_modifiers(shel
     assert shell.user_ns["again"][0] != traces[0]  # the class as it is now, not as it was
 
 
+def test_another_name_of_a_strategy_is_not_that_of_a_variable(shell):
+    run_cell(shell, "watcher, sticky = {}, {}\ndef rocketmq(): ...\n")
+    rebalance(shell, "-s watcher -s rocketmq -s sticky -o traces", ALONE)
+    assert [trace.strategy for trace in shell.user_ns["traces"]] == ["watcher", "rocketmq", "sticky"]
+
+
 def test_a_function_of_a_cell_is_a_strategy_too(shell):
     run_cell(shell, BUSIEST)
     rebalance(shell, "-s first_come -o traces")
@@ -201,7 +207,8 @@ def test_strategies_are_completed(shell, line, expected):
 def test_options_of_an_assignor_are_completed_behind_a_plus(shell):
     line = "%%rebalance -s optimal+"
     registry = default_registry()
-    assert completed(shell, line) == {*registry.assignors()["optimal"].options, *registry.modifiers()}
+    options = registry.assignors()["optimal"].options
+    assert completed(shell, line) == {*options, *registry.modifiers(), *registry.protocols()}
 
 
 def test_the_magics_themselves_are_completed(shell):
