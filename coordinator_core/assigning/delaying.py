@@ -7,6 +7,8 @@ the assignments. When it is over, all members join again, and the lost partition
 
 A leader that was not the leader before does not know of a delay, and begins it anew, as in Connect. It knows
 which partitions are new: the assignments also carry the sizes of the topics for which they were computed.
+A member that has received no assignment, in a group that runs already, takes topics that members own
+partitions of as they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -128,13 +130,12 @@ class Delayed(Wrapper):
 
     def _lost(self, problem: Problem) -> Int32Array:
         """Return the partitions that were assigned, are subscribed to, and whose owner is gone."""
-        index = problem.index
-        given = self._given
+        index, given, sizes = problem.index, self._given, self._sizes or _claimed_topics(problem)
         free = np.flatnonzero(_unclaimed(problem)).astype(np.int32)
         lost = [
             at
             for at, partition in zip(free.tolist(), index.partitions(free), strict=True)
-            if partition.partition < self._sizes.get(partition.topic, 0)
+            if partition.partition < sizes.get(partition.topic, 0)
             and partition not in self._moving
             and (given is None or given.owner_of(partition) not in problem.group)
         ]
@@ -152,6 +153,13 @@ class Delayed(Wrapper):
             owner[partition] = member = int(np.where(eligible, count, most).argmin())
             count[member] += 1
         return GroupAssignment.from_owners(problem.index, problem.members, owner)
+
+
+def _claimed_topics(problem: Problem) -> dict[str, int]:
+    """Return the sizes of the topics of which a member claims a partition."""
+    claimed = np.unique(problem.index.topic_of_every[problem.claim_partition])
+    topics = [problem.index.topics[at] for at in claimed]
+    return {topic: problem.cluster.topics[topic].partitions for topic in topics}
 
 
 def _unclaimed(problem: Problem) -> BoolArray:
