@@ -34,7 +34,7 @@ events:
   - {at: 1m, join: {id: extra, topics: [orders], process_rate: 400}}
   - {at: 2m, crash: c-1}
 """
-_TARGETED = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member")
+_TARGETED = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member", "lag_view")
 _KINDS = (
     "join",
     *_TARGETED,
@@ -335,6 +335,8 @@ class Lab(widgets.VBox):
             return {"subscribe": target, "topics": list(document["topics"])}
         if kind in ("pause", "freeze", "cut"):
             return {kind: target, "for": "30s"}
+        if kind == "lag_view":
+            return {"lag_view": {"member": target, "by": "10s"}}
         if kind == "add_partitions":
             return {"add_partitions": {topic: 2 * described["partitions"]}}
         if kind == "create_topic":

@@ -380,6 +380,16 @@ def test_every_kind_of_event_is_added_at_the_cursor_and_runs(ready, kind, target
     assert 12_500 in [line.at_ms for line in ready.traces[0].events]
 
 
+def test_a_late_view_is_added_where_the_protocol_has_views():
+    bench = Lab(SMALL, ["watcher"])
+    bench.run()
+    bench.kind.value, bench.target.value = "lag_view", "c-0"
+    bench.add_event.click()
+    assert [event["lag_view"] for event in events_of(bench)] == [{"member": "c-0", "by": "10s"}]
+    bench.run()
+    assert (said(bench.document_error), bench.view.errors) == ("", [])
+
+
 def test_every_kind_there_is_can_be_added(lab):
     assert set(lab.kind.options) == set(default_registry().scenario_events())
 
@@ -394,7 +404,8 @@ def test_events_are_added_one_after_another_and_name_whoever_joined(lab):
 
 
 @pytest.mark.parametrize(
-    "kind", ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member"]
+    "kind",
+    ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member", "lag_view"],
 )
 @pytest.mark.parametrize(("target", "problem"), [("", "no member"), ("nobody", "nobody")])
 def test_an_event_of_nobody_is_refused_beside_the_button(lab, kind, target, problem):
