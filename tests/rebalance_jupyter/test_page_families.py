@@ -18,7 +18,7 @@ from tests.rebalance_jupyter.browser import (
     svg_texts,
     wait_until,
 )
-from tests.rebalance_jupyter.samples import BACK, LATE_VIEW, TWO_TOPICS, ran, spans_of
+from tests.rebalance_jupyter.samples import BACK, LATE_VIEW, TWO_TOPICS, clock, ran, spans_of
 
 MINUTE = 60_000
 LATE = 38_000
@@ -218,17 +218,22 @@ def test_events_of_the_family_are_listed_with_the_round_and_shown_at_their_dots(
     page = opened(show(trace))
     assert page.locator(".rbl-events").is_hidden()
     go_to(page, 35_000)
+    document = view_model(trace).document
+    (began,) = [each["began"] for each in document["rounds"] if each["began"] <= 35_000][-1:]
+    c3 = [(at, document["sentences"][n]) for at, n in document["members"][2]["told"] if at >= began]
     lines = all_texts(page, ".rbl-events li")
-    assert lines[0] == "0:00:32.951 c1, c2 and c3: the watch on the members fired"
-    (again,) = [line for line in lines if "retry 2 of 4" in line]
-    assert again == "0:00:34.964 c3: claim failed, the node of t 4, t 5 exists: retry 2 of 4"
+    assert lines[0] == f"{clock(c3[0][0])} c1, c2 and c3: {c3[0][1]}"
+    assert [line for line in lines[1:] if " c3: " in line] == [
+        f"{clock(at)} c3: {said}" for at, said in c3[1:]
+    ]
+    assert len(c3) == 6
+    at_ms, said = c3[2]
     dots = page.locator(".rbl-told").evaluate_all("(found) => found.map((each) => each.getAttribute('d'))")
-    members = view_model(trace).document["members"]
-    assert [path.count("M") for path in dots] == [len(member["told"]) for member in members]
+    assert [path.count("M") for path in dots] == [len(member["told"]) for member in document["members"]]
     lanes = page.locator("canvas").nth(LANES).bounding_box()
-    page.mouse.move(lanes["x"] + 34_964 / MINUTE * lanes["width"], lanes["y"] + 2.5 * 16)
+    page.mouse.move(lanes["x"] + at_ms / MINUTE * lanes["width"], lanes["y"] + 2.5 * 16)
     wait_until(page, "document.querySelector('.rbl-row rect title') !== null")
-    assert svg_texts(page, ".rbl-row rect title") == [again.replace("c3: ", "")]
+    assert svg_texts(page, ".rbl-row rect title") == [f"{clock(at_ms)} {said}"]
     page.mouse.move(lanes["x"] + 0.5 * lanes["width"] - 60, lanes["y"] + 2.5 * 16)
     assert svg_texts(page, ".rbl-row rect title") == []
 

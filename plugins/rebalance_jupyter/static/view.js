@@ -187,6 +187,13 @@ class Trace {
     let at = Math.min(next < end ? spans[4 * next + 2] : this.duration, Math.max(this.owned, this.since[partition]));
     while (at < this.duration) {
       if (held.length) held = held.filter((i) => spans[4 * i + 3] > at);
+      const isAlone = next < end && spans[4 * next + 2] <= at && (next + 1 === end || spans[4 * next + 3] <= spans[4 * next + 6]);
+      if (!held.length && isAlone) { // as most are
+        visit(at, spans[4 * next + 3], [spans[4 * next + 1]]);
+        at = spans[4 * next + 3];
+        next += 1;
+        continue;
+      }
       while (next < end && spans[4 * next + 2] <= at) held.push(next++);
       let until = next < end ? spans[4 * next + 2] : this.duration;
       for (const i of held) until = Math.min(until, spans[4 * i + 3]);
