@@ -45,6 +45,8 @@ class Assignor:
     capabilities: Collection[Capability] = ()
     options: Mapping[str, Callable[[str], Any]] = NO_OPTIONS
     """Keyword arguments of the class that a strategy may set, each with the parser of its text."""
+    repeats: bool = True
+    """Whether equal groups and topics get equal assignments at any time."""
     provider: str = ""
     """The provider of weights and capacities, unless a strategy or the assignor's record names another."""
 
@@ -89,6 +91,7 @@ class Wrapper(Assignor):
         self.version = inner.version
         self.supported_protocols = inner.supported_protocols
         self.capabilities = inner.capabilities
+        self.repeats = inner.repeats
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:
         """Return the user data of the inner assignor."""

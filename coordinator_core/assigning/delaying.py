@@ -70,6 +70,7 @@ class Delayed(Wrapper):
             found = f"the eager assignor {inner.name!r}, whose members give up everything before each round"
             raise InputError("delay", found, "a cooperative assignor")
         super().__init__(inner)
+        self.repeats = False
         self._delay_ms, self._now_ms = delay_ms, now_ms
         self._sizes: dict[str, int] = {}
         self._due_ms: int | None = None

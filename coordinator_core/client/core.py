@@ -25,6 +25,8 @@ class Core:
     ``rejoins_at_once``: whether a member that must join again at the end of a round does so in the poll that
     takes over its assignment. Otherwise it does so in the next poll.
     ``lateness``: returns how many ms later than after its interval the n-th heartbeat is sent; None: never.
+    ``dice``: returns the n-th of the random numbers in [0, 1) of choices that are made again and again; None:
+    they come from ``random``.
     ``commits_as_member``: whether commits name the generation and the member. Otherwise the coordinator
     accepts them from anybody: it does not know the members.
     ``failure``: the error that ended the consumer, or None.
@@ -41,6 +43,7 @@ class Core:
     source: PositionSource | None
     rejoins_at_once: bool = True
     lateness: Callable[[int], int] | None = None
+    dice: Callable[[int], float] | None = None
     generation: Generation = NO_MEMBERSHIP
     commits_as_member: bool = True
     failure: str | None = None

@@ -19,7 +19,7 @@ from coordinator_core.client.offsets import CommitCallback, CommitResult, Offset
 from coordinator_core.client.outcome import NOTHING, ClientOutcome, Effects, Listener, PositionSource
 from coordinator_core.client.periodic import PERIODIC_REQUESTS, Periodic
 from coordinator_core.client.positions import Positions
-from coordinator_core.client.requests import NEVER, Failure, RequestQueue
+from coordinator_core.client.requests import FOREVER_MS, NEVER, Failure, RequestQueue
 from coordinator_core.client.subscription import PartitionState, Subscriptions
 from coordinator_core.errors import InputError, ProtocolError
 from coordinator_core.model import Cluster, Partitions, TopicPartition
@@ -38,7 +38,7 @@ class Client:
     ``member``: makes the part that takes part in the group, of one protocol family.
     ``positions``: consumes the partitions, if the application does not do so through `poll`.
     ``fetching``: whether to fetch records.
-    ``rejoins_at_once``, ``lateness``: as those of `Core`.
+    ``rejoins_at_once``, ``lateness``, ``dice``: as those of `Core`.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Client:
         fetching: bool = True,
         rejoins_at_once: bool = True,
         lateness: Callable[[int], int] | None = None,
+        dice: Callable[[int], float] | None = None,
     ) -> None:
         effects = self._effects = Effects()
         requests = self._requests = RequestQueue(effects)
@@ -71,6 +72,7 @@ class Client:
             positions,
             rejoins_at_once,
             lateness,
+            dice,
         )
         coordinator = self._coordinator = CoordinatorFinder(core, self._on_coordinator)
         offsets = self._offsets = Offsets(
@@ -384,7 +386,7 @@ class Client:
     def waits_since_ms(self) -> int | None:
         """The time of the first periodic request that has no response yet, or None."""
         deadline_ms = self._requests.deadline_ms
-        return None if deadline_ms == NEVER else deadline_ms - self._core.config.request_timeout_ms
+        return None if deadline_ms >= FOREVER_MS else deadline_ms - self._core.config.request_timeout_ms
 
     def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
         """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``.

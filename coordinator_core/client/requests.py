@@ -13,6 +13,9 @@ from coordinator_core.protocol.messages import Request, Response
 NEVER = 2**63 - 1
 """A time that does not come."""
 
+FOREVER_MS = 10 * 365 * 24 * 3_600_000
+"""The timeout of a request that is answered when something changes."""
+
 MOST_IN_FLIGHT = 5
 """Requests in flight to one node."""
 
@@ -100,8 +103,11 @@ class RequestQueue:
             self.fail_node(late.node, Failure.TIMED_OUT, now_ms=now_ms)
 
     def holds_only(self, *kinds: type) -> bool:
-        """Return whether all pending requests are of these types."""
-        return all(isinstance(pending.request, kinds) for pending in self._pending.values())
+        """Return whether all pending requests are of these types, or wait for a change."""
+        return all(
+            isinstance(pending.request, kinds) or pending.deadline_ms >= FOREVER_MS
+            for pending in self._pending.values()
+        )
 
     def _take(self, request_id: int) -> _Pending | None:
         pending = self._pending.pop(request_id, None)

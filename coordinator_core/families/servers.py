@@ -1,11 +1,11 @@
 """What answers the requests of a family whose members need no group coordinator."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from coordinator_core.coordinator.outcome import Outcome
-from coordinator_core.protocol.messages import Request
+from coordinator_core.protocol.messages import Request, Response
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,16 @@ class Servers(Protocol):
         """Return the time of the next call of `on_deadline`, or None."""
         ...
 
-    def next_deadline_of_others_ms(self, clients: Container[str]) -> int | None:
-        """Return the next deadline besides those that the requests of some consumers move, or None."""
+    def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the next deadline that no member moves in time, or None.
+
+        A member moves its deadlines by a periodic request, at a time of ``alive_ms`` at the latest.
+        """
+        ...
+
+    def answer(self, request: Request, *, node: int, client: str, now_ms: int) -> Response | None:
+        """Return the response that a periodic request has until the next change or deadline, or None.
+
+        The request is not received. None: the response changes before, or nothing is known of it.
+        """
         ...

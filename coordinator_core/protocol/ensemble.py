@@ -29,6 +29,7 @@ class SessionResponse(FamilyResponse, frozen=True):
 class PingRequest(FamilyRequest, frozen=True):
     """Continue a session. ``parents``: the nodes whose versions are of interest."""
 
+    is_periodic: ClassVar[bool] = True
     session: int
     parents: tuple[str, ...] = ()
 

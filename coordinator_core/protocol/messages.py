@@ -376,10 +376,12 @@ class FetchResponse(_Message, frozen=True):
 class FamilyRequest(_Message, frozen=True):
     """The base of the requests that only one protocol family has.
 
-    ``waits``: the request is answered when something changes.
+    ``waits``: the request is answered when something changes. ``is_periodic``: members at rest send such
+    requests again and again. The responses change nothing then.
     """
 
     waits: ClassVar[bool] = False
+    is_periodic: ClassVar[bool] = False
 
 
 class FamilyResponse(_Message, frozen=True):

@@ -7,7 +7,7 @@ at that time, without memory and without the partition. Data partitions are not 
 leads them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -210,22 +210,44 @@ class Brokers:
         node = self.coordinator_node()
         return None if node < 0 else self._up(node).group(self._group)
 
+    def is_at_rest(self, states: Container[str]) -> bool:
+        """Return whether the group is in one of some states, if it has a coordinator."""
+        group = None if self.has_servers else self.group()
+        return self.has_servers or (group is not None and group.state in states)
+
+    def has_member(self, number: int, member_id: str) -> bool:
+        """Return whether the coordinator has a member in the present generation, of this number."""
+        group = self.group()
+        return group is not None and group.generation == number and member_id in group.members
+
+    def answer(self, node: int, request: Request, client: str) -> Response | None:
+        """Return the response of the servers to a periodic request as long as nothing happens, or None."""
+        if self._servers is None or not self.is_alive(node):
+            return None
+        return self._servers.answer(request, node, client)
+
     def metadata(self) -> MetadataResponse:
         """Return the description of all topics."""
         return self._all_metadata()
 
     def next_deadline_ms(self, alive_ms: Mapping[str, int]) -> int | None:
-        """Return the next deadline of a coordinator that no member moves in time, or None.
+        """Return the next deadline of coordinators and servers that no member moves in time, or None.
 
         A member moves its deadlines by a sign of life, at a time of ``alive_ms`` at the latest.
         """
-        deadlines = (
-            b.coordinator.next_deadline_of_others_ms(alive_ms) for b in self._brokers if b.coordinator
-        )
+        up = [broker.coordinator for broker in self._brokers if broker.coordinator]
+        if self._servers is None:
+            deadlines = [coordinator.next_deadline_of_others_ms(alive_ms) for coordinator in up]
+        else:  # offsets of a group without members expire
+            deadlines = [coordinator.next_deadline_ms() for coordinator in up]
+            deadlines.append(self._servers.next_deadline_of_others_ms(alive_ms))
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
     def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
         """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on."""
+        if self._servers is not None and type(request) in self._servers.requests:
+            self._servers.keep_alive(request, node, client, at_ms)
+            return
         broker = self._brokers[node]
         self._up(node).receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
         broker.look_at(self._up(node).not_before_ms())

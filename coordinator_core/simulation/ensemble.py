@@ -5,14 +5,14 @@ the children of a node with their data, and watches, which tell of one change. W
 Reads and watches follow the view of the consumer's server, which may be late by a time of its own.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.families.servers import Site
 from coordinator_core.protocol import ensemble as m
 from coordinator_core.protocol import events as ev
-from coordinator_core.protocol.messages import Request
+from coordinator_core.protocol.messages import Request, Response
 
 SERVERS = 3
 """The number of servers."""
@@ -40,6 +40,8 @@ class _Session:
     def __init__(self, client: str, timeout_ms: int, now_ms: int) -> None:
         self.client, self.timeout_ms, self.heard_ms = client, timeout_ms, now_ms
         self.paths: dict[str, None] = {}
+        self.member = ""
+        """The member of the group that has registered, or ""."""
 
     @property
     def expires_ms(self) -> int:
@@ -156,17 +158,31 @@ class Ensemble:
 
     def next_deadline_ms(self) -> int | None:
         """Return the time at which a session expires or a late notice is due, or None."""
-        return self.next_deadline_of_others_ms(())
+        return self.next_deadline_of_others_ms({})
 
-    def next_deadline_of_others_ms(self, clients: Container[str]) -> int | None:
-        """Return the next such time, without the sessions of some consumers."""
-        times = [s.expires_ms for s in self._sessions.values() if s.client not in clients]
+    def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the next such time, without the sessions that members continue in time."""
+        times = [
+            expires_ms
+            for session in self._sessions.values()
+            if (expires_ms := session.expires_ms) <= alive_ms.get(session.member, expires_ms)
+        ]
         for watch in self._watches.values():
             history = self._children.get(watch.parent, ())
             if history and history[-1].version > watch.version:
                 newer = history[max(0, watch.version + 1 - history[0].version)]
                 times.append(newer.at_ms + self._late_ms.get(self._sessions[watch.session].client, 0))
         return min(times, default=None)
+
+    def answer(self, request: Request, *, node: int, client: str, now_ms: int) -> Response | None:  # noqa: ARG002
+        """Return the response to a ping, unless the view of the consumer's server is late now."""
+        if not isinstance(request, m.PingRequest):
+            return None
+        views = {parent: self._view(client, parent, now_ms) for parent in request.parents}
+        if any(view is not self._now(parent) for parent, view in views.items()):
+            return None
+        versions = {parent: view.version for parent, view in views.items()}
+        return m.PingResponse(expired=request.session not in self._sessions, versions=versions)
 
     # --- inside
 
@@ -203,6 +219,10 @@ class Ensemble:
             return existing
         self._write({path: data for path, data in nodes.items() if path not in self._owner}, outcome, now_ms)
         session.paths.update(dict.fromkeys(nodes))
+        for path in nodes:
+            parent, _, name = path.rpartition("/")
+            if parent == self._members:
+                session.member = name
         self._owner.update(dict.fromkeys(nodes, number))
         return ()
 

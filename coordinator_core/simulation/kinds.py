@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from coordinator_core.client.periodic import PERIODIC_REQUESTS
 from coordinator_core.protocol.messages import (
+    FamilyRequest,
     FetchRequest,
     FindCoordinatorRequest,
     ListOffsetsRequest,
@@ -35,4 +36,5 @@ class Kind(NamedTuple):
 def kind_of(requests: type[Request]) -> Kind:
     """Return the kind of the requests of a type."""
     name = requests.__name__.removesuffix("Request")
-    return Kind(name, requests not in _OF_NO_GROUP, requests not in PERIODIC_REQUESTS)
+    of_family = issubclass(requests, FamilyRequest) and requests.is_periodic
+    return Kind(name, requests not in _OF_NO_GROUP, not of_family and requests not in PERIODIC_REQUESTS)

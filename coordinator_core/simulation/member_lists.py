@@ -5,7 +5,7 @@ been silent for the expiry time. The version counts the changes of the group as 
 are on any list. A list has the version of the group if it has all of its members.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator_core.client.peers import messages as m
@@ -13,7 +13,7 @@ from coordinator_core.client.peers.settings import PeersSettings
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.families.servers import Site
 from coordinator_core.protocol import events as ev
-from coordinator_core.protocol.messages import Request
+from coordinator_core.protocol.messages import Request, Response
 
 
 class _View(NamedTuple):
@@ -23,6 +23,10 @@ class _View(NamedTuple):
     members: tuple[str, ...]
     revision: int
     version: int
+
+
+def _listed(view: _View) -> m.MemberListResponse:
+    return m.MemberListResponse(members=view.members, revision=view.revision, version=view.version)
 
 
 class _Notice(NamedTuple):
@@ -76,11 +80,7 @@ class MemberLists:
                 revision = self._view(broker, client, now_ms).revision
                 outcome.reply(request_id, m.MemberHeartbeatResponse(is_new=is_new, revision=revision))
             case m.MemberListRequest():
-                view = self._view(broker, client, now_ms)
-                response = m.MemberListResponse(
-                    members=view.members, revision=view.revision, version=view.version
-                )
-                outcome.reply(request_id, response)
+                outcome.reply(request_id, _listed(self._view(broker, client, now_ms)))
             case m.MemberNoticeRequest():
                 before = broker.notices.get(client)
                 outcome.supersede(None if before is None else before.request_id)
@@ -129,22 +129,36 @@ class MemberLists:
 
     def next_deadline_ms(self) -> int | None:
         """Return the time at which a member expires or a late notice is due, or None."""
-        return self.next_deadline_of_others_ms(())
+        return self.next_deadline_of_others_ms({})
 
-    def next_deadline_of_others_ms(self, clients: Container[str]) -> int | None:
-        """Return the next such time, without the expiry of some consumers."""
+    def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the next such time, without the expiry of members that send heartbeats in time."""
         times = []
         for broker in self._brokers.values():
             times += [
-                heard_ms + self._expired_ms
+                expires_ms
                 for member_id, heard_ms in broker.heard_ms.items()
-                if broker.clients[member_id] not in clients
+                if (expires_ms := heard_ms + self._expired_ms) <= alive_ms.get(member_id, expires_ms)
             ]
             for client, notice in broker.notices.items():
                 if broker.views[-1].revision > notice.revision:  # revisions count the views
                     newer = broker.views[notice.revision + 1]
                     times.append(newer.at_ms + self._late_ms.get(client, 0))
         return min(times, default=None)
+
+    def answer(self, request: Request, *, node: int, client: str, now_ms: int) -> Response | None:
+        """Return the response to a heartbeat or a look, unless the consumer's view is late now."""
+        broker = self._brokers[node]
+        view = self._view(broker, client, now_ms)
+        if view is not broker.views[-1]:
+            return None
+        match request:
+            case m.MemberHeartbeatRequest():
+                is_new = request.member_id not in broker.heard_ms
+                return m.MemberHeartbeatResponse(is_new=is_new, revision=view.revision)
+            case m.MemberListRequest():
+                return _listed(view)
+        return None
 
     # --- inside
 

@@ -11,7 +11,6 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
 from coordinator_core.client.member import MakeMember
 from coordinator_core.client.outcome import ClientOutcome, Send
-from coordinator_core.coordinator.shard import Group
 from coordinator_core.documents.application import NONE
 from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import AssignmentError, PluginError, RebalanceLabError
@@ -107,6 +106,7 @@ class Process:
         last_rank = rank + ranks(world.brokers.places) - 1
         late_ms = facts.heartbeat_late_ms if member.process_rate is not None else NONE
         lateness = Spread(*late_ms, Dice(f"{world.network.seed}:{name}:heartbeats"))
+        choices = Dice(f"{world.network.seed}:{name}:choices")
         self._world, self._clock = world, world.clock
         self._assignors = "/".join(assignor.name for assignor in assignors)
         self.client = Client(
@@ -119,6 +119,7 @@ class Process:
             fetching=False,
             rejoins_at_once=facts.rejoins_at_once,
             lateness=lateness.at,
+            dice=choices.at,
         )
         self._facts, self._joins = facts, facts.joins
         self.worker = world.load.add_worker(member.id, batches.records_per_second)
@@ -151,6 +152,7 @@ class Process:
             self.client,
             self._application,
             lateness,
+            choices,
             member.id,
             self._poll_every_ms,
             commit_interval_ms=config.auto_commit_interval_ms,
@@ -323,14 +325,13 @@ class Process:
         """The time by which the coordinator receives the next sign of life of a client that is quiet."""
         return self._rest.alive_ms(now_ms=self._clock.now_ms)
 
-    def is_quiet(self, group: Group) -> bool:
+    def is_quiet(self) -> bool:
         """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
         if self.ended or not self._subscribed or self.client.failure is not None:
             return True
         if self._stands_still or self.frozen or self._cut or self._unread or self._held:
             return False
         return self._rest.is_quiet(
-            group,
             works=bool(self.worker.flows),
             connected_ms=self._connected_ms,
             now_ms=self._clock.now_ms,

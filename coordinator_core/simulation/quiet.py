@@ -1,7 +1,7 @@
 """Spans of time in which nothing but periodic messages happens.
 
-The span ends at the next cause: an action on the clock that may change something, a deadline of the
-coordinator that passes, a message that is lost or delivered twice, rates that rise above what a member
+The span ends at the next cause: an action on the clock that may change something, a deadline of a coordinator
+or of servers that passes, a message that is lost or delivered twice, rates that rise above what a member
 handles, or the end of the run. Until then each process leaves out periodic messages (`rest`). Traces are
 those of a run with every message.
 """
@@ -9,7 +9,6 @@ those of a run with every message.
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-from coordinator_core.coordinator.shard import Group
 from coordinator_core.model import TopicPartition
 from coordinator_core.simulation.brokers import Brokers
 from coordinator_core.simulation.clock import VirtualClock
@@ -45,7 +44,7 @@ class Resting(Protocol):
         """The time by which the coordinator receives the next sign of life of a client that is quiet."""
         ...
 
-    def is_quiet(self, group: Group) -> bool:
+    def is_quiet(self) -> bool:
         """Return whether the process sends nothing but periodic messages, as long as nothing happens."""
         ...
 
@@ -98,13 +97,12 @@ class Quiet:
         self._look_ms = now_ms + LOOK_MS
         soon_ms = now_ms + LATENCIES * self._network.most_latency_ms + SHORTEST_MS
         until_ms = min(self._end_ms, now_ms + LONGEST_MS, self._clock.next_cause_ms() or self._end_ms)
-        group = self._brokers.group()
-        if until_ms <= soon_ms or group is None or group.state not in self._at_rest:
+        if until_ms <= soon_ms or not self._brokers.is_at_rest(self._at_rest):
             return
-        if self._obstacle is not None and not self._obstacle.is_quiet(group):
+        if self._obstacle is not None and not self._obstacle.is_quiet():
             return
         processes = list(self._processes())
-        self._obstacle = next((process for process in processes if not process.is_quiet(group)), None)
+        self._obstacle = next((process for process in processes if not process.is_quiet()), None)
         if self._obstacle is not None:
             return
         # A deadline of the group itself has the member id "".

@@ -3,10 +3,12 @@
 A member of a group at rest sends heartbeats, commits offsets and refreshes metadata. A heartbeat is due an
 interval and its lateness after the one before; metadata are due some time after they were received. Commits
 are sent in polls: at the time when they are due if the application keeps up with its records, otherwise when
-the batch under way ends. All messages that have certainly been answered before the next cause are counted and
-not sent:
+the batch under way ends. A member without a coordinator sends heartbeats to one or several servers, and may
+look for changes at regular times. All messages that have certainly been answered before the next cause are
+counted and not sent:
 
 - The heartbeats, at once. The times of the last one set the session of the member and that of its client.
+- The looks, at once. A look just before the last heartbeat may delay it, so that the one before is the last.
 - The polls of an application that keeps up, up to the last commit, at once. Other polls happen at their time,
   one by one, as the ends of batches are drawn, but their commits are not sent either.
 - The offsets of the commit that may be the last one are stored when its poll happens.
@@ -14,7 +16,7 @@ not sent:
 A commit whose response may delay that to the last heartbeat is sent, and so is the heartbeat.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple, Protocol
 
@@ -22,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator_core.client.facade import Client
-from coordinator_core.client.periodic import Heartbeats, Periodic
-from coordinator_core.coordinator.shard import Group
+from coordinator_core.client.periodic import Heartbeats, Looks, Periodic
+from coordinator_core.client.requests import MOST_IN_FLIGHT
 from coordinator_core.protocol.messages import (
+    FamilyResponse,
     HeartbeatResponse,
     MetadataResponse,
     OffsetCommitRequest,
@@ -32,11 +35,15 @@ from coordinator_core.protocol.messages import (
     Request,
     Response,
 )
-from coordinator_core.simulation.dice import Spread
+from coordinator_core.simulation.dice import Dice, Spread
+from coordinator_core.simulation.kinds import kind_of
 from coordinator_core.simulation.network import Connection, Network
 
-HEARTBEAT, COMMIT, METADATA = "Heartbeat", "OffsetCommit", "Metadata"
-"""The kinds of periodic messages."""
+COMMIT, METADATA = "OffsetCommit", "Metadata"
+"""The kinds of periodic messages, besides heartbeats and looks."""
+
+AT_ONCE = MOST_IN_FLIGHT - 3
+"""The requests of a look in flight to one node, besides a heartbeat, a commit and one that waits."""
 
 FEW = 16
 """The number of times below which a list is faster than an array."""
@@ -46,12 +53,24 @@ LATENCIES = 4
 
 
 def is_success(response: Response) -> bool:
-    """Return whether the response to a periodic request changes nothing at its receiver."""
+    """Return whether the response to a periodic request changes nothing at its receiver.
+
+    A member at rest waits for no response of its family.
+    """
     if isinstance(response, HeartbeatResponse):
         return not response.error
     if isinstance(response, OffsetCommitResponse):
         return not [partition for partition in response.partitions if partition.error]
-    return isinstance(response, MetadataResponse)
+    return isinstance(response, MetadataResponse | FamilyResponse)
+
+
+def _api(request: Request) -> str:
+    return kind_of(type(request)).api
+
+
+def _follows(looks: Looks, at_ms: int, by_ms: int) -> bool:
+    """Return whether a time is less than ``by_ms`` after a look, or at that of a look."""
+    return at_ms >= looks.due_ms and (at_ms - looks.due_ms) % looks.interval_ms < max(1, by_ms)
 
 
 class Peers(Protocol):
@@ -59,6 +78,18 @@ class Peers(Protocol):
 
     def metadata(self) -> MetadataResponse:
         """Return the description of all topics."""
+        ...
+
+    def coordinator_node(self) -> int:
+        """Return the coordinator of the group, or -1."""
+        ...
+
+    def has_member(self, number: int, member_id: str) -> bool:
+        """Return whether the coordinator has a member in the present generation, of this number."""
+        ...
+
+    def answer(self, node: int, request: Request, client: str) -> Response | None:
+        """Return the response of servers to a periodic request as long as nothing happens, or None."""
         ...
 
     def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
@@ -101,7 +132,10 @@ class _Beat(NamedTuple):
 
 
 class Rest:
-    """The periodic messages of one process. ``poll_every_ms``: the time between polls without another reason.
+    """The periodic messages of one process.
+
+    ``lateness`` is that of heartbeats, ``choices`` has the random numbers by which looks choose their nodes,
+    and ``poll_every_ms`` is the time between polls without another reason.
 
     ``commit_interval_ms`` is the interval of commits, ``longest_batch_ms`` the longest time from the time at
     which a commit is due to the poll that sends it.
@@ -114,6 +148,7 @@ class Rest:
         client: Client,
         application: Loop,
         lateness: Spread,
+        choices: Dice,
         name: str,
         poll_every_ms: int,
         *,
@@ -127,7 +162,7 @@ class Rest:
         connections: Mapping[tuple[int, bool], Connection],
     ) -> None:
         self._client, self._application, self._lateness = client, application, lateness
-        self._name, self._poll_every_ms = name, poll_every_ms
+        self._choices, self._name, self._poll_every_ms = choices, name, poll_every_ms
         self._commit_interval_ms, self._longest_batch_ms = commit_interval_ms, ceil(longest_batch_ms) + 1
         self._network, self._brokers = network, brokers
         self._messages, self._left_out = messages, left_out
@@ -135,29 +170,55 @@ class Rest:
         self._done_ms = self._limit_ms = -1
         self._kept_up = False
         self._beat: _Beat | None = None
-        """The last heartbeat that was left out."""
+        """The last heartbeat that was left out and that a commit may delay."""
+        self._beats_together: list[_Beat] = []
+        """The heartbeats of that time, to each node."""
 
     @property
     def margin_ms(self) -> int:
         """The time in which every message under way has arrived."""
         return LATENCIES * self._network.most_latency_ms
 
-    def is_quiet(self, group: Group, *, works: bool, connected_ms: int, now_ms: int) -> bool:
-        """Return whether the client, a member of ``group``, sends nothing but periodic messages from now on.
+    def _margin_ms(self, looks: Looks | None) -> int:
+        """Return the time in which every message under way has arrived, all those of a look too.
+
+        Of these, some wait until others are answered.
+        """
+        return self.margin_ms * (1 if looks is None else -(-looks.count // AT_ONCE))
+
+    def is_quiet(self, *, works: bool, connected_ms: int, now_ms: int) -> bool:
+        """Return whether the client, a member of the group, sends nothing but periodic messages from now on.
 
         ``works``: whether the application works on a partition. ``connected_ms``: the time at which the
         process was last connected to the brokers again, after a cut.
         """
-        work, generation = self._client.periodic(), self._client.generation
-        if work is None or generation.number != group.generation:
+        work = self._client.periodic()
+        if work is None or work.node != self._brokers.coordinator_node():
             return False
-        if generation.member_id not in group.members or bool(self._client.partitions) is not works:
+        if bool(self._client.partitions) is not works or not self._is_expected(work.heartbeats):
             return False
         since_ms = self._client.waits_since_ms
         if since_ms is not None and (now_ms - since_ms > self.margin_ms or since_ms <= connected_ms):
             return False
-        shortest_ms = min(work.heartbeats.interval_ms, work.commit_interval_ms, work.metadata_age_ms)
-        return shortest_ms > 2 * self.margin_ms and self._client.agrees_with(self._brokers.metadata())
+        looks = work.heartbeats.looks
+        look_ms = work.heartbeats.interval_ms if looks is None else looks.interval_ms
+        shortest_ms = min(work.heartbeats.interval_ms, look_ms, work.commit_interval_ms, work.metadata_age_ms)
+        return shortest_ms > 2 * self._margin_ms(looks) and self._client.agrees_with(self._brokers.metadata())
+
+    def _is_expected(self, heartbeats: Heartbeats) -> bool:
+        """Return whether the responses to heartbeats and looks change nothing, as long as nothing happens."""
+        expects, name = heartbeats.expects, self._name
+        if expects is None:
+            generation = self._client.generation
+            return self._brokers.has_member(generation.number, generation.member_id)
+        requests = [(node, heartbeats.request) for node in heartbeats.nodes]
+        if heartbeats.looks is not None:
+            requests += [(node, heartbeats.looks.request) for node in heartbeats.looks.nodes]
+        for node, request in requests:
+            response = self._brokers.answer(node, request, name)
+            if response is None or not expects(node, response):
+                return False
+        return True
 
     def alive_ms(self, now_ms: int) -> int:
         """Return the time by which the coordinator receives the next heartbeat. It may be under way."""
@@ -174,25 +235,44 @@ class Rest:
         """
         if not self._client.repeats_metadata:
             until_ms = min(until_ms, self._client.metadata_due_ms)
+        work = self._client.periodic()
+        if work is None:
+            return now_ms
+        until_ms = min(until_ms, work.heartbeats.until_ms)
         if not self._network.has_faults:
             return until_ms
-        work = self._client.periodic()
-        if work is None or self._is_under_way:
+        if self._is_under_way:
             return now_ms
         if work.commits and work.commit_due_ms is not None and not self._application.keeps_up:
             return now_ms
-        connection = self._connect(work.node, True)
-        times = {HEARTBEAT: np.asarray(self._beats(work.heartbeats, until_ms)[:-1])}
-        if work.commits and work.commit_due_ms is not None:
-            times[COMMIT] = np.arange(work.commit_due_ms, until_ms, work.commit_interval_ms)
         first_ms = min(until_ms, work.metadata_due_ms)
-        for kind, sent_ms in times.items():
+        for node, kind, sent_ms in self._sends(work, until_ms):
+            connection = self._connect(node, True)
             for way in (connection.there, connection.back):
                 first = way.sent.get(kind, 0)
                 faulty = self._network.faulty(way.dice(kind), first, first + len(sent_ms))
                 if faulty.any():
                     first_ms = min(first_ms, int(sent_ms[faulty.argmax()]))
         return max(first_ms, now_ms)
+
+    def _sends(self, work: Periodic, until_ms: int) -> Iterator[tuple[int, str, NDArray[np.int64]]]:
+        """Yield nodes, kinds of requests, and the times before ``until_ms`` at which these are sent."""
+        heartbeats, looks = work.heartbeats, work.heartbeats.looks
+        beats = np.asarray(self._beats(heartbeats, until_ms)[:-1])
+        for node in heartbeats.nodes or (work.node,):
+            yield node, _api(heartbeats.request), beats
+        if work.commits and work.commit_due_ms is not None:
+            yield work.node, COMMIT, np.arange(work.commit_due_ms, until_ms, work.commit_interval_ms)
+        if looks is not None:
+            times = np.arange(looks.due_ms, until_ms, looks.interval_ms)
+            places = self._places(looks, len(times))
+            for place, node in enumerate(looks.nodes):
+                yield node, _api(looks.request), times[np.nonzero(places == place)[0]]
+
+    def _places(self, looks: Looks, count: int) -> NDArray[np.int64]:
+        """Return the places among the nodes to which the requests of looks are sent: (looks, requests)."""
+        unit = self._choices.between(looks.number, looks.number + count * looks.count)
+        return (unit * len(looks.nodes)).astype(np.int64).reshape(count, looks.count)
 
     def leave_out(self, until_ms: int, last_poll_ms: int, *, now_ms: int) -> int | None:
         """Leave out messages before ``until_ms``. Return the time of the last poll.
@@ -205,12 +285,19 @@ class Rest:
         if work is None:
             return None
         self._done_ms = until_ms
-        last_ms = until_ms - 1 - self.margin_ms
+        looks = work.heartbeats.looks
+        margin_ms = self._margin_ms(looks)
+        last_ms = until_ms - 1 - margin_ms
         beats = self._beats(work.heartbeats, last_ms)
+        if looks is not None:
+            while len(beats) > 1 and _follows(looks, int(beats[-2]), margin_ms):
+                beats = beats[:-1]
         skipped = len(beats) - 1
-        limit_ms = self._limit_ms = min(last_ms, int(beats[-1]) - self.margin_ms - 1)
+        limit_ms = self._limit_ms = min(last_ms, int(beats[-1]) - margin_ms - 1)
         if skipped:
             self._leave_out_beats(work, beats)
+        if looks is not None:
+            self._leave_out_looks(looks, limit_ms)
         self._leave_out_metadata(work.metadata_due_ms, limit_ms)
         waits = work.commit_due_ms is not None and work.commit_due_ms < now_ms
         self._kept_up = not waits and self._application.keeps_up
@@ -235,7 +322,7 @@ class Rest:
         beat = self._beat
         if beat is None or not self._commits(now_ms) or not self._delays(at_ms, beat.sent_ms):
             return True
-        self._take_back(beat, now_ms)
+        self._take_back(beat.heard_ms, now_ms)
         return False
 
     def polled(self, now_ms: int) -> int:
@@ -278,6 +365,8 @@ class Rest:
         """Return the times of the heartbeats up to and including ``last_ms``, and that of the next one."""
         due_ms, interval_ms, number = heartbeats.due_ms, heartbeats.interval_ms, heartbeats.number
         count = max(0, (last_ms - due_ms) // interval_ms + 1)
+        if not heartbeats.drifts:
+            return range(due_ms, due_ms + count * interval_ms + 1, interval_ms)
         if count < FEW:
             times = [due_ms]
             while times[-1] <= last_ms:
@@ -289,30 +378,56 @@ class Rest:
 
     def _leave_out_beats(self, work: Periodic, beats: Sequence[int] | NDArray[np.int64]) -> None:
         """Leave out heartbeats, all but the last one. Nothing is under way when one is sent."""
-        connection = self._connect(work.node, True)
         count, last_ms, next_ms = len(beats) - 1, int(beats[-2]), int(beats[-1])
-        heard_ms = 0
-        if count > 1:
-            heard_ms = int(beats[-3]) + connection.there.leave_out(HEARTBEAT, count - 1)
-            heard_ms += connection.back.leave_out(HEARTBEAT, count - 1)
-        arrived_ms = last_ms + connection.there.leave_out(HEARTBEAT)
-        received_ms = arrived_ms + connection.back.leave_out(HEARTBEAT)
-        connection.there.last_ms, connection.back.last_ms = arrived_ms, received_ms
-        self._count(HEARTBEAT, count)
-        self._beat = _Beat(work.node, work.heartbeats.request, last_ms, arrived_ms, heard_ms)
-        self._keep_alive(self._beat)
+        request, received_ms = work.heartbeats.request, last_ms
+        kind = _api(request)
+        self._beat, self._beats_together = None, []
+        for node in work.heartbeats.nodes or (work.node,):
+            connection, heard_ms = self._connect(node, True), 0
+            if count > 1:
+                heard_ms = int(beats[-3]) + connection.there.leave_out(kind, count - 1)
+                heard_ms += connection.back.leave_out(kind, count - 1)
+            arrived_ms = last_ms + connection.there.leave_out(kind)
+            received_ms = arrived_ms + connection.back.leave_out(kind)
+            connection.there.last_ms, connection.back.last_ms = arrived_ms, received_ms
+            self._count(kind, count)
+            beat = _Beat(node, request, last_ms, arrived_ms, heard_ms)
+            self._beats_together.append(beat)
+            if node == work.node:
+                self._beat = beat
+            self._keep_alive(beat)
         self._client.continue_heartbeats(count, next_ms, received_ms)
 
-    def _take_back(self, beat: "_Beat", now_ms: int) -> None:
-        """Send the last heartbeat after all, and what follows it."""
-        connection = self._connect(beat.node, True)
-        for way in (connection.there, connection.back):
-            way.sent[HEARTBEAT] -= 1
-            way.last_ms = now_ms
-        self._count(HEARTBEAT, -1)
-        self._client.continue_heartbeats(-1, beat.sent_ms, max(beat.heard_ms, now_ms))
+    def _take_back(self, heard_ms: int, now_ms: int) -> None:
+        """Send the last heartbeats after all, and what follows them."""
+        for beat in self._beats_together:
+            connection, kind = self._connect(beat.node, True), _api(beat.request)
+            for way in (connection.there, connection.back):
+                way.sent[kind] -= 1
+                way.last_ms = now_ms
+            self._count(kind, -1)
+        self._client.continue_heartbeats(-1, self._beats_together[0].sent_ms, max(heard_ms, now_ms))
         self._client.look_ahead(now_ms=now_ms)
-        self._limit_ms, self._beat = -1, None
+        self._limit_ms, self._beat, self._beats_together = -1, None, []
+
+    def _leave_out_looks(self, looks: Looks, limit_ms: int) -> None:
+        """Leave out looks. Note when the requests of the last one arrive."""
+        count = max(0, (limit_ms - looks.due_ms) // looks.interval_ms + 1)
+        if not count:
+            return
+        places, kind = self._places(looks, count), _api(looks.request)
+        next_ms = looks.due_ms + count * looks.interval_ms
+        for place, number in enumerate(np.bincount(places.ravel(), minlength=len(looks.nodes)).tolist()):
+            if not number:
+                continue
+            connection, at_ms = self._connect(looks.nodes[place], True), next_ms - looks.interval_ms
+            is_last = place in places[-1]
+            for way in (connection.there, connection.back):
+                at_ms += way.leave_out(kind, number)
+                if is_last:
+                    way.last_ms = max(way.last_ms, at_ms)
+        self._count(kind, count * looks.count)
+        looks.left_out(count, next_ms)
 
     def _keep_alive(self, beat: "_Beat") -> None:
         self._brokers.keep_alive(beat.node, beat.request, client=self._name, at_ms=beat.arrived_ms)

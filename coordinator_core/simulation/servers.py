@@ -84,6 +84,18 @@ class ServerNodes:
         self._servers.lag_view(client, by_ms)
         self._alarm.set(self._servers.next_deadline_ms())
 
+    def next_deadline_of_others_ms(self, alive_ms: Mapping[str, int]) -> int | None:
+        """Return the next deadline that no member moves in time, or None."""
+        return self._servers.next_deadline_of_others_ms(alive_ms)
+
+    def answer(self, request: Request, node: int, client: str) -> Response | None:
+        """Return the response that a periodic request has as long as nothing happens, or None."""
+        return self._servers.answer(request, node=node, client=client, now_ms=self._clock.now_ms)
+
+    def keep_alive(self, request: Request, node: int, client: str, at_ms: int) -> None:
+        """Take note of a periodic request that is left out."""
+        self._servers.receive(0, request, node=node, client=client, now_ms=at_ms)
+
     def _on_deadline(self) -> None:
         self._carry_out(self._servers.on_deadline(now_ms=self._clock.now_ms))
 

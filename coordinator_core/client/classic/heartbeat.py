@@ -48,7 +48,14 @@ class Heartbeat:
         """Return the heartbeats of a stable member, or None."""
         if self._membership.state is not _STABLE or self._coordinator.node is None:
             return None
-        return Heartbeats(self._request(), self._due_ms, self._number, self._interval_ms, self._in_flight)
+        return Heartbeats(
+            self._request(),
+            self._due_ms,
+            self._number,
+            self._interval_ms,
+            self._in_flight,
+            until_ms=self._membership.rejoin_at_ms,
+        )
 
     def continue_after(self, count: int, due_ms: int, received_ms: int) -> None:
         """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``.

@@ -106,7 +106,7 @@ class ClassicMember:
 
     def heartbeats(self) -> Heartbeats | None:
         """Return the heartbeats of a member that is at rest, or None."""
-        return self._heartbeat.periodic() if self._membership.rejoin_at_ms == NEVER else None
+        return self._heartbeat.periodic()
 
     def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
         """Continue as if ``count`` heartbeats had been answered, the last one at ``received_ms``."""

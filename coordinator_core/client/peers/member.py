@@ -25,16 +25,14 @@ from coordinator_core.client.peers.messages import (
     MemberNoticeResponse,
 )
 from coordinator_core.client.peers.settings import PeersSettings
-from coordinator_core.client.periodic import Heartbeats
-from coordinator_core.client.requests import NEVER, Reply
+from coordinator_core.client.periodic import Heartbeats, Looks, chosen
+from coordinator_core.client.requests import FOREVER_MS, NEVER, Reply
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
-
-FOREVER_MS = 10 * 365 * 24 * 3_600_000
-"""The timeout of a request that a broker answers when something changes."""
+from coordinator_core.protocol.messages import Response
 
 _OF_COORDINATOR = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -81,7 +79,11 @@ class PeersMember:
         self._topics: tuple[str, ...] = ()
         self._beat_ms = self._look_ms = 0
         self._lists: dict[str, MemberListResponse] = {}
-        self._waiting_for = 0
+        self._waiting_for = self._asked = 0
+        self._seen: frozenset[str] = frozenset()
+        self._cluster: Cluster | None = None
+        self._agrees = False
+        """Whether the share follows from the members that it has seen, the topics, and nothing else."""
         self._greeted: dict[int, None] = {}
         self._asked_from: dict[int, int] = {}
         """The brokers that list this member, with the time from which they are asked."""
@@ -114,14 +116,45 @@ class PeersMember:
         return Outlook(self.is_at_rest, deadline_ms, NEVER)
 
     def heartbeats(self) -> Heartbeats | None:
-        """Return None: every message of the member is simulated."""
-        return None
+        """Return the heartbeats and looks of a member that has its share from lists that agree, or None."""
+        group_id, nodes = self._core.config.group_id, tuple(self._asked_from)
+        if not (self.is_at_rest and self._agrees and nodes) or self._greeted or self._waiting_for:
+            return None
+        if any(
+            node not in self._notices or from_ms > self._look_ms for node, from_ms in self._asked_from.items()
+        ):
+            return None
+        if any(node not in self._asked_from for node in self._core.metadata.nodes):
+            return None
+        topics, metadata = self._core.subscriptions.topics, self._core.metadata
+        if topics != self._topics or self._cluster != metadata.cluster(topics):
+            return None
+        return Heartbeats(
+            MemberHeartbeatRequest(group_id=group_id, member_id=self._member_id),
+            self._beat_ms,
+            0,
+            self._settings.heartbeat_ms,
+            waits=False,
+            nodes=nodes,
+            drifts=False,
+            expects=self._expects,
+            looks=Looks(
+                MemberListRequest(group_id=group_id),
+                self._look_ms,
+                self._asked,
+                len(topics),
+                self._settings.look_ms,
+                nodes,
+                self._continue_looks,
+            ),
+        )
 
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
-        """Do nothing: no message is left out."""
+    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:  # noqa: ARG002
+        """Continue as if heartbeats had been answered. The next is due at ``due_ms``."""
+        self._beat_ms = due_ms
 
     def continue_polls(self, last_poll_ms: int) -> None:
-        """Do nothing: no poll is left out."""
+        """Do nothing: the member does not need polls."""
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Do nothing: the coordinator only stores offsets."""
@@ -262,8 +295,26 @@ class PeersMember:
         self._topics = self._core.subscriptions.topics
         self._lists, self._waiting_for = {}, len(self._topics)
         for topic in self._topics:
-            node = nodes[self._core.random.randrange(len(nodes))]
-            self._ask(node, topic, now_ms=now_ms)
+            dice = self._core.dice
+            unit = self._core.random.random() if dice is None else dice(self._asked)
+            self._asked += 1
+            self._ask(nodes[chosen(unit, len(nodes))], topic, now_ms=now_ms)
+
+    def _continue_looks(self, count: int, due_ms: int) -> None:
+        """Continue as if looks had been answered. The next is due at ``due_ms``."""
+        self._asked += count * len(self._topics)
+        self._look_ms = due_ms
+
+    def _expects(self, node: int, response: Response) -> bool:
+        """Return whether a response of a broker changes nothing at a member at rest."""
+        if isinstance(response, MemberHeartbeatResponse):
+            return not response.is_new
+        return (
+            isinstance(response, MemberListResponse)
+            and response.version == self._core.generation.number
+            and response.revision <= self._notices[node][1]
+            and self._seen == frozenset(response.members)
+        )
 
     def _ask(self, node: int, topic: str, *, now_ms: int) -> None:
         request = MemberListRequest(group_id=self._core.config.group_id)
@@ -295,6 +346,9 @@ class PeersMember:
         except RebalanceLabError as error:
             core.effects.fail(error)
             return
+        lists = {frozenset(reply.members) for reply in self._lists.values()}
+        self._agrees = len(lists) == 1 and len(self._lists) == len(self._topics) and self._assignor.repeats
+        self._seen, self._cluster = next(iter(lists), frozenset()), core.metadata.cluster(self._topics)
         version = min((reply.version for reply in self._lists.values()), default=before.number)
         kept = frozenset(share)
         dropped = sorted(tp for tp in owned if tp not in kept)

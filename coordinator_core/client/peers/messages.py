@@ -8,6 +8,7 @@ from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
 class MemberHeartbeatRequest(FamilyRequest, frozen=True):
     """A member is there. The first one puts it on the broker's list."""
 
+    is_periodic: ClassVar[bool] = True
     group_id: str
     member_id: str
 
@@ -22,6 +23,7 @@ class MemberHeartbeatResponse(FamilyResponse, frozen=True):
 class MemberListRequest(FamilyRequest, frozen=True):
     """Ask a broker for the members of a group."""
 
+    is_periodic: ClassVar[bool] = True
     group_id: str
 
 

@@ -19,7 +19,7 @@ from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
 from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
-from coordinator_core.client.requests import NEVER, Completion, Reply
+from coordinator_core.client.requests import FOREVER_MS, NEVER, Completion, Reply
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.settings import WatcherSettings
@@ -28,10 +28,7 @@ from coordinator_core.model import Cluster, GroupSubscription, Subscription, Top
 from coordinator_core.protocol import ensemble as m
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import Request
-
-FOREVER_MS = 10 * 365 * 24 * 3_600_000
-"""The timeout of a request that the registry answers when something changes."""
+from coordinator_core.protocol.messages import Request, Response
 
 BROKERS, TOPICS = "/brokers/ids", "/brokers/topics"
 
@@ -136,14 +133,27 @@ class WatcherMember:
         return Outlook(self.is_at_rest, min(ping_ms, self._retry_ms), NEVER)
 
     def heartbeats(self) -> Heartbeats | None:
-        """Return None: every message of the member is simulated."""
-        return None
+        """Return the pings of a member at rest, or None."""
+        changes = self._is_told or self._retry_ms != NEVER or self._topics != self._core.subscriptions.topics
+        if self._session is None or changes or not self.is_at_rest:
+            return None
+        return Heartbeats(
+            m.PingRequest(session=self._session, parents=self._watched),
+            self._ping_ms,
+            0,
+            self._settings.ping_ms,
+            waits=False,
+            nodes=(self._node,),
+            drifts=False,
+            expects=self._expects,
+        )
 
-    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:
-        """Do nothing: no message is left out."""
+    def continue_heartbeats(self, count: int, due_ms: int, received_ms: int) -> None:  # noqa: ARG002
+        """Continue as if pings had been answered. The next is due at ``due_ms``."""
+        self._ping_ms = due_ms
 
     def continue_polls(self, last_poll_ms: int) -> None:
-        """Do nothing: no poll is left out."""
+        """Do nothing: the member does not need polls."""
 
     def on_coordinator(self, *, now_ms: int) -> None:
         """Do nothing: the coordinator only stores offsets."""
@@ -247,12 +257,22 @@ class WatcherMember:
             if reply.expired:
                 self._expired(now_ms=at_ms)
                 return
-            for parent, version in reply.versions.items():
-                if parent in self._watches and version > self._seen.get(parent, version):
-                    self._core.requests.forget(self._watches.pop(parent))  # its notice was lost
-                    self._told(parent, now_ms=at_ms)
+            for parent in self._missed(reply):
+                self._core.requests.forget(self._watches.pop(parent))  # its notice was lost
+                self._told(parent, now_ms=at_ms)
 
         self._send(request, answered, now_ms=now_ms)
+
+    def _missed(self, reply: m.PingResponse) -> list[str]:
+        """Return the nodes whose watches should have been answered."""
+        return [
+            parent
+            for parent, version in reply.versions.items()
+            if parent in self._watches and version > self._seen.get(parent, version)
+        ]
+
+    def _expects(self, node: int, response: Response) -> bool:  # noqa: ARG002 - see `Heartbeats`
+        return isinstance(response, m.PingResponse) and not response.expired and not self._missed(response)
 
     def _expired(self, *, now_ms: int) -> None:
         """Lose everything: the registry has ended the session. Begin another one."""

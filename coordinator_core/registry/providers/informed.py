@@ -26,6 +26,7 @@ class Informed(Wrapper):
     def __init__(self, inner: Assignor, provider: Provider, source: str) -> None:
         """``source`` is the name of the provider in the report of the assignment."""
         super().__init__(inner)
+        self.repeats = False
         self._provider, self._source = provider, source
         self._last: _Known | None = None
 

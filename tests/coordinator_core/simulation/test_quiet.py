@@ -11,7 +11,22 @@ from coordinator_core.simulation.run import Run, simulate
 from tests.examples import scaled
 
 MEMBERS = ("m0", "m1", "m2", "m3")
-STRATEGIES = ("range", "cooperative-sticky", "cooperative-sticky+static", "lag-aware", "range+static")
+STRATEGIES = (
+    "range",
+    "cooperative-sticky",
+    "cooperative-sticky+static",
+    "lag-aware",
+    "range+static",
+    "cooperative-sticky+delay=60s",
+    "cooperative-sticky+static+delay=20s",
+    "range+server-side",
+    "watcher",
+    "watcher+owners=off",
+    "rocketmq",
+    "range+peers",
+    "lag-aware+peers",
+)
+REGISTRY = default_registry()
 WHOLE_S = 600
 """The duration of the runs, in seconds."""
 
@@ -28,10 +43,12 @@ def topics(draw):
 
 
 @st.composite
-def events(draw):
-    """Anything that may happen to a group and its brokers, at most eight times."""
+def events(draw, protocol):
+    """Anything that may happen to a group of a protocol and its brokers, at most eight times."""
     running, listed = dict.fromkeys(MEMBERS, True), []
-    kinds = ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member"]
+    kinds = ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe"]
+    kinds += ["lag_view"] if protocol.servers else []
+    kinds += ["remove_member"] if protocol.remove_members else []
     others = {
         "coordinator_failover": {"down": "3s"},
         "add_partitions": {"a": 6},
@@ -53,6 +70,8 @@ def events(draw):
             event["for"] = draw(st.sampled_from(["1s", "7s", "15s", "70s"]))
         if "subscribe" in event:
             event["topics"] = draw(st.sampled_from([["a"], ["b"], ["a", "b"]]))
+        if "lag_view" in event:
+            event["lag_view"] = {"member": name, "by": draw(st.sampled_from(["0s", "2s", "10s", "100s"]))}
         listed.append(event)
     return listed
 
@@ -75,8 +94,15 @@ def members(draw):
 
 
 @st.composite
-def documents(draw):
-    """A scenario with anything in it."""
+def runs(draw, strategies=STRATEGIES):
+    """A scenario with anything in it, and a strategy that goes with it."""
+    strategy = draw(st.sampled_from(strategies))
+    return draw(documents(REGISTRY.protocol(REGISTRY.strategy(strategy).protocol))), strategy
+
+
+@st.composite
+def documents(draw, protocol):
+    """A scenario with anything in it that a protocol knows."""
     loss, duplicate = draw(st.sampled_from([(0, 0), (0, 0), (0.01, 0), (0, 0.01), (0.05, 0.05)]))
     return {
         "name": "g",
@@ -85,7 +111,7 @@ def documents(draw):
         "brokers": draw(st.sampled_from([1, 3])),
         "topics": draw(topics()),
         "members": draw(members()),
-        "events": draw(events()),
+        "events": draw(events(protocol)),
         "config": {
             "session.timeout.ms": draw(st.sampled_from([6_000, 45_000])),
             "max.poll.interval.ms": draw(st.sampled_from([10_000, 60_000, 300_000])),
@@ -105,17 +131,17 @@ def documents(draw):
 
 def both(document, strategy):
     """Return the traces with every message and without the periodic ones of groups at rest."""
-    registry = default_registry()
-    scenario = parse_scenario(document, where="random", registry=registry)
+    scenario = parse_scenario(document, where="random", registry=REGISTRY)
     return [
-        simulate(scenario, strategy, registry, every_message=every_message).events
+        simulate(scenario, strategy, REGISTRY, every_message=every_message).events
         for every_message in (True, False)
     ]
 
 
 @settings(max_examples=scaled(300))
-@given(documents(), st.sampled_from(STRATEGIES))
-def test_the_trace_of_any_run_is_that_with_every_message(document, strategy):
+@given(runs())
+def test_the_trace_of_any_run_is_that_with_every_message(run):
+    document, strategy = run
     every, some = both(document, strategy)
     for one, other in zip(every, some, strict=False):
         assert one == other
@@ -138,11 +164,10 @@ def document(**fields):
     }
 
 
-def run_of(fields, *, every_message=False):
+def run_of(fields, strategy="cooperative-sticky", *, every_message=False):
     """A run that is not started."""
-    registry = default_registry()
-    scenario = parse_scenario(fields, where="example", registry=registry)
-    return Run(scenario, "cooperative-sticky", registry, every_message=every_message)
+    scenario = parse_scenario(fields, where="example", registry=REGISTRY)
+    return Run(scenario, strategy, REGISTRY, every_message=every_message)
 
 
 def actions_until(run, end_ms):
