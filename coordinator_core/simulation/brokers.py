@@ -238,10 +238,22 @@ class Brokers:
         up = [broker.coordinator for broker in self._brokers if broker.coordinator]
         if self._servers is None:
             deadlines = [coordinator.next_deadline_of_others_ms(alive_ms) for coordinator in up]
-        else:  # offsets of a group without members expire
-            deadlines = [coordinator.next_deadline_ms() for coordinator in up]
+        else:
+            deadlines = [self._next_expiry_ms(coordinator) for coordinator in up]
             deadlines.append(self._servers.next_deadline_of_others_ms(alive_ms))
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
+
+    def _next_expiry_ms(self, coordinator: Coordinator) -> int | None:
+        """Return a time before which no offset of the group expires, or None if it has none.
+
+        The coordinator has no member of the group, whose offsets would not expire.
+        """
+        check_ms = coordinator.next_deadline_ms()
+        stored = coordinator.offsets(self._group).values()
+        if check_ms is None or not stored:
+            return check_ms
+        retention_ms = self._config.offsets_retention_minutes * 60_000
+        return max(check_ms, min(offset.committed_at_ms for offset in stored) + retention_ms)
 
     def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
         """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on."""

@@ -297,8 +297,37 @@ def test_views_of_different_consumers_are_late_by_different_times(registry):
 
 def test_the_next_deadline_is_that_of_the_first_session(registry):
     assert registry.servers.next_deadline_ms() is None
-    registry.session("a", timeout_ms=9_000)
-    registry.session("b", timeout_ms=6_000)
+    one, two = registry.session("a", timeout_ms=9_000), registry.session("b", timeout_ms=6_000)
     assert registry.servers.next_deadline_ms() == 6_000
-    assert registry.servers.next_deadline_of_others_ms({"b"}) == 9_000
-    assert registry.servers.next_deadline_of_others_ms({"a", "b"}) is None
+    registry.create(one, f"{IDS}/m1")
+    registry.create(two, f"{IDS}/m2")
+    others = registry.servers.next_deadline_of_others_ms
+    assert others({"m2": 5_999}) == 9_000
+    assert others({"m1": 8_999, "m2": 5_999}) is None
+    assert others({"m1": 8_999, "m2": 6_000}) == 6_000  # the ping comes too late
+
+
+def test_a_session_without_a_member_is_continued_by_nobody(registry):
+    registry.session("a")
+    assert registry.servers.next_deadline_of_others_ms({"a": 0, "m1": 0}) == 6_000
+
+
+def test_the_answer_to_a_ping_is_known_without_one(registry):
+    one = registry.session()
+    ping = m.PingRequest(session=one, parents=(IDS, BROKERS))
+    known = registry.servers.answer(ping, node=2, client="a", now_ms=5_000)
+    assert known == m.PingResponse(expired=False, versions={IDS: 0, BROKERS: 1})
+    assert registry.servers.next_deadline_ms() == 6_000
+    assert registry.send(ping, 5_000) == known
+    assert registry.servers.answer(m.PingRequest(session=9), node=2, client="a", now_ms=0).expired
+    assert registry.servers.answer(m.SessionRequest(timeout_ms=1), node=2, client="a", now_ms=0) is None
+
+
+def test_the_answer_to_a_ping_is_unknown_while_a_view_is_late(registry):
+    registry.servers.lag_view("a", 10_000)
+    one = registry.session("b", timeout_ms=60_000)
+    registry.create(one, f"{IDS}/m1", now_ms=20_000)
+    ping = m.PingRequest(session=one, parents=(IDS,))
+    for now_ms, is_known in ((29_999, False), (30_000, True)):
+        answer = registry.servers.answer(ping, node=2, client="a", now_ms=now_ms)
+        assert (answer is not None) is is_known

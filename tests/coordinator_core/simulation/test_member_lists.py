@@ -238,5 +238,28 @@ def test_deadlines_without_some_consumers(cluster):
     assert cluster.servers.next_deadline_ms() is None
     cluster.beat("a", now_ms=1_000)
     cluster.beat("b", now_ms=2_000)
-    assert cluster.servers.next_deadline_of_others_ms({"a"}) == 2_000 + SILENCE_MS
-    assert cluster.servers.next_deadline_of_others_ms({"a", "b"}) is None
+    others = cluster.servers.next_deadline_of_others_ms
+    assert others({"a": SILENCE_MS}) == 2_000 + SILENCE_MS
+    assert others({"a": SILENCE_MS, "b": SILENCE_MS}) is None
+    assert others({"a": 1_000 + SILENCE_MS, "b": SILENCE_MS}) == 1_000 + SILENCE_MS  # it comes too late
+
+
+def test_answers_are_known_without_a_request(cluster):
+    cluster.beat("a", now_ms=1_000)
+    beat, look = m.MemberHeartbeatRequest(group_id="g", member_id="a"), m.MemberListRequest(group_id="g")
+    answer = cluster.servers.answer
+    known = answer(beat, node=0, client="a", now_ms=9_000)
+    assert known == m.MemberHeartbeatResponse(is_new=False, revision=1)
+    assert answer(beat, node=1, client="a", now_ms=9_000).is_new
+    assert answer(look, node=0, client="a", now_ms=9_000) == cluster.listed(now_ms=9_000)
+    assert cluster.servers.next_deadline_ms() == 1_000 + SILENCE_MS
+    assert answer(m.MemberGoneRequest(group_id="g", member_id="a"), node=0, client="a", now_ms=0) is None
+
+
+def test_answers_are_unknown_while_a_view_is_late(cluster):
+    cluster.servers.lag_view("late", 10_000)
+    cluster.beat("a", now_ms=20_000)
+    look = m.MemberListRequest(group_id="g")
+    for now_ms, is_known in ((29_999, False), (30_000, True)):
+        answer = cluster.servers.answer(look, node=0, client="late", now_ms=now_ms)
+        assert (answer is not None) is is_known

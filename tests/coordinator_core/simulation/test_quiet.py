@@ -203,6 +203,71 @@ def test_heartbeats_of_a_quiet_hour_are_counted_and_not_sent():
     assert all(0.9 * messages[kind] < count <= messages[kind] for kind, count in some.left_out.items())
 
 
+@pytest.mark.parametrize(
+    ("strategy", "kinds"),
+    [
+        ("range+server-side", {"Heartbeat"}),
+        ("watcher", {"Ping"}),
+        ("rocketmq", {"MemberHeartbeat", "MemberList"}),
+    ],
+)
+def test_a_quiet_hour_costs_nothing_under_any_family(strategy, kinds):
+    fields = document(brokers=3, events=[{"at": "50m", "crash": "m1"}])
+    some, every = run_of(fields, strategy), run_of(fields, strategy, every_message=True)
+    sent = arrivals(some)
+    assert [at_ms for times in sent.values() for at_ms in times if 30_000 < at_ms < 2_900_000] == []
+    assert set(some.left_out) == kinds | {"OffsetCommit", "Metadata"}
+    assert sent.keys() >= kinds
+    every.advance(HOUR_MS)
+    assert some.finish().events == every.finish().events
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_looks_that_are_left_out_take_the_random_numbers_of_their_brokers(seed):
+    """Each topic is looked up at a broker of its own, and lists differ after a broker came back empty."""
+    causes = [{"at": "200s", "coordinator_failover": {"down": "3s"}}, {"at": "300s", "crash": "m0"}]
+    fields = document(
+        duration="10m",
+        brokers=3,
+        seed=seed,
+        topics={name: {"partitions": 4, "rate": 4} for name in "abcdef"},
+        members=[{"id": f"m{n}", "topics": list("abcdef")} for n in range(3)],
+        events=causes,
+        network={"latency": [1, 40], "loss": 0.002},
+    )
+    every, some = both(fields, "rocketmq")
+    assert every == some
+
+
+def test_the_looks_of_an_assignor_that_depends_on_more_than_the_group_are_simulated():
+    sent = arrivals(run_of(document(duration="10m"), "lag-aware+peers"))
+    assert len([at_ms for at_ms in sent["MemberList"] if at_ms > 300_000]) == 2 * 15
+
+
+def test_nothing_is_sent_while_the_delay_of_lost_partitions_runs():
+    fields = document(duration="20m", events=[{"at": "5m", "crash": "m1"}])
+    strategy = "cooperative-sticky+delay=10m"
+    some, every = run_of(fields, strategy), run_of(fields, strategy, every_message=True)
+    sent = arrivals(some)
+    rejoins = [at_ms for at_ms in sent["JoinGroup"] if at_ms > 500_000]
+    assert rejoins
+    assert [at for times in sent.values() for at in times if 360_000 < at < rejoins[0] - 5_000] == []
+    every.advance(1_200_000)
+    assert some.finish().events == every.finish().events
+
+
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
+def test_offsets_of_a_group_without_members_expire_as_with_every_message(strategy):
+    """The coordinator checks them every ten minutes. A paused member commits nothing."""
+    fields = document(
+        duration="1h",
+        events=[{"at": "20m", "pause": "m0", "for": "25m"}, {"at": "50m", "leave": "m1"}],
+        config={"offsets.retention.minutes": 5},
+    )
+    every, some = both(fields, strategy)
+    assert every == some
+
+
 @pytest.mark.parametrize("client", ["java", "librdkafka", "aiokafka"])
 @pytest.mark.parametrize("rates", [[1, 1, 1], [1, 10_000, 1]])
 def test_commits_of_members_are_left_out_whether_they_keep_up_or_not(rates, client):
