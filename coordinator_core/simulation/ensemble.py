@@ -280,7 +280,10 @@ class Ensemble:
 
     def _notify(self, outcome: Outcome, now_ms: int) -> None:
         """Answer the watches whose consumers may see a newer version."""
+        newest = {parent: self._now(parent).version for parent in self._children}
         for request_id, watch in list(self._watches.items()):
+            if newest.get(watch.parent, 0) <= watch.version:
+                continue
             client = self._sessions[watch.session].client
             version = self._view(client, watch.parent, now_ms).version
             if version > watch.version:
