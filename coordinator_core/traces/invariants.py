@@ -158,7 +158,8 @@ class Invariants:
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
-        if event.member_id == consumer.member_id and event.generation < consumer.generation:
+        is_older = event.member_id == consumer.member_id and event.generation < consumer.generation
+        if is_older and not self._is_uncoordinated:
             detail = f"{event.client} went from {consumer.generation} to {event.generation}"
             self._violated("generations only grow", detail)
 

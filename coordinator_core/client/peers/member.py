@@ -84,6 +84,8 @@ class PeersMember:
         self._cluster: Cluster | None = None
         self._agrees = False
         """Whether the share follows from the members that it has seen, the topics, and nothing else."""
+        self._brokers: dict[int, None] = {}
+        """All brokers that the metadata have ever named. One that is not there now may come back."""
         self._greeted: dict[int, None] = {}
         self._asked_from: dict[int, int] = {}
         """The brokers that list this member, with the time from which they are asked."""
@@ -124,7 +126,7 @@ class PeersMember:
             node not in self._notices or from_ms > self._look_ms for node, from_ms in self._asked_from.items()
         ):
             return None
-        if any(node not in self._asked_from for node in self._core.metadata.nodes):
+        if any(node not in self._asked_from for node in self._brokers):
             return None
         topics, metadata = self._core.subscriptions.topics, self._core.metadata
         if topics != self._topics or self._cluster != metadata.cluster(topics):
@@ -170,7 +172,8 @@ class PeersMember:
             self._has_begun = True
             self._beat_ms = now_ms + self._settings.heartbeat_ms
             self._look_ms = now_ms + self._settings.look_ms
-        self._greet(now_ms=now_ms)
+        self._brokers.update(dict.fromkeys(self._core.metadata.nodes))
+        self._greet(self._core.metadata.nodes, now_ms=now_ms)
         if subscriptions.topics != self._topics and not self._greeted:
             self._look(now_ms=now_ms)
 
@@ -217,9 +220,9 @@ class PeersMember:
 
     # --- heartbeats and notices
 
-    def _greet(self, *, now_ms: int) -> None:
+    def _greet(self, nodes: Iterable[int], *, now_ms: int) -> None:
         """Send the first heartbeat to brokers that do not list this member."""
-        for node in self._core.metadata.nodes:
+        for node in nodes:
             if node not in self._asked_from and node not in self._greeted:
                 self._greeted[node] = None
                 self._send_heartbeat(node, now_ms=now_ms)
@@ -228,7 +231,7 @@ class PeersMember:
         self._beat_ms = now_ms + self._settings.heartbeat_ms
         for node in list(self._asked_from):
             self._send_heartbeat(node, now_ms=now_ms)
-        self._greet(now_ms=now_ms)
+        self._greet(self._brokers, now_ms=now_ms)
 
     def _send_heartbeat(self, node: int, *, now_ms: int) -> None:
         request = MemberHeartbeatRequest(group_id=self._core.config.group_id, member_id=self._member_id)

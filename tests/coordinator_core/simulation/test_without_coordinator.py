@@ -206,6 +206,22 @@ def test_a_freeze_within_the_session_costs_no_claim():
     assert figures["rounds"] == 0
 
 
+def test_a_broker_that_comes_back_is_told_of_all_members_before_its_list_counts():
+    """The metadata of the members do not name the broker for minutes. c-1 starts meanwhile."""
+    events = [{"at": "2m", "coordinator_failover": {"down": "3s"}}, {"at": "190s", "restart": "c-1"}]
+    document = {
+        "name": "back",
+        "duration": "6m",
+        "topics": {"t": {"partitions": 12, "rate": 120}},
+        "members": [{"id": "c", "count": 5, "topics": ["t"], "process_rate": 100}],
+        "events": events,
+    }
+    registry = default_registry()
+    scenario = parse_scenario(document, where="test", registry=registry)
+    _, figures = run(scenario, "rocketmq")
+    assert figures["double_owned_partition_seconds"] < ROUND_TRIPS_S
+
+
 @pytest.mark.parametrize("strategy", ["watcher", "watcher+owners=off"])
 def test_a_member_that_was_cut_off_works_on_until_its_next_ping(strategy):
     """Connections work again at 45 s; a ping is due within two seconds of that."""
