@@ -96,7 +96,10 @@ class Quiet:
         """Find the next cause. If it is far away, let all processes leave out messages."""
         self._look_ms = now_ms + LOOK_MS
         soon_ms = now_ms + LATENCIES * self._network.most_latency_ms + SHORTEST_MS
-        until_ms = min(self._end_ms, now_ms + LONGEST_MS, self._clock.next_cause_ms() or self._end_ms)
+        cause_ms = self._clock.next_cause_ms()
+        until_ms = min(self._end_ms, now_ms + LONGEST_MS)
+        if cause_ms is not None:
+            until_ms = min(until_ms, cause_ms)
         if until_ms <= soon_ms or not self._brokers.is_at_rest(self._at_rest):
             return
         if self._obstacle is not None and not self._obstacle.is_quiet():

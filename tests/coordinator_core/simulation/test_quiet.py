@@ -222,6 +222,14 @@ def test_a_quiet_hour_costs_nothing_under_any_family(strategy, kinds):
     assert some.finish().events == every.finish().events
 
 
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
+def test_a_span_does_not_begin_before_the_members_start(strategy):
+    """A group without a coordinator is not unknown before its members join."""
+    events = [{"at": 0, "pause": "m0", "for": "1s"}, {"at": "2m", "crash": "m1"}]
+    every, some = both(document(duration="5m", events=events), strategy)
+    assert every == some
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_looks_that_are_left_out_take_the_random_numbers_of_their_brokers(seed):
     """Each topic is looked up at a broker of its own, and lists differ after a broker came back empty."""
