@@ -315,11 +315,17 @@ class Registry:
 
         return parse_strategy(text, self, what=what)
 
-    def build(self, strategy: Strategy, host: "Host | None" = None) -> "Assignor":
+    def build(
+        self,
+        strategy: Strategy,
+        host: "Host | None" = None,
+        *,
+        now_ms: Callable[[], int] | None = None,
+    ) -> "Assignor":
         """Return a fresh assignor for one consumer. See `strategies.build_assignor`."""
         from coordinator_core.registry.strategies import build_assignor
 
-        return build_assignor(strategy, self, host)
+        return build_assignor(strategy, self, host, now_ms=now_ms)
 
     def assignor(self, text: str) -> "Assignor":
         """Return a fresh assignor from the text of a strategy, without its provider.

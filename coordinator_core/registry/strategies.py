@@ -7,7 +7,7 @@ An alias stands for the beginning of a text: ``eager`` is an alias of ``range+cl
 means ``range+classic+static``. A strategy keeps the name that was written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -70,8 +70,16 @@ def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> St
     return strategy
 
 
-def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = None) -> Assignor:
+def build_assignor(
+    strategy: Strategy,
+    catalog: Catalog,
+    host: Host | None = None,
+    *,
+    now_ms: Callable[[], int] | None = None,
+) -> Assignor:
     """Return a fresh assignor for one consumer. With a host, the strategy's provider informs it.
+
+    ``now_ms`` returns the time by which a delay passes; the host's by default. Without both no time passes.
 
     Raises:
         PluginError: if the code of the assignor, a combinator or the provider fails.
@@ -89,7 +97,8 @@ def build_assignor(strategy: Strategy, catalog: Catalog, host: Host | None = Non
             )
     if strategy.delay_ms is not None:
         delay_ms = DEFAULT_DELAY_MS if strategy.delay_ms == DELAY_OF_SETTINGS else strategy.delay_ms
-        made = with_delay(made, delay_ms, lambda: 0 if host is None else host.now_ms())
+        clock = now_ms or (host.now_ms if host is not None else lambda: 0)
+        made = with_delay(made, delay_ms, clock)
     if host is None or not strategy.provider:
         return made
     with catalog.blaming("providers", strategy.provider):

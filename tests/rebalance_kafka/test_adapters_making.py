@@ -83,6 +83,7 @@ def test_what_is_no_assignor_is_refused_at_once(adapt, assignor, error, said):
     [
         ("range+static", r"'range\+static' in a client: found the modifier static, .*set group_instance_id"),
         ("sticky+cooperative+static", "expected an assignor without it"),
+        ("cooperative-sticky+delay=9s", "the modifier delay, .*does not join again when a delay is over"),
         ("sticky+weights=reported-lags", "found the provider 'reported-lags' without a host"),
     ],
 )

@@ -7,6 +7,7 @@ each topic between all members of the group, whatever they subscribe to.
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.computing import compute_assignment
@@ -32,7 +33,7 @@ from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import Response
+from coordinator_core.protocol.messages import Response, TopicMetadata
 
 _OF_COORDINATOR = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -52,6 +53,14 @@ class PeerState(StrEnum):
 
     RESTING = "resting"
     """It has taken its share. Looks at regular times do not change the state."""
+
+
+class _Share(NamedTuple):
+    """A share of a topic, and what it follows from: the listed members, and the description of the topic."""
+
+    listed: tuple[str, ...]
+    described: TopicMetadata | None
+    partitions: list[TopicPartition]
 
 
 class PeersMember:
@@ -82,6 +91,8 @@ class PeersMember:
         self._waiting_for = self._asked = 0
         self._seen: frozenset[str] = frozenset()
         self._cluster: Cluster | None = None
+        self._shares: dict[str, _Share] = {}
+        """The last share of each topic."""
         self._agrees = False
         """Whether the share follows from the members that it has seen, the topics, and nothing else."""
         self._brokers: dict[int, None] = {}
@@ -393,9 +404,15 @@ class PeersMember:
             return [tp for tp in self._core.subscriptions.partitions if tp.topic == topic]
         if self._member_id not in reply.members:
             return []
-        group = GroupSubscription({member: Subscription((topic,)) for member in sorted(reply.members)})
-        assignment = compute_assignment(self._assignor, self._core.metadata.cluster((topic,)), group)
-        return list(assignment.get(self._member_id, ()))
+        metadata, known = self._core.metadata, self._shares.get(topic)
+        described = metadata.topics.get(topic)
+        is_same = known is not None and known.listed == reply.members and known.described == described
+        if known is None or not (is_same and self._assignor.repeats):
+            group = GroupSubscription({member: Subscription((topic,)) for member in sorted(reply.members)})
+            assignment = compute_assignment(self._assignor, metadata.cluster((topic,)), group)
+            share = list(assignment.get(self._member_id, ()))
+            known = self._shares[topic] = _Share(reply.members, described, share)
+        return known.partitions
 
     def _give_up(self, dropped: Sequence[TopicPartition], *, now_ms: int) -> None:
         """Commit and drop partitions, without waiting for the response."""

@@ -79,6 +79,9 @@ def _check_parts(strategy: Strategy, hosted: bool) -> None:
     if strategy.protocol != DEFAULT_PROTOCOL:
         expected = f"{DEFAULT_PROTOCOL}, which the client speaks"
         raise InputError(where, f"the protocol {strategy.protocol!r}", expected)
+    if strategy.delay_ms is not None:
+        expected = "an assignor without it: the client does not join again when a delay is over"
+        raise InputError(where, "the modifier delay", expected)
     if strategy.settings:
         found = f"settings of the protocol ({', '.join(sorted(strategy.settings))})"
         raise InputError(where, found, "an assignor alone: these are settings of broker and consumer")

@@ -78,7 +78,7 @@ class Consumer:
         self._places = places_of(bootstrap_servers, "bootstrap_servers")
         self._random = Random(seed)
         self._listener = listener
-        self._assignors = [registry.build(entry) for entry in strategies]
+        self._assignors = [registry.build(entry, now_ms=_now_ms) for entry in strategies]
         self._client = Client(
             config,
             self._assignors,
