@@ -15,7 +15,7 @@ ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [Healt
 """A busy neighbour slows down examples; that is not an error."""
 
 settings.register_profile("short", max_examples=10, **ANY_MACHINE)
-settings.register_profile("long", max_examples=30, **ANY_MACHINE)
+settings.register_profile("long", max_examples=20, **ANY_MACHINE)
 settings.load_profile("short")  # --hypothesis-profile=long replaces it before tests are collected
 
 MARKED_BY_FIXTURE = ("browser", "spark")
