@@ -253,8 +253,8 @@ def test_an_interrupt_during_a_comparison_ends_its_processes(extra):
             began.append(time.monotonic())
         return began and time.monotonic() - began[0] >= extra
 
-    strategies = ["-s", "range", "-s", "sticky", "-s", "optimal", "-j", "2"]
-    status, err = interrupted(["compare", str(SCENARIOS / "mentions-day.yaml"), *strategies], ready)
+    strategies = ["-s", "range", "-s", "sticky", "-s", "optimal", "--seeds", "9", "-j", "3"]
+    status, err = interrupted(["compare", str(SCENARIOS / "rolling-deploy.yaml"), *strategies], ready)
     assert (status, err) == (130, b"")
 
 
