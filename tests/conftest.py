@@ -20,7 +20,6 @@ settings.load_profile("short")  # --hypothesis-profile=long replaces it before t
 
 MARKED_BY_FIXTURE = ("browser", "spark")
 
-
 LONGEST = (
     "tests/rebalance_spark",
     "tests/test_readme.py",
@@ -29,6 +28,13 @@ LONGEST = (
     "tests/assignors",
 )
 """These begin, so that no process still works on one of them when the others have finished."""
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C in a process that a shell started in the background, too: it ignores Ctrl-C, and so$
+    would the processes of the tests."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
