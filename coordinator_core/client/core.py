@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from random import Random
 
 from coordinator_core.client.callbacks import Callbacks
@@ -12,7 +13,14 @@ from coordinator_core.client.outcome import Effects, PositionSource
 from coordinator_core.client.requests import Completion, RequestQueue
 from coordinator_core.client.subscription import Subscriptions, partition_map
 from coordinator_core.model import TopicPartition
-from coordinator_core.protocol.events import ConsumerFailed, Lost, Revoked
+from coordinator_core.protocol.events import (
+    Assigned,
+    ClientStateChanged,
+    ConsumerFailed,
+    Joined,
+    Lost,
+    Revoked,
+)
 from coordinator_core.protocol.messages import Request
 
 
@@ -78,3 +86,35 @@ class Core:
         number, listed = self.generation.number, partition_map(partitions)
         self.effects.events.append(kind(client=self.config.client_id, generation=number, partitions=listed))
         call(partitions)
+
+    def report_state(self, before: Enum, after: Enum) -> None:
+        """Report a change of the member's state; nothing if it is the same."""
+        if before is not after:
+            client = self.config.client_id
+            self.effects.events.append(
+                ClientStateChanged(client=client, before=before.value, after=after.value)
+            )
+
+    def report_joined(self, *, leader: bool = False) -> None:
+        """Report the generation that the consumer is now a member of."""
+        number, member_id, protocol = self.generation
+        self.effects.events.append(
+            Joined(
+                client=self.config.client_id,
+                member_id=member_id,
+                generation=number,
+                protocol=protocol or "",
+                leader=leader,
+            )
+        )
+
+    def report_assigned(self, added: Sequence[TopicPartition], owned: Sequence[TopicPartition]) -> None:
+        """Report the partitions that the consumer owns in its generation, and those it did not own before."""
+        self.effects.events.append(
+            Assigned(
+                client=self.config.client_id,
+                generation=self.generation.number,
+                added=partition_map(added),
+                owned=partition_map(owned),
+            )
+        )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import msgspec
 
@@ -13,6 +13,7 @@ from coordinator_core.client.generation import Generation
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.requests import NEVER
+from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 
@@ -144,3 +145,29 @@ MakeMember: TypeAlias = Callable[[Core, CoordinatorFinder, Offsets, Sequence[Ass
 Raises:
     InputError: if the assignors cannot be used, or not together.
 """
+
+
+def cannot_resume(*_: Any, **__: Any) -> NoReturn:
+    """`MemberPart.resume` of a family whose groups begin with the joins of their members.
+
+    Raises:
+        InputError: always.
+    """
+    raise InputError("resume_membership", "a protocol without memberships to continue", "a member that joins")
+
+
+_ELSEWHERE = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+def commit_refused(error: ErrorCode, coordinator: CoordinatorFinder, *, now_ms: int) -> CommitResult:
+    """Return the result of a commit without a generation that failed.
+
+    The coordinator is looked for again, if this one does not have the group.
+    """
+    if error in _ELSEWHERE:
+        coordinator.lose(now_ms=now_ms)
+    return CommitResult(error.name, retriable=error in _ELSEWHERE)

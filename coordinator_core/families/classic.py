@@ -12,9 +12,9 @@ from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS
 from coordinator_core.client.classic import ClassicMember
 from coordinator_core.coordinator.classic import PART
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
+from coordinator_core.families.family import remove_members
 from coordinator_core.families.running_group import running_group
 from coordinator_core.protocol.events import AssignmentComputed
-from coordinator_core.protocol.messages import DescribedMember, LeaveGroupRequest, MemberIdentity
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
 
@@ -22,18 +22,6 @@ class ClassicSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The time in milliseconds for which lost partitions wait under ``+delay``, as in Kafka Connect."""
 
     max_delay_ms: int = msgspec.field(default=DEFAULT_DELAY_MS, name="scheduled.rebalance.max.delay.ms")
-
-
-def remove_members(group_id: str, members: Iterable[DescribedMember]) -> LeaveGroupRequest:
-    """Return the request of an administrator: static members by instance id, others by id (KIP-345)."""
-    reason = "removed by an administrator"
-    return LeaveGroupRequest(
-        group_id=group_id,
-        members=tuple(
-            MemberIdentity("" if m.group_instance_id else m.member_id, m.group_instance_id, reason)
-            for m in members
-        ),
-    )
 
 
 def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:

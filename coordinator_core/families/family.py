@@ -18,6 +18,7 @@ from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.documents.settings import configured, settings_of
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.model import Cluster
+from coordinator_core.protocol.messages import DescribedMember, LeaveGroupRequest, MemberIdentity
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.reading.suggestions import unknown_name
@@ -163,3 +164,15 @@ def _reads(strategy: Strategy, name: str, registry: Registry) -> bool:
     if name == DELAY and strategy.delay_ms != DELAY_OF_SETTINGS:
         return False
     return kind is not None and name in settings_of(kind) and name not in strategy.settings
+
+
+def remove_members(group_id: str, members: Iterable[DescribedMember]) -> LeaveGroupRequest:
+    """Return the request of an administrator: static members by instance id, others by id (KIP-345)."""
+    reason = "removed by an administrator"
+    return LeaveGroupRequest(
+        group_id=group_id,
+        members=tuple(
+            MemberIdentity("" if m.group_instance_id else m.member_id, m.group_instance_id, reason)
+            for m in members
+        ),
+    )

@@ -10,10 +10,9 @@ from typing import Any
 from coordinator_core.client.peers import PeersMember
 from coordinator_core.client.peers.member import PeerState
 from coordinator_core.client.peers.settings import PeersSettings
+from coordinator_core.families.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
 from coordinator_core.protocol.events import MemberStarted, MemberStopped, Notified, SubscriptionChanged
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
-
-EMPTY, REBALANCING, SETTLED = "Empty", "Rebalancing", "Settled"
 
 _LONGER = "make the duration of the scenario longer"
 
@@ -44,11 +43,7 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
 
 PEERS = ProtocolSpec(
     "peers",
-    states={
-        EMPTY: {REBALANCING},
-        REBALANCING: {SETTLED, EMPTY},
-        SETTLED: {REBALANCING, EMPTY},
-    },
+    states=GROUP_STATES,
     at_rest=frozenset({SETTLED}),
     round_begins=frozenset({REBALANCING}),
     vacant=frozenset({EMPTY}),

@@ -7,6 +7,14 @@ from typing import Any, Protocol
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.protocol.messages import Request, Response
 
+EMPTY, REBALANCING, SETTLED = "Empty", "Rebalancing", "Settled"
+GROUP_STATES = {
+    EMPTY: frozenset({REBALANCING}),
+    REBALANCING: frozenset({SETTLED, EMPTY}),
+    SETTLED: frozenset({REBALANCING, EMPTY}),
+}
+"""The states of a group without a coordinator, and those that may follow each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:

@@ -9,16 +9,16 @@ from typing import Any
 
 from coordinator_core.client.watcher import WatcherMember
 from coordinator_core.client.watcher.events import ClaimFailed
-from coordinator_core.client.watcher.member import BROKERS, TOPICS, WatcherState
+from coordinator_core.client.watcher.member import WatcherState
 from coordinator_core.client.watcher.settings import WatcherSettings
+from coordinator_core.families.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
+from coordinator_core.protocol.ensemble import BROKERS, TOPICS
 from coordinator_core.protocol.events import Assigned, Notified
 from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import MetricSpec, ModifierSpec, ProtocolSpec, Strategy, hookimpl
 
 _MOST_NAMES = 4
 _LONGER = "make the duration of the scenario longer"
-
-EMPTY, REBALANCING, SETTLED = "Empty", "Rebalancing", "Settled"
 
 
 def _notified(event: Notified) -> str:
@@ -70,11 +70,7 @@ def _owners(strategy: Strategy, value: str | None) -> Strategy:
 
 WATCHER = ProtocolSpec(
     "watcher",
-    states={
-        EMPTY: {REBALANCING},
-        REBALANCING: {SETTLED, EMPTY},
-        SETTLED: {REBALANCING, EMPTY},
-    },
+    states=GROUP_STATES,
     at_rest=frozenset({SETTLED}),
     round_begins=frozenset({REBALANCING}),
     vacant=frozenset({EMPTY}),

@@ -9,6 +9,19 @@ from typing import ClassVar
 
 from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
 
+BROKERS, TOPICS = "/brokers/ids", "/brokers/topics"
+"""The nodes whose children are the live brokers, and the topics with their numbers of partitions."""
+
+
+def members_path(group: str) -> str:
+    """Return the node whose children are the members of a group."""
+    return f"/consumers/{group}/ids"
+
+
+def owners_path(group: str) -> str:
+    """Return the node below which the members of a group claim partitions."""
+    return f"/consumers/{group}/owners"
+
 
 class SessionAnswer(FamilyResponse, frozen=True):
     """The response to a request of a session."""

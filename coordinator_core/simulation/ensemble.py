@@ -17,14 +17,6 @@ from coordinator_core.protocol.messages import Request, Response
 SERVERS = 3
 """The number of servers."""
 
-BROKERS, TOPICS = "/brokers/ids", "/brokers/topics"
-"""The nodes whose children are the live brokers, and the topics with their numbers of partitions."""
-
-
-def members_path(group: str) -> str:
-    """Return the node whose children are the members of a group."""
-    return f"/consumers/{group}/ids"
-
 
 class _Children(NamedTuple):
     """The children of a node at a time."""
@@ -78,15 +70,15 @@ class Ensemble:
     def __init__(self, site: Site) -> None:
         self.nodes = range(len(site.brokers), len(site.brokers) + SERVERS)
         self._group, self._protocol = site.group, site.protocol
-        self._members = members_path(site.group)
+        self._members = m.members_path(site.group)
         self._children: dict[str, list[_Children]] = {}
         self._owner: dict[str, int] = {}
         self._sessions: dict[int, _Session] = {}
         self._watches: dict[int, _Watch] = {}
         self._late_ms: dict[str, int] = {}
         self._begun = 0
-        self._set(BROKERS, {str(node): "" for node in site.brokers}, 0)
-        self._set(TOPICS, {topic: str(count) for topic, count in site.topics.items()}, 0)
+        self._set(m.BROKERS, {str(node): "" for node in site.brokers}, 0)
+        self._set(m.TOPICS, {topic: str(count) for topic, count in site.topics.items()}, 0)
 
     def receive(self, request_id: int, request: Request, *, node: int, client: str, now_ms: int) -> Outcome:  # noqa: ARG002
         """Receive a request of a consumer at a server."""
@@ -137,11 +129,11 @@ class Ensemble:
 
     def brokers_changed(self, alive: Sequence[int], *, now_ms: int) -> Outcome:
         """Change the nodes of the brokers."""
-        return self._changed(BROKERS, {str(node): "" for node in alive}, now_ms)
+        return self._changed(m.BROKERS, {str(node): "" for node in alive}, now_ms)
 
     def topics_changed(self, topics: Mapping[str, int], *, now_ms: int) -> Outcome:
         """Change the nodes of the topics."""
-        return self._changed(TOPICS, {topic: str(count) for topic, count in topics.items()}, now_ms)
+        return self._changed(m.TOPICS, {topic: str(count) for topic, count in topics.items()}, now_ms)
 
     def lag_view(self, client: str, by_ms: int) -> None:
         """Let the server of a consumer have a view that is late by a time from now on."""
@@ -200,7 +192,7 @@ class Ensemble:
         """Change the children of a node. Those that members watch keep their past: a view may become late."""
         history = self._children.setdefault(parent, [])
         history.append(_Children(now_ms, self._now(parent).version + 1, data))
-        if parent not in (self._members, BROKERS, TOPICS):
+        if parent not in (self._members, m.BROKERS, m.TOPICS):
             del history[:-1]
 
     def _changed(self, parent: str, data: dict[str, str], now_ms: int) -> Outcome:

@@ -6,15 +6,8 @@ Otherwise it is Rebalancing: a round is a time in which the group does not rest.
 
 from collections.abc import Callable, Container
 
+from coordinator_core.families.servers import EMPTY, REBALANCING, SETTLED
 from coordinator_core.protocol import events as ev
-
-EMPTY, REBALANCING, SETTLED = "Empty", "Rebalancing", "Settled"
-STATES = {
-    EMPTY: frozenset({REBALANCING}),
-    REBALANCING: frozenset({SETTLED, EMPTY}),
-    SETTLED: frozenset({REBALANCING, EMPTY}),
-}
-"""The states of the group, and those that may follow each."""
 
 
 class Gathering:

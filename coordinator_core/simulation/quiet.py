@@ -110,7 +110,8 @@ class Quiet:
             return
         # A deadline of the group itself has the member id "".
         alive_ms = {p.member_id: p.alive_ms for p in processes if p.member_id}
-        until_ms = min(until_ms, self._brokers.next_deadline_ms(alive_ms) or until_ms)
+        deadline_ms = self._brokers.next_deadline_ms(alive_ms)
+        until_ms = until_ms if deadline_ms is None else min(until_ms, deadline_ms)
         until_ms = min(
             (process.next_cause_ms(until_ms, self._overload_ms) for process in processes), default=until_ms
         )

@@ -235,7 +235,7 @@ class Joining:
         self._core.generation = Generation(response.generation_id, response.member_id, chosen)
         self._membership.move_to(MemberState.COMPLETING_REBALANCE)
         self._heartbeat.joined(now_ms=now_ms)
-        self._membership.report_joined(leader=leads)
+        self._core.report_joined(leader=leads)
         if not leads:
             self._leader.resign()  # it may have led a round that failed
             self._send_sync((), now_ms=now_ms)

@@ -160,7 +160,7 @@ class ClassicMember:
         self._membership.resume(generation)
         if based_on is not None:
             self._leader.resume(based_on)
-        self._membership.report_joined(leader=based_on is not None)
+        self._core.report_joined(leader=based_on is not None)
         self._takeover.assign(generation, sorted(owned), [])
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:

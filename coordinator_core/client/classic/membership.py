@@ -11,7 +11,6 @@ from coordinator_core.client.requests import NEVER, Reply
 from coordinator_core.client.states import check_move
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.events import ClientStateChanged, Joined
 from coordinator_core.protocol.messages import LeaveGroupRequest, MemberIdentity
 
 
@@ -39,23 +38,8 @@ class Membership:
         if state is self.state:
             return
         check_move(MEMBER_MOVES, self.state, state)
-        before, self.state = self.state, state
-        self._core.effects.events.append(
-            ClientStateChanged(client=self._core.config.client_id, before=before.value, after=state.value)
-        )
-
-    def report_joined(self, *, leader: bool) -> None:
-        """Report the generation that the consumer is now a member of."""
-        number, member_id, protocol = self._core.generation
-        self._core.effects.events.append(
-            Joined(
-                client=self._core.config.client_id,
-                member_id=member_id,
-                generation=number,
-                protocol=protocol or "",
-                leader=leader,
-            )
-        )
+        self._core.report_state(self.state, state)
+        self.state = state
 
     def request_rejoin(self, reason: str) -> None:
         """Join again in the next poll."""

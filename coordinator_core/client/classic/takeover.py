@@ -8,12 +8,11 @@ from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import Generation
 from coordinator_core.client.requests import NEVER
-from coordinator_core.client.subscription import SubscriptionMode, partition_map
+from coordinator_core.client.subscription import SubscriptionMode
 from coordinator_core.errors import ProtocolError
 from coordinator_core.java import java_order
 from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_assignment
-from coordinator_core.protocol.events import Assigned
 
 
 class Takeover:
@@ -74,14 +73,7 @@ class Takeover:
         assignor = self._assignors[generation.protocol or ""]
         core.callbacks.call(assignor.on_assignment, Partitions.of(assigned), generation.number)
         core.subscriptions.assign_by_group(assigned)
-        core.effects.events.append(
-            Assigned(
-                client=core.config.client_id,
-                generation=generation.number,
-                added=partition_map(added),
-                owned=partition_map(assigned),
-            )
-        )
+        core.report_assigned(added, assigned)
 
     def _follow(self, topics: Iterable[str]) -> None:
         """Subscribe to assigned topics that match the pattern and that only the leader knew at the join."""

@@ -14,7 +14,7 @@ from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import Outlook
+from coordinator_core.client.member import Outlook, cannot_resume, commit_refused
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.peers.messages import (
     MemberGoneRequest,
@@ -28,18 +28,11 @@ from coordinator_core.client.peers.messages import (
 from coordinator_core.client.peers.settings import PeersSettings
 from coordinator_core.client.periodic import Heartbeats, Looks, chosen
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Reply
-from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Response, TopicMetadata
-
-_OF_COORDINATOR = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-)
 
 
 class PeerState(StrEnum):
@@ -67,6 +60,7 @@ class PeersMember:
     """A `MemberPart` that takes its share by itself. ``settings``: the times."""
 
     is_leader = False
+    resume = staticmethod(cannot_resume)
     calls_listener = False
     may_revoke = True
     may_commit = True
@@ -190,25 +184,7 @@ class PeersMember:
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:  # noqa: ARG002
         """Look for the coordinator again, if it does not have the group."""
-        if error in _OF_COORDINATOR:
-            self._coordinator.lose(now_ms=now_ms)
-        return CommitResult(error.name, retriable=error in _OF_COORDINATOR)
-
-    def resume(
-        self,
-        generation: Generation,  # noqa: ARG002 - the interface's
-        owned: Iterable[TopicPartition],  # noqa: ARG002
-        *,
-        topics: Iterable[str],  # noqa: ARG002
-        based_on: Cluster | None,  # noqa: ARG002
-        last_response_ms: int,  # noqa: ARG002
-    ) -> None:
-        """Refuse: a member has no membership that it could continue.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError("resume_membership", "a member of a group without a coordinator", "one that joins")
+        return commit_refused(error, self._coordinator, now_ms=now_ms)
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
         """Tell all brokers, and forget the share."""
@@ -371,25 +347,10 @@ class PeersMember:
             self._give_up(dropped, now_ms=now_ms)
         if version != before.number:
             core.generation = Generation(version, self._member_id, self._assignor.name)
-            core.effects.events.append(
-                ev.Joined(
-                    client=self._member_id,
-                    member_id=self._member_id,
-                    generation=version,
-                    protocol=self._assignor.name,
-                    leader=False,
-                )
-            )
+            core.report_joined()
         if dropped or added or version != before.number:
             core.subscriptions.assign_by_group(sorted(share))
-            core.effects.events.append(
-                ev.Assigned(
-                    client=self._member_id,
-                    generation=version,
-                    added=partition_map(added),
-                    owned=partition_map(share),
-                )
-            )
+            core.report_assigned(added, share)
         if self.state is not PeerState.RESTING:
             changed = bool(dropped or added)
             core.effects.events.append(
@@ -430,8 +391,5 @@ class PeersMember:
         core.give_up(dropped)
 
     def _move_to(self, state: PeerState) -> None:
-        before, self.state = self.state, state
-        if before is not state:
-            self._core.effects.events.append(
-                ev.ClientStateChanged(client=self._member_id, before=before.value, after=state.value)
-            )
+        self._core.report_state(self.state, state)
+        self.state = state

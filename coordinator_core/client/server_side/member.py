@@ -1,21 +1,19 @@
 """The member of a group whose coordinator computes the assignments: joins, heartbeats, and nothing else."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import Outlook
+from coordinator_core.client.member import Outlook, cannot_resume
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER, Reply
-from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import InputError, ProtocolError
-from coordinator_core.model import Cluster, RebalanceProtocol, TopicInfo, TopicPartition
-from coordinator_core.protocol import events as ev
+from coordinator_core.model import RebalanceProtocol, TopicInfo, TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -54,6 +52,7 @@ class ServerSideMember:
     """A `MemberPart` that gets its share in the response to its join."""
 
     is_leader = False
+    resume = staticmethod(cannot_resume)
 
     def __init__(
         self, core: Core, coordinator: CoordinatorFinder, offsets: Offsets, assignors: Sequence[Assignor]
@@ -180,22 +179,6 @@ class ServerSideMember:
             self._refused("OffsetCommit", error)
         return CommitResult(error.name)
 
-    def resume(
-        self,
-        generation: Generation,  # noqa: ARG002 - the interface's
-        owned: Iterable[TopicPartition],  # noqa: ARG002
-        *,
-        topics: Iterable[str],  # noqa: ARG002
-        based_on: Cluster | None,  # noqa: ARG002
-        last_response_ms: int,  # noqa: ARG002
-    ) -> None:
-        """Refuse: groups of this protocol begin with joins.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError("resume_membership", "a group whose coordinator assigns", "a member that joins")
-
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
         """Leave the group and forget the membership."""
         node, member_id = self._coordinator.node, self._core.generation.member_id
@@ -292,15 +275,7 @@ class ServerSideMember:
         self._move_to(ServerSideState.STABLE)
         self._response_ms = self._poll_ms = now_ms
         self._beat_after(now_ms)
-        core.effects.events.append(
-            ev.Joined(
-                client=core.config.client_id,
-                member_id=reply.member_id,
-                generation=reply.generation_id,
-                protocol=reply.protocol_name,
-                leader=False,
-            )
-        )
+        core.report_joined()
 
     def _take_over(self, share: list[TopicPartition]) -> None:
         """Own the share. One that arrived before the membership was lost is dropped."""
@@ -310,14 +285,7 @@ class ServerSideMember:
         share = [tp for tp in share if core.subscriptions.allows((tp.topic,))]
         added = [tp for tp in share if tp not in core.subscriptions.partitions]
         core.subscriptions.assign_by_group(share)
-        core.effects.events.append(
-            ev.Assigned(
-                client=core.config.client_id,
-                generation=core.generation.number,
-                added=partition_map(added),
-                owned=partition_map(share),
-            )
-        )
+        core.report_assigned(added, share)
         core.callbacks.assigned(added)
 
     # --- heartbeats
@@ -374,10 +342,5 @@ class ServerSideMember:
         self._move_to(ServerSideState.UNJOINED)
 
     def _move_to(self, state: ServerSideState) -> None:
-        before, self.state = self.state, state
-        if before is not state:
-            self._core.effects.events.append(
-                ev.ClientStateChanged(
-                    client=self._core.config.client_id, before=before.value, after=state.value
-                )
-            )
+        self._core.report_state(self.state, state)
+        self.state = state

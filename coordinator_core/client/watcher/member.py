@@ -5,7 +5,7 @@ stops its work, commits, gives up its partitions and its claims, reads who is th
 claims its share. A claim that another member holds fails the attempt; the member tries again after a while.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -16,7 +16,7 @@ from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import Outlook
+from coordinator_core.client.member import Outlook, cannot_resume, commit_refused
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Completion, Reply
@@ -29,14 +29,6 @@ from coordinator_core.protocol import ensemble as m
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Request, Response
-
-BROKERS, TOPICS = "/brokers/ids", "/brokers/topics"
-
-_OF_COORDINATOR = (
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-)
 
 Answer = TypeVar("Answer", bound=m.SessionAnswer)
 
@@ -64,6 +56,7 @@ class WatcherMember:
     """A `MemberPart` that claims its share in a registry. ``nodes`` are the numbers of its servers."""
 
     is_leader = False
+    resume = staticmethod(cannot_resume)
     calls_listener = False
 
     def __init__(
@@ -81,9 +74,9 @@ class WatcherMember:
         self._assignor, self._name = assignors[0], core.config.client_id
         self._member_id = f"{self._name}-{UUID(int=core.random.getrandbits(128), version=4)}"
         self._node = nodes[core.random.randrange(len(nodes))]
-        group = f"/consumers/{core.config.group_id}"
-        self._members, self._owners = f"{group}/ids", f"{group}/owners"
-        self._watched = (self._members, BROKERS, TOPICS)
+        group_id = core.config.group_id
+        self._members, self._owners = m.members_path(group_id), m.owners_path(group_id)
+        self._watched = (self._members, m.BROKERS, m.TOPICS)
         self.state = WatcherState.CONNECTING
         self._session: int | None = None
         self._connects = self._is_told = False
@@ -173,25 +166,7 @@ class WatcherMember:
 
     def on_commit_error(self, error: ErrorCode, sent: Generation, *, now_ms: int) -> CommitResult:  # noqa: ARG002
         """Look for the coordinator again, if it does not have the group."""
-        if error in _OF_COORDINATOR:
-            self._coordinator.lose(now_ms=now_ms)
-        return CommitResult(error.name, retriable=error in _OF_COORDINATOR)
-
-    def resume(
-        self,
-        generation: Generation,  # noqa: ARG002 - the interface's
-        owned: Iterable[TopicPartition],  # noqa: ARG002
-        *,
-        topics: Iterable[str],  # noqa: ARG002
-        based_on: Cluster | None,  # noqa: ARG002
-        last_response_ms: int,  # noqa: ARG002
-    ) -> None:
-        """Refuse: a member has no membership that it could continue.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError("resume_membership", "a member of a group in a registry", "one that joins")
+        return commit_refused(error, self._coordinator, now_ms=now_ms)
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
         """End the session, and with it the claims."""
@@ -400,15 +375,7 @@ class WatcherMember:
             self._watch(parent, version, now_ms=now_ms)
         core, version = self._core, reply.versions[self._members]
         core.generation = Generation(version, self._member_id, self._assignor.name)
-        core.effects.events.append(
-            ev.Joined(
-                client=self._name,
-                member_id=self._member_id,
-                generation=version,
-                protocol=self._assignor.name,
-                leader=False,
-            )
-        )
+        core.report_joined()
         try:
             share = self._share(reply)
         except RebalanceLabError as error:
@@ -428,7 +395,7 @@ class WatcherMember:
             return []
         group = {name: Subscription(tuple(members[name].split(","))) for name in sorted(members)}
         wanted = dict.fromkeys(topic for one in group.values() for topic in one.topics)
-        counts = reply.children[TOPICS]
+        counts = reply.children[m.TOPICS]
         cluster = Cluster(
             {topic: TopicInfo(int(counts[topic])) for topic in sorted(wanted) if topic in counts}
         )
@@ -463,12 +430,9 @@ class WatcherMember:
         """Take the share, which may be nothing, and rebalance again if a notice has come meanwhile."""
         core = self._core
         core.subscriptions.assign_by_group(share)
-        listed, changed = partition_map(share), tuple(share) != self._owned_before
-        number = core.generation.number
-        core.effects.events += [
-            ev.Assigned(client=self._name, generation=number, added=listed, owned=listed),
-            ev.Rebalanced(client=self._name, generation=number, changed=changed),
-        ]
+        core.report_assigned(share, share)
+        number, changed = core.generation.number, tuple(share) != self._owned_before
+        core.effects.events.append(ev.Rebalanced(client=self._name, generation=number, changed=changed))
         self._move_to(state)
         if self._is_told:
             self._rebalance(now_ms=now_ms)
@@ -514,8 +478,5 @@ class WatcherMember:
         self._retry_ms = now_ms + after_ms
 
     def _move_to(self, state: WatcherState) -> None:
-        before, self.state = self.state, state
-        if before is not state:
-            self._core.effects.events.append(
-                ev.ClientStateChanged(client=self._name, before=before.value, after=state.value)
-            )
+        self._core.report_state(self.state, state)
+        self.state = state

@@ -5,7 +5,8 @@ import pytest
 from coordinator_core.families.servers import Site
 from coordinator_core.protocol import ensemble as m
 from coordinator_core.protocol import events as ev
-from coordinator_core.simulation.ensemble import BROKERS, SERVERS, TOPICS, Ensemble, members_path
+from coordinator_core.protocol.ensemble import BROKERS, TOPICS, members_path
+from coordinator_core.simulation.ensemble import SERVERS, Ensemble
 
 IDS, OWNERS = members_path("g"), "/consumers/g/owners/t"
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from coordinator_core.families.servers import EMPTY, GROUP_STATES, REBALANCING, SETTLED
 from coordinator_core.protocol import events as ev
-from coordinator_core.simulation.gathering import EMPTY, REBALANCING, SETTLED, STATES, Gathering
+from coordinator_core.simulation.gathering import Gathering
 
 
 class Group:
@@ -175,4 +176,4 @@ def test_each_change_is_one_that_the_table_allows(group):
     group.is_here("a")
     group.is_here()
     group.is_here("b")
-    assert all(change.after in STATES[change.before] for change in group.changes)
+    assert all(change.after in GROUP_STATES[change.before] for change in group.changes)

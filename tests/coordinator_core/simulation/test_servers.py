@@ -14,7 +14,7 @@ from coordinator_core.protocol import ensemble as m
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.clock import VirtualClock
-from coordinator_core.simulation.ensemble import Ensemble, members_path
+from coordinator_core.simulation.ensemble import Ensemble
 from coordinator_core.simulation.member_lists import MemberLists
 from coordinator_core.simulation.servers import SERVERS, ServerNodes, make_servers
 
@@ -83,7 +83,7 @@ def world():
 
 def test_sessions_expire_on_the_clock(world):
     session = world.send("a", m.SessionRequest(timeout_ms=6_000)).session
-    world.send("a", m.CreateRequest(session=session, nodes={f"{members_path('g')}/m": "t"}))
+    world.send("a", m.CreateRequest(session=session, nodes={f"{m.members_path('g')}/m": "t"}))
     world.events.clear()
     world.clock.run(5_999)
     assert world.events == []
@@ -96,9 +96,9 @@ def late_watch(world):
     session = world.send("late", m.SessionRequest(timeout_ms=60_000)).session
     other = world.send("a", m.SessionRequest(timeout_ms=60_000)).session
     world.nodes.lag_view("late", 10_000)
-    world.send("late", m.WatchRequest(session=session, parent=members_path("g"), version=0))
+    world.send("late", m.WatchRequest(session=session, parent=m.members_path("g"), version=0))
     world.clock.run(1_000)
-    world.send("a", m.CreateRequest(session=other, nodes={f"{members_path('g')}/m": "t"}))
+    world.send("a", m.CreateRequest(session=other, nodes={f"{m.members_path('g')}/m": "t"}))
     world.replies.clear()
 
 
