@@ -149,7 +149,7 @@ class PeersMember:
                 MemberListRequest(group_id=group_id),
                 self._look_ms,
                 self._asked,
-                len(topics),
+                len(self._subjects),
                 self._settings.look_ms,
                 nodes,
                 self._continue_looks,
@@ -283,16 +283,21 @@ class PeersMember:
         if not nodes:
             return
         self._topics = self._core.subscriptions.topics
-        self._lists, self._waiting_for = {}, len(self._topics)
-        for topic in self._topics:
+        self._lists, self._waiting_for = {}, len(self._subjects)
+        for topic in self._subjects:
             dice = self._core.dice
             unit = self._core.random.random() if dice is None else dice(self._asked)
             self._asked += 1
             self._ask(nodes[chosen(unit, len(nodes))], topic, now_ms=now_ms)
 
+    @property
+    def _subjects(self) -> tuple[str, ...]:
+        """The topics for which it asks. Without topics it asks once, so that it knows who is there."""
+        return self._topics or ("",)
+
     def _continue_looks(self, count: int, due_ms: int) -> None:
         """Continue as if looks had been answered. The next is due at ``due_ms``."""
-        self._asked += count * len(self._topics)
+        self._asked += count * len(self._subjects)
         self._look_ms = due_ms
 
     def _expects(self, node: int, response: Response) -> bool:
@@ -337,7 +342,7 @@ class PeersMember:
             core.effects.fail(error)
             return
         lists = {frozenset(reply.members) for reply in self._lists.values()}
-        self._agrees = len(lists) == 1 and len(self._lists) == len(self._topics) and self._assignor.repeats
+        self._agrees = len(lists) == 1 and len(self._lists) == len(self._subjects) and self._assignor.repeats
         self._seen, self._cluster = next(iter(lists), frozenset()), core.metadata.cluster(self._topics)
         version = min((reply.version for reply in self._lists.values()), default=before.number)
         kept = frozenset(share)

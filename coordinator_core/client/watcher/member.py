@@ -84,7 +84,8 @@ class WatcherMember:
         self._retry_ms = NEVER
         self._retries = 0
         self._attempt = 0
-        self._topics: tuple[str, ...] = ()
+        self._topics: tuple[str, ...] | None = None
+        """The topics in the node of the member, None if it has no node."""
         self._claimed: tuple[str, ...] = ()
         self._to_commit: dict[TopicPartition, int] = {}
         self._owned_before: tuple[TopicPartition, ...] = ()
@@ -171,7 +172,7 @@ class WatcherMember:
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
         """End the session, and with it the claims."""
         session = self._forget_session()
-        self._topics = ()
+        self._topics = None
         if session is None:
             return False
 
@@ -333,7 +334,7 @@ class WatcherMember:
         if self._session is None:
             self._connect(now_ms=now_ms)
             return
-        if self._topics == ():
+        if self._topics is None:
             self._register(now_ms=now_ms)
             return
         self._attempt += 1
@@ -393,7 +394,9 @@ class WatcherMember:
         members = reply.children[self._members]
         if self._member_id not in members:
             return []
-        group = {name: Subscription(tuple(members[name].split(","))) for name in sorted(members)}
+        group = {
+            name: Subscription(tuple(filter(None, members[name].split(",")))) for name in sorted(members)
+        }
         wanted = dict.fromkeys(topic for one in group.values() for topic in one.topics)
         counts = reply.children[m.TOPICS]
         cluster = Cluster(

@@ -28,6 +28,8 @@ def join(compute: Compute, step: Step, request_id: int, request: JoinRequest) ->
     low, high = step.config.min_session_timeout_ms, step.config.max_session_timeout_ms
     if not low <= request.session_timeout_ms <= high:
         step.effects.reply(request_id, join_refused(request, ErrorCode.INVALID_SESSION_TIMEOUT))
+    elif group is not None and not _has_room(step, group, request.member_id):
+        _turn_away(step, compute, group, request_id, request.member_id)
     elif request.member_id == NO_MEMBER:
         group = group or _create(step, request.group_id)
         member_id = step.new_member_id(step.client_id)
@@ -52,10 +54,40 @@ def _create(step: Step, group_id: str) -> ServerSideGroup:
     return group
 
 
-def _add(step: Step, compute: Compute, group: ServerSideGroup, request_id: int, request: JoinRequest) -> None:
-    member_id = request.member_id
+def _has_room(step: Step, group: ServerSideGroup, member_id: str) -> bool:
+    """Return whether the group has room (PROTOCOL 3.1, C-08).
+
+    In PreparingRebalance the members with a parked join count; in other states all members do.
+    """
+    if len(group.members) < step.config.max_size:
+        return True
+    if group.state is not State.PREPARING:
+        return member_id in group.members
+    parked = [name for name, member in group.members.items() if member.joining is not None]
+    return member_id in parked or len(parked) < step.config.max_size
+
+
+def _turn_away(step: Step, compute: Compute, group: ServerSideGroup, request_id: int, member_id: str) -> None:
+    """Refuse a join to a full group; a known id becomes unknown (C-08)."""
+    _forget_pending(step, group, member_id)
+    if member_id in group.members:
+        rounds.drop(step, group, group.members[member_id], "the group is full")
+    step.effects.reply(request_id, JoinResponse(error=ErrorCode.GROUP_MAX_SIZE_REACHED))
+    rounds.complete_if_all_joined(step, compute, group)
+
+
+def _forget_pending(step: Step, group: ServerSideGroup, member_id: str) -> bool:
+    """Forget an id that was handed out. Return whether it was pending."""
+    if member_id not in group.pending:
+        return False
     del group.pending[member_id]
     step.cancel(TimerKind.PENDING_MEMBER, group, member_id)
+    return True
+
+
+def _add(step: Step, compute: Compute, group: ServerSideGroup, request_id: int, request: JoinRequest) -> None:
+    member_id = request.member_id
+    _forget_pending(step, group, member_id)
     group.members[member_id] = Member(
         member_id,
         step.client_id,
@@ -119,10 +151,8 @@ def leave(compute: Compute, step: Step, request_id: int, request: LeaveGroupRequ
             error = ErrorCode.NONE
             rounds.drop(step, group, group.members[identity.member_id], identity.reason or "left")
             left.append(identity.member_id)
-        elif group is not None and identity.member_id in group.pending:
+        elif group is not None and _forget_pending(step, group, identity.member_id):
             error = ErrorCode.NONE
-            del group.pending[identity.member_id]
-            step.cancel(TimerKind.PENDING_MEMBER, group, identity.member_id)
         responses.append(LeaveGroupMemberResponse(identity.member_id, None, error))
     step.effects.reply(request_id, LeaveGroupResponse(error=ErrorCode.NONE, members=tuple(responses)))
     if group is not None and left:

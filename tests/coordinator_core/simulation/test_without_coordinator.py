@@ -37,14 +37,19 @@ def run_text(text, strategy):
     return run(load_scenario_text(text, "test"), strategy)
 
 
-def shares_at(history, at_ms):
-    """The numbers of the partitions that each consumer owns at a time."""
-    shares = {}
+def owned_at(history, at_ms):
+    """The partitions that each consumer owns at a time."""
+    owned = {}
     for partition, spans in history.spans.items():
         for span in spans:
             if span.from_ms <= at_ms < span.to_ms:
-                shares.setdefault(span.client, []).append(partition.partition)
-    return {client: sorted(shares[client]) for client in sorted(shares)}
+                owned.setdefault(span.client, []).append(partition)
+    return {client: sorted(owned[client]) for client in sorted(owned)}
+
+
+def shares_at(history, at_ms):
+    """The numbers of the partitions that each consumer owns at a time."""
+    return {client: [tp.partition for tp in tps] for client, tps in owned_at(history, at_ms).items()}
 
 
 # --- views that differ
@@ -121,6 +126,25 @@ def test_elsewhere_all_partitions_have_an_owner_whoever_subscribes(strategy):
     history, figures = run_file("two-subscriptions", strategy)
     assert history.stops.unowned_at_end == []
     assert figures["unowned_partition_seconds"] == 0
+
+
+@pytest.mark.parametrize("latency", [[0, 0], [1, 5]])
+@pytest.mark.parametrize("strategy", ["watcher", "watcher+owners=off", "rocketmq"])
+def test_a_member_whose_pattern_matches_no_topic_rests_until_one_is_created(strategy, latency):
+    document = {
+        "name": "pattern",
+        "duration": "60s",
+        "topics": {"t": {"partitions": 4, "rate": 40}},
+        "members": [{"id": "a", "topics": ["t"]}, {"id": "b", "topics_pattern": "x.*"}],
+        "events": [{"at": "30s", "create_topic": {"x": {"partitions": 2, "rate": 2}}}],
+        "config": {"metadata.max.age.ms": 10_000},
+        "network": {"latency": latency},
+    }
+    history, figures = run(parse_scenario(document, where="test"), strategy)
+    assert history.start_up_ms < 10_000
+    assert figures["messages"] < 400
+    of_topics = {client: {tp.topic for tp in tps} for client, tps in owned_at(history, 59_000).items()}
+    assert of_topics == {"a": {"t"}, "b": {"x"}}
 
 
 # --- herds

@@ -76,6 +76,39 @@ def test_a_session_timeout_out_of_range_is_refused(bench, session_ms):
     assert bench.group() is None
 
 
+def test_a_full_group_refuses_new_members(make):
+    """Given a Stable group of the greatest size, when another joins, then GROUP_MAX_SIZE_REACHED and no
+    member id; members may join again. PROTOCOL 3.1, C-08."""
+    bench = make(max_size=2)
+    members = bench.stable_group()
+    answer = bench.joined()
+    assert (answer.error, answer.member_id) == (ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+    assert [bench.joined(member).error for member in members] == [ErrorCode.NONE] * 2
+    assert bench.state() is STABLE
+
+
+def test_a_pending_id_that_finds_the_group_full_is_forgotten(make):
+    """Given more ids than places, when the last joins, then it is refused and its id is removed, so that
+    the round does not wait for it. C-08."""
+    bench = make(max_size=2)
+    ids = [bench.joined().member_id for _ in range(3)]
+    answers = [bench.joined(member_id) for member_id in ids]
+    assert [answer and answer.error for answer in answers] == [None, None, ErrorCode.GROUP_MAX_SIZE_REACHED]
+    bench.until(STABLE)
+    assert (list(bench.group().members), bench.group().pending) == (ids[:2], {})
+
+
+def test_the_last_to_rejoin_a_group_above_its_limit_is_removed(make):
+    """Given a Stable group of three and a limit of two from now on, when all rejoin for other topics, then
+    the last gets GROUP_MAX_SIZE_REACHED and the round ends without it. PROTOCOL 3.1, C-08."""
+    roomy = make()
+    members = roomy.stable_group(3)
+    bench = make(max_size=2, log=roomy.log)
+    answers = [bench.joined(member, topics=("u",)) for member in members]
+    assert answers[2].error is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert (list(bench.group().members), bench.state()) == (members[:2], STABLE)
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_an_unknown_member_id_is_refused(bench, exists):
     if exists:
