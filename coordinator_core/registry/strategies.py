@@ -8,13 +8,13 @@ means ``range+classic+static``. A strategy keeps the name that was written.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Protocol
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS, with_delay
 from coordinator_core.assigning.loading import assignor_from, load_reference, reference_in
-from coordinator_core.errors import InputError
+from coordinator_core.errors import InputError, PluginError
 from coordinator_core.reading.suggestions import close_to, unknown_name
 from coordinator_core.registry.hookspecs import (
     DELAY_OF_SETTINGS,
@@ -65,6 +65,8 @@ def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> St
             modifiers.append(name)
             strategy = _modified(strategy, part, spec, catalog)
     _check_protocol(strategy, spec, modifiers, catalog)
+    if strategy.delay_ms is not None:
+        _check_delay(strategy, catalog)
     if strategy.provider and strategy.provider not in catalog.providers():
         raise unknown_name(f"provider of strategy {text!r}", strategy.provider, catalog.providers())
     return strategy
@@ -188,3 +190,13 @@ def _check_protocol(strategy: Strategy, spec: AssignorSpec, modifiers: list[str]
             expected = f"a modifier that the protocol {protocol.name!r} supports ({supported})"
             reason = protocol.meaningless.get(name, "")
             raise InputError(where, f"{name!r} ({reason})" if reason else repr(name), expected)
+
+
+def _check_delay(strategy: Strategy, catalog: Catalog) -> None:
+    """Check that the assignor is cooperative. One that cannot be made fails where it is needed."""
+    try:
+        with suppress(PluginError):
+            build_assignor(strategy, catalog)
+    except InputError as error:
+        where = f"strategy {strategy.name!r}: {error.where}"
+        raise InputError(where, error.found, error.expected) from None

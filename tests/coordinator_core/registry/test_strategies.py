@@ -121,6 +121,15 @@ def test_a_modifier_of_another_protocol_has_a_reason_under_every_built_in_protoc
         assert own - protocol.modifiers <= set(protocol.meaningless), name
 
 
+@pytest.mark.parametrize("text", ["range+delay=60s", "average+delay", "roundrobin+budget=2s+delay=60s"])
+def test_a_delay_of_an_eager_assignor_is_refused_with_the_reason(text):
+    found = problem(default_registry(), text)
+    assert found.startswith(f"strategy {text!r}: delay: found the eager assignor ")
+    assert found.endswith(
+        "whose members give up everything before each round, expected a cooperative assignor"
+    )
+
+
 def test_a_delay_comes_once():
     assert "expected one delay" in problem(default_registry(), "cooperative-sticky+delay+delay=3s")
 
