@@ -92,7 +92,7 @@ class Core:
         if before is not after:
             client = self.config.client_id
             self.effects.events.append(
-                ClientStateChanged(client=client, before=before.value, after=after.value)
+                ClientStateChanged(client=client, before=before._value_, after=after._value_)
             )
 
     def report_joined(self, *, leader: bool = False) -> None:

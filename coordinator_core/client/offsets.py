@@ -67,10 +67,10 @@ class Offsets:
 
     def all_consumed(self, *, now_ms: int) -> dict[TopicPartition, int]:
         """Return the offsets that may be committed now, for the partitions that have a position."""
-        source, partitions = self._core.source, self._core.subscriptions.partitions
+        source, subscriptions = self._core.source, self._core.subscriptions
+        listed = subscriptions.positioned()
         if source is None:
-            return {tp: state.position for tp, state in partitions.items() if state.has_position}
-        listed = [tp for tp, state in partitions.items() if state.has_position]
+            return {tp: subscriptions.partitions[tp].position for tp in listed}
         return source.positions(listed, now_ms=now_ms) if listed else {}
 
     def commit(

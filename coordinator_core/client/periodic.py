@@ -1,7 +1,8 @@
 """What a consumer at rest sends again and again, as values: a simulator may leave such messages out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from coordinator_core.client.requests import NEVER
 from coordinator_core.protocol.messages import (
@@ -16,8 +17,7 @@ PERIODIC_REQUESTS = (HeartbeatRequest, OffsetCommitRequest, MetadataRequest)
 """The types of the requests that a consumer at rest sends, besides those of one family."""
 
 
-@dataclass(frozen=True, slots=True)
-class Looks:
+class Looks(msgspec.Struct, frozen=True):
     """The looks of a member at rest for changes: ``count`` equal requests each, the next at ``due_ms``.
 
     Each request goes to one of ``nodes``, chosen by a random number: ``number`` is that of the next one, see
@@ -38,8 +38,7 @@ def chosen(unit: float, count: int) -> int:
     return int(unit * count)
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeats:
+class Heartbeats(msgspec.Struct, frozen=True):
     """The heartbeats of a member at rest. ``waits``: one has no response yet.
 
     ``request``: the next one. ``due_ms``: its time. ``number``: the number of times at which a heartbeat was
@@ -63,8 +62,7 @@ class Heartbeats:
     looks: Looks | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Periodic:
+class Periodic(msgspec.Struct, frozen=True):
     """The periodic work of a consumer at rest.
 
     ``node`` is the coordinator. ``commit_due_ms`` is the time of the next auto-commit, None without

@@ -43,10 +43,11 @@ class Positions:
         partitions = self._core.subscriptions.partitions
         if self.settled is partitions:
             return True
-        if all(state.fetch_state is _FETCHING for state in partitions.values()):
-            self.settled = partitions
-            return True
-        return False
+        for state in partitions.values():
+            if state.fetch_state is not _FETCHING:
+                return False
+        self.settled = partitions
+        return True
 
     def wants_poll(self, *, now_ms: int) -> bool:
         """Return whether `update` would send a request."""
@@ -70,18 +71,17 @@ class Positions:
         """Request the positions that are missing."""
         if self.all_known() or now_ms < self._retry_ms or self._core.failure is not None:
             return
-        subscriptions = self._core.subscriptions
-        fresh = subscriptions.in_state(FetchState.INITIALIZING)
-        if fresh:
-            self._fetch_committed(fresh, now_ms=now_ms)
-        for strategy in TIMESTAMPS:
-            awaiting = [
-                tp
-                for tp in subscriptions.in_state(FetchState.AWAIT_RESET)
-                if subscriptions.partitions[tp].reset_strategy == strategy
-            ]
-            self._list_offsets(awaiting, strategy, now_ms=now_ms)
-        self._check_epochs(subscriptions.in_state(FetchState.AWAIT_VALIDATION), now_ms=now_ms)
+        partitions, waiting = self._core.subscriptions.partitions, self._core.subscriptions.waiting()
+        if _INITIALIZING in waiting:
+            self._fetch_committed(waiting[_INITIALIZING], now_ms=now_ms)
+        if FetchState.AWAIT_RESET in waiting:
+            for strategy in TIMESTAMPS:
+                resets = [
+                    tp for tp in waiting[FetchState.AWAIT_RESET] if partitions[tp].reset_strategy == strategy
+                ]
+                self._list_offsets(resets, strategy, now_ms=now_ms)
+        if FetchState.AWAIT_VALIDATION in waiting:
+            self._check_epochs(waiting[FetchState.AWAIT_VALIDATION], now_ms=now_ms)
 
     def resume(self, positions: Mapping[TopicPartition, int], *, now_ms: int) -> None:
         """Continue assigned partitions at positions that another consumer had reached."""
@@ -96,8 +96,7 @@ class Positions:
         state = self._core.subscriptions.partitions[partition]
         self.settled = None
         state.position, state.epoch, state.reset_strategy = offset, epoch, None
-        leader_epoch = self._core.metadata.leader_epoch(partition)
-        must_check = 0 <= epoch < leader_epoch
+        must_check = epoch >= 0 and epoch < self._core.metadata.leader_epoch(partition)
         state.move_to(FetchState.AWAIT_VALIDATION if must_check else _FETCHING)
         state.busy = False
 

@@ -69,7 +69,8 @@ class Preparation:
             self._core.source.stopped(leaving, now_ms=now_ms)
 
     def _commit(self, *, now_ms: int) -> None:
-        self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)  # partitions that are kept have moved on
+        if len(self._leaving) < len(self._core.subscriptions.partitions):  # those that are kept have moved on
+            self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)
         offsets, self._in_flight = self._to_commit, True
 
         def done(result: CommitResult, at_ms: int) -> None:

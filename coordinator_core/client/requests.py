@@ -104,10 +104,10 @@ class RequestQueue:
 
     def holds_only(self, *kinds: type) -> bool:
         """Return whether all pending requests are of these types, or wait for a change."""
-        return all(
-            isinstance(pending.request, kinds) or pending.deadline_ms >= FOREVER_MS
-            for pending in self._pending.values()
-        )
+        for pending in self._pending.values():
+            if not isinstance(pending.request, kinds) and pending.deadline_ms < FOREVER_MS:
+                return False
+        return True
 
     def _take(self, request_id: int) -> _Pending | None:
         pending = self._pending.pop(request_id, None)

@@ -161,13 +161,20 @@ class Subscriptions:
             return frozenset(topics) <= frozenset(self.topics)
         return all(self._pattern.fullmatch(topic) for topic in topics)
 
-    def in_state(self, state: FetchState) -> list[TopicPartition]:
-        """Return the partitions in a state, without those that are busy or about to be given up."""
-        return [
-            tp
-            for tp, s in self.partitions.items()
-            if s.fetch_state is state and not s.busy and not s.pending_revocation
-        ]
+    def positioned(self) -> list[TopicPartition]:
+        """Return the partitions that have a position."""
+        return [tp for tp, s in self.partitions.items() if s.fetch_state in _WITH_POSITION]
+
+    def waiting(self) -> dict[FetchState, list[TopicPartition]]:
+        """Return the partitions that need a request for their position, by state.
+
+        Those that are busy or about to be given up need none.
+        """
+        listed: dict[FetchState, list[TopicPartition]] = {}
+        for tp, s in self.partitions.items():
+            if s.fetch_state is not _FETCHING and not s.busy and not s.pending_revocation:
+                listed.setdefault(s.fetch_state, []).append(tp)
+        return listed
 
     def move_to_end(self, partition: TopicPartition) -> None:
         """Fetch a partition after all others (PROTOCOL 9.12)."""

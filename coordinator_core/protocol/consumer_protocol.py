@@ -7,6 +7,7 @@ newer than 3 is decoded by the schema of version 3 (C-68).
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -42,9 +43,7 @@ _MOST_KNOWN = 8
 
 def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTION_VERSION) -> bytes:
     """Encode a subscription in the given version (0-3). Capacity and instance id are not part of it."""
-    parts = [_I16.pack(version), _I32.pack(len(subscription.topics))]
-    parts += [_string(topic) for topic in subscription.topics]
-    parts.append(_nullable_bytes(subscription.user_data))
+    parts = [_encoded_head(version, subscription.topics), _nullable_bytes(subscription.user_data)]
     if version >= 1:
         owned = subscription.owned.by_topic()
         parts.append(_topic_partitions({t: np.sort(owned[t]) for t in java_order(owned)}))
@@ -53,6 +52,11 @@ def encode_subscription(subscription: Subscription, *, version: int = SUBSCRIPTI
     if version >= 3:
         parts.append(_I16.pack(-1) if subscription.rack is None else _string(subscription.rack))
     return b"".join(parts)
+
+
+@lru_cache(_MOST_KNOWN)
+def _encoded_head(version: int, topics: tuple[str, ...]) -> bytes:
+    return b"".join((_I16.pack(version), _I32.pack(len(topics)), *map(_string, topics)))
 
 
 class Decoded(msgspec.Struct, frozen=True, eq=False):

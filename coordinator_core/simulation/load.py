@@ -20,7 +20,7 @@ partitions, and `_Unowned` those of the partitions without a worker: a measure m
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from math import floor, inf
+from math import floor, inf, ldexp
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.events import LagMeasured
@@ -30,6 +30,7 @@ WHOLE = 1e-6
 """A position that is below a whole record by no more than this has handled the record: it is rounding."""
 
 _UNIT = 60
+_UNITS = 1 << _UNIT
 """Sums of `_Unowned` count in records / 2^60."""
 
 
@@ -60,12 +61,11 @@ class _Unowned:
         lag, per_ms = self._lag, self._per_ms
         if not (lag or per_ms):
             return 0.0, 0.0
-        return (lag + per_ms * now_ms) / (1 << _UNIT), per_ms * 1_000 / (1 << _UNIT)
+        return (lag + per_ms * now_ms) / _UNITS, per_ms * 1_000 / _UNITS
 
 
 def _units(records: float) -> int:
-    above, below = records.as_integer_ratio()
-    return (above << _UNIT) // below
+    return floor(ldexp(records, _UNIT))
 
 
 class Load:
@@ -272,9 +272,10 @@ class Load:
         With ``ahead_ms`` they are the offsets that the worker reaches after that time, at its present speed.
         """
         self._pass_breakpoints(now_ms)
+        flows = worker.flows
         offsets: dict[TopicPartition, int] = {}
         for partition in partitions:
-            flow = worker.flows.get(partition)
+            flow = flows.get(partition)
             if flow is None:
                 continue
             position = flow.position_at(now_ms)

@@ -7,6 +7,7 @@ and no pass over positions.
 """
 
 from math import inf
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -22,6 +23,8 @@ ROUNDING = 1e-12
 
 MANY = 40
 """The number of partitions from which arrays are faster than lists."""
+
+_RATE = attrgetter("rate")
 
 T = TypeVar("T")
 Column = list[float] | NDArray[np.float64]
@@ -62,10 +65,12 @@ class Flow:
         """Return the highest position of all workers at such a time."""
         return max(self.high, self.position_at(at_ms))
 
-    def settle(self, now_ms: float) -> None:
-        """Note the positions of a time, from which they can change."""
-        self.produced = self.end_at(now_ms)
-        position = self.position = self.position_at(now_ms)
+    def settle(self, now_ms: float, served: float) -> None:
+        """Note the position of a time, from which it can change. ``served``: the service of its worker."""
+        position = self.produced = self.end_at(now_ms)
+        if not self.keeps_up:
+            position = min(self.position + served, position)
+        self.position = position
         if position > self.high:
             self.high = position
 
@@ -90,7 +95,7 @@ class _Behind:
         self._backlogs: Column = np.array(backlogs) if many else backlogs
         self._rates: Column = np.array(rates) if many else rates
         self.arrival = sum(rates)
-        self.repeats = sorted((f.high - f.position for f in flows if f.position < f.high), reverse=True)
+        self.repeats = sorted([f.high - f.position for f in flows if f.position < f.high], reverse=True)
         self._due: list[int] = []
         self._due_repeats = 0
 
@@ -248,16 +253,17 @@ class Worker:
 
     def settle(self, now_ms: float) -> None:
         """Note the positions of a time, from which they can change."""
+        served = self.served_at(now_ms)
         for flow in self.flows.values():
-            flow.settle(now_ms)
+            flow.settle(now_ms, served)
         self.at_ms = now_ms
 
     def share_out(self) -> None:
         """Divide the capacity, max-min fair, after a change."""
         flows = list(self.flows.values())
-        self.rate = sum(flow.rate for flow in flows)
+        self.rate = sum([flow.rate for flow in flows])
         self._changed_ms, self._served = self.at_ms, 0.0
-        has_backlog = any(flow.position < flow.produced for flow in flows)
+        has_backlog = bool([flow for flow in flows if flow.position < flow.produced])
         self._rest()
         behind: list[Flow] = []
         if has_backlog or not self.working or self.rate > self.process_rate * (1 + ROUNDING):
@@ -268,8 +274,8 @@ class Worker:
                 flow.keeps_up = True
         if behind:
             self._behind = _Behind(behind)
-            self._lag = sum(flow.produced - flow.high for flow in behind)
-            self._waiting = sum(flow.produced - flow.position for flow in behind)
+            self._lag = sum([flow.produced - flow.high for flow in behind])
+            self._waiting = sum([flow.produced - flow.position for flow in behind])
             self._set_speed()
         self._note_backlog(has_backlog)
 
@@ -281,7 +287,7 @@ class Worker:
         if not self.working:
             return
         sharing = len(flows)
-        for flow in sorted((f for f in flows if f.position >= f.produced), key=lambda f: f.rate):
+        for flow in sorted([f for f in flows if f.position >= f.produced], key=_RATE):
             if flow.rate * sharing > self._left * (1 + ROUNDING):
                 break
             flow.keeps_up = True

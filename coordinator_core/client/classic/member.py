@@ -161,7 +161,7 @@ class ClassicMember:
         if based_on is not None:
             self._leader.resume(based_on)
         self._core.report_joined(leader=based_on is not None)
-        self._takeover.assign(generation, sorted(owned), [])
+        self._takeover.resume(generation, owned)
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:
         """Leave the group; a static member sends no request (PROTOCOL 6.1)."""

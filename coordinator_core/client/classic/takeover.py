@@ -1,6 +1,8 @@
 """The assignment that a consumer receives in a round, taken over in the next poll (PROTOCOL 9.7)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.heartbeat import Heartbeat
@@ -13,6 +15,32 @@ from coordinator_core.errors import ProtocolError
 from coordinator_core.java import java_order
 from coordinator_core.model import Partitions, RebalanceProtocol, TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_assignment
+
+REMEMBERED = 256
+"""The number of encoded assignments that are remembered, with what they contain."""
+
+SMALL = 4_096
+"""The most bytes of an assignment that is remembered."""
+
+
+class _Decoded(NamedTuple):
+    """An assignment: the partitions in order, as a set and listed; their topics; the user data."""
+
+    partitions: Partitions
+    listed: tuple[TopicPartition, ...]
+    topics: tuple[str, ...]
+    user_data: bytes | None
+
+
+def _decoded(data: bytes) -> _Decoded:
+    partitions, user_data = decode_assignment(data)
+    listed = tuple(sorted(partitions))
+    ordered = Partitions.of(listed)
+    return _Decoded(ordered, listed, tuple(ordered.by_topic()), user_data)
+
+
+_remembered = lru_cache(REMEMBERED)(_decoded)
+"""In a round, members get assignments that others had in the round before."""
 
 
 class Takeover:
@@ -48,30 +76,37 @@ class Takeover:
         if generation != self._core.generation:
             return
         try:
-            partitions, user_data = decode_assignment(data)
+            assigned = _remembered(data) if len(data) <= SMALL else _decoded(data)
         except ProtocolError as error:
             hint = f"the assignment is unreadable: is the leader's assignor {generation.protocol!r} at fault?"
             self._core.fail(ProtocolError(error.peer, f"{error.reason}; {hint}"))
             return
-        assigned = sorted(partitions)
-        topics = dict.fromkeys(tp.topic for tp in assigned)
-        if not self._core.subscriptions.allows(topics):
+        if not self._core.subscriptions.allows(assigned.topics):
             self._membership.request_rejoin("the assignment does not match the subscription")
             return
-        self._follow(topics)
+        self._follow(assigned.topics)
         self._apply(generation, assigned)
         assignor = self._assignors[generation.protocol or ""]
-        after_ms = assignor.rejoin_after_ms(user_data)
+        after_ms = assignor.rejoin_after_ms(assigned.user_data)
         self._membership.rejoin_at_ms = NEVER if after_ms is None else now_ms + after_ms
         self._heartbeat.polled(now_ms=now_ms)
 
-    def assign(
-        self, generation: Generation, assigned: list[TopicPartition], added: list[TopicPartition]
+    def resume(self, generation: Generation, owned: Iterable[TopicPartition]) -> None:
+        """Own partitions since before, after a call to the assignor of the generation."""
+        listed = tuple(sorted(owned))
+        self._assign(generation, Partitions.of(listed), listed, [])
+
+    def _assign(
+        self,
+        generation: Generation,
+        partitions: Partitions,
+        assigned: Sequence[TopicPartition],
+        added: Sequence[TopicPartition],
     ) -> None:
-        """Own partitions, after a call to the assignor of the generation."""
+        """Call the assignor of the generation, and own the partitions, which are given twice."""
         core = self._core
         assignor = self._assignors[generation.protocol or ""]
-        core.callbacks.call(assignor.on_assignment, Partitions.of(assigned), generation.number)
+        core.callbacks.call(assignor.on_assignment, partitions, generation.number)
         core.subscriptions.assign_by_group(assigned)
         core.report_assigned(added, assigned)
 
@@ -84,14 +119,14 @@ class Takeover:
             core.subscriptions.match(added | frozenset(core.subscriptions.topics))
             core.metadata.request_update()
 
-    def _apply(self, generation: Generation, assigned: list[TopicPartition]) -> None:
+    def _apply(self, generation: Generation, assigned: _Decoded) -> None:
         """Revoke, call the assignor, assign, call the listener, in this order (PITFALLS C-52)."""
         owned = self._core.subscriptions.partitions
-        kept = frozenset(assigned)
+        kept = frozenset(assigned.listed)
         revoked = sorted(tp for tp in owned if tp not in kept)
-        added = [tp for tp in assigned if tp not in owned]
+        added = [tp for tp in assigned.listed if tp not in owned]
         if self._protocol is RebalanceProtocol.COOPERATIVE and revoked:
             self._core.give_up(revoked)
             self._membership.request_rejoin(f"it gave up partitions: {len(revoked)}")
-        self.assign(generation, assigned, added)
+        self._assign(generation, assigned.partitions, assigned.listed, added)
         self._core.callbacks.assigned(added)

@@ -212,4 +212,4 @@ def test_partitions_that_are_not_busy_are_found_by_state():
     subscriptions.assign_by_user([T0, T1, U0])
     subscriptions.partitions[T0].busy = True
     subscriptions.partitions[U0].pending_revocation = True
-    assert subscriptions.in_state(FetchState.INITIALIZING) == [T1]
+    assert subscriptions.waiting() == {FetchState.INITIALIZING: [T1]}
