@@ -13,7 +13,7 @@ from coordinator_core.simulation.batches import Batches
 from coordinator_core.simulation.clients import ClientFacts
 from coordinator_core.simulation.clock import VirtualClock
 from coordinator_core.simulation.load import Load
-from coordinator_core.simulation.workers import Worker
+from coordinator_core.simulation.workers import Work, Worker
 
 
 class Owner(Protocol):
@@ -80,10 +80,13 @@ class Application:
             if not self._worker.flows or (at_rest and self.keeps_up):
                 return now_ms
             self._begun_ms = max(self._begun_ms, self._end_ms)  # the batch that is known has ended
-            work = self._load.work(self._worker, now_ms=now_ms)
-            end_ms = self._batches.end_ms(now_ms, self._begun_ms, work, self._random)
-            self._end_ms = now_ms if end_ms == now_ms else int(end_ms) + 1
+            self._end_ms = self._drawn_end_ms(now_ms, self._load.work(self._worker, now_ms=now_ms))
         return int(self._end_ms)
+
+    def _drawn_end_ms(self, at_ms: int, work: Work) -> int:
+        """Draw the end of the batch that is under way at a time."""
+        end_ms = self._batches.end_ms(at_ms, self._begun_ms, work, self._random)
+        return at_ms if end_ms == at_ms else int(end_ms) + 1
 
     @property
     def keeps_up(self) -> bool:
@@ -98,6 +101,24 @@ class Application:
     def left_out(self, last_poll_ms: int) -> None:
         """Note that polls were left out, the last one at a time."""
         self._begun_ms, self._end_ms = last_poll_ms, -1.0
+
+    def poll_ahead(self, every_ms: int, before_ms: float) -> tuple[int, int]:
+        """Draw the polls that follow a poll now: each ends the batch under way ``every_ms`` after the last.
+
+        Return the number of those before ``before_ms`` and before the next change of the load, and the time
+        of the last one. The end of the batch of the next poll may be drawn, too.
+        """
+        worker, last_ms, count = self._worker, self._clock.now_ms, 0
+        before_ms = min(before_ms, worker.next_ms, self._load.steady_until_ms)
+        while worker.has_backlog and (due_ms := last_ms + every_ms) < before_ms:
+            end_ms = self._drawn_end_ms(due_ms, worker.work_at(due_ms))
+            if end_ms >= before_ms:
+                self._end_ms = end_ms
+                break
+            self.left_out(end_ms)
+            last_ms = end_ms
+            count += 1
+        return count, last_ms
 
     def polled(self, *, is_at_rest: bool, took_over: bool) -> None:
         """Note a poll. The batch that it returned begins, unless the client hands out no records.

@@ -76,6 +76,8 @@ class Load:
 
     def __init__(self, *, is_shared: bool = False) -> None:
         self._is_shared = is_shared
+        self.steady_until_ms: float = 0
+        """The time until which the records/s of all partitions stay as they are, unless there is a cause."""
         self._shared: dict[Worker, dict[TopicPartition, float]] = {}
         """The partitions of which a worker is an earlier one of several, with the records counted so far."""
         self._flows: dict[TopicPartition, Flow] = {}

@@ -18,11 +18,7 @@ from coordinator_core.families.family import RunningGroup
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import (
-    HeartbeatResponse,
-    Request,
-    Response,
-)
+from coordinator_core.protocol.messages import HeartbeatResponse, Request, Response
 from coordinator_core.reading.raised import raised
 from coordinator_core.simulation.application import Application
 from coordinator_core.simulation.batches import Batches
@@ -404,8 +400,9 @@ class Process:
         next_ms = self._rest.polled(now_ms)
         if not self._polls_in_background:
             self._application.polled(is_at_rest=True, took_over=False)
+            self._last_poll_ms, next_ms = self._rest.poll_ahead(now_ms, next_ms)
         self._deadline.set(self.client.timer_ms)
-        self._next_poll.set(min(next_ms, now_ms + self._poll_every_ms))
+        self._next_poll.set(min(next_ms, self._last_poll_ms + self._poll_every_ms))
         if self._world.quiet is not None and self._rest.look_again():
             self._world.quiet.look(self)
         return True

@@ -117,6 +117,10 @@ class Loop(Protocol):
         """Note a commit that is left out and whose offsets do not count."""
         ...
 
+    def poll_ahead(self, every_ms: int, before_ms: float) -> tuple[int, int]:
+        """Draw the polls that follow a poll now, and return their number and the time of the last one."""
+        ...
+
 
 class _Beat(NamedTuple):
     """A heartbeat that was left out: its times, and what was not sent.
@@ -337,6 +341,23 @@ class Rest:
             return due_ms
         self._client.look_ahead(now_ms=now_ms)
         return self._client.poll_ms
+
+    def poll_ahead(self, poll_ms: int, next_ms: int) -> tuple[int, int]:
+        """Leave out polls that end batches after one at ``poll_ms``, with their commits; not the last ones.
+
+        Return the times of the last one and of the next one, by default those that are given.
+        """
+        every_ms, beat = self._commit_interval_ms, self._beat
+        if next_ms != poll_ms + every_ms or every_ms > self._poll_every_ms:
+            return poll_ms, next_ms
+        before_ms = self._limit_ms - every_ms - self._longest_batch_ms
+        if beat is not None:
+            before_ms = min(before_ms, beat.sent_ms - self.margin_ms)
+        count, last_ms = self._application.poll_ahead(every_ms, before_ms)
+        if count:
+            self._leave_out_commits(self._client.coordinator_node, count)
+            self._client.continue_polls(last_ms, last_ms + every_ms)
+        return last_ms, last_ms + every_ms
 
     def look_again(self) -> bool:
         """Return whether more can be left out before the same cause: the application keeps up by now."""

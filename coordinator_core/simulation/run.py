@@ -11,6 +11,7 @@ its own, so that the numbers of one concern do not depend on another.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from math import inf
 from random import Random
 
 import numpy as np
@@ -113,6 +114,8 @@ class Run:
         self._starts = 0
         self._nodes = range(0)
         self._rates: dict[tuple[str, int], tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        steps = (steps for topic in scenario.topics.values() for steps in topic.rates.steps)
+        self._rate_times = sorted({at_ms for at_ms, _ in steps})
         self._rises: dict[tuple[tuple[TopicPartition, ...], float], list[int]] = {}
         self._starting = self._stream("start-up")
         self.stage.observers.append(self._observe)
@@ -254,6 +257,8 @@ class Run:
     def _next_rates(self, topic: str, step: int) -> None:
         steps = self.scenario.topics[topic].rates.steps
         self.stage.set_rates(topic, steps[step][1])
+        place = bisect_right(self._rate_times, self.clock.now_ms)
+        self.load.steady_until_ms = self._rate_times[place] if place < len(self._rate_times) else inf
         if step + 1 < len(steps):
             self._change_rates(topic, step + 1)
 
