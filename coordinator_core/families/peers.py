@@ -51,7 +51,7 @@ PEERS = ProtocolSpec(
     members_at_rest=frozenset({PeerState.RESTING.value}),
     member=lambda settings, nodes: partial(PeersMember, settings),  # noqa: ARG005 - brokers have the lists
     settings=PeersSettings,
-    sentences={Notified: lambda _: "a broker told of other members"},
+    sentences={Notified: lambda _: "a broker reported a change of the members"},
     unowned=_unowned,
     stops={
         "detection": (

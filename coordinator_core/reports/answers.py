@@ -117,7 +117,13 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
         working = [i for i, candidate in enumerate(comparison.candidates) if not candidate.findings]
         most = max(working, key=lambda i: figures[i])
         return f"{least}. {labels[most]} stops them most: {as_text(figures[most])}."
-    return f"{least}, {100 * (1 - figures[best[0]] / figures[0]):.0f} % less than {labels[0]}."
+    return f"{least}, {_less(figures[best[0]], figures[0])} less than {labels[0]}."
+
+
+def _less(least: float, other: float) -> str:
+    """Return a difference in percent. Only a figure of 0 is 100 % less than another one."""
+    percent = 100 * (1 - least / other)
+    return f"{percent:.0f} %" if percent <= 99 or not least else "over 99 %"
 
 
 def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:

@@ -259,8 +259,13 @@ def _stopped(entry: Round) -> Iterator[str]:
 
 
 def _shortened(names: Sequence[str]) -> str:
+    """List partitions by topic, from names like ``orders 7``."""
+    topics: dict[str, list[int]] = {}
+    for name in names[:_MOST_NAMES]:
+        topic, _, number = name.rpartition(" ")
+        topics.setdefault(topic, []).append(int(number))
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + more
+    return listed(topics) + more
 
 
 def _notices(entry: Round) -> str:
@@ -278,7 +283,7 @@ def reported(report: Mapping[str, Any]) -> str:
     if "delay_left_ms" in report:
         delay, left = (f"{report[name] / 1_000:g} s" for name in ("delay_ms", "delay_left_ms"))
         anew = " starts anew under a new leader" if "delay_starts_anew" in report else ""
-        parts.append(f"delay {delay}{anew}, {left} left, {_shortened(report['lost'])} lost")
+        parts.append(f"delay {delay}{anew}, {left} left for {_shortened(report['lost'])}")
     if "weights" in report:
         parts.append(f"weights: {report['weights']}")
     return ", ".join(parts)

@@ -340,7 +340,7 @@ def test_a_protocol_without_events_of_its_own_tells_nothing():
 def test_a_round_has_the_report_of_a_delay():
     reports = [r["report"] for r in view_model(ran(BACK, "cooperative-sticky+delay=60s")).document["rounds"]]
     assert reports[0] == ""
-    assert reports[1].startswith("delay 60 s, 60 s left, t 1")
+    assert reports[1].startswith("delay 60 s, 60 s left for t 1")
 
 
 def test_new_partitions_have_the_time_from_which_they_exist():

@@ -129,8 +129,8 @@ def test_a_new_leader_starts_the_delay_anew_and_the_story_says_so():
     assert last.began_ms - second.stable_ms == pytest.approx(60_000, abs=1_000)
     told = [line for line in lines(trace) if line.startswith("delay")]
     assert told == [
-        "delay 60 s, 60 s left, P 3, P 4 lost",
-        "delay 60 s starts anew under a new leader, 60 s left, P 0, P 1, P 3, P 4 lost",
+        "delay 60 s, 60 s left for P 3-4",
+        "delay 60 s starts anew under a new leader, 60 s left for P 0-1 3-4",
     ]
 
 

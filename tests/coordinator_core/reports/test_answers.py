@@ -45,6 +45,12 @@ def test_the_first_strategy_is_what_the_best_is_compared_with():
     )
 
 
+@pytest.mark.parametrize(("least", "share"), [(1.5, "98 %"), (1, "99 %"), (0.25, "over 99 %"), (0, "100 %")])
+def test_no_figure_but_0_is_100_percent_less(least, share):
+    made = compared(a=figures(waiting=100), b=figures(messages=least))
+    assert answers(made)[0].endswith(f", {share} less than a.")
+
+
 def test_pages_and_documents_have_the_answers():
     made = compared(a=figures(waiting=90, messages=10), b=figures(away=20, detection=5))
     assert json.loads(as_json(made))["answers"] == answers(made)

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.reports.story import in_lines, print_lines, story
+from coordinator_core.reports.story import in_lines, print_lines, reported, story
 from tests.coordinator_core.traces.traces import (
     assigned,
     generation,
@@ -164,6 +164,13 @@ def big(revoked_by=(), lost_by=(), kept=True):
     started_all = [(0, started(name, "t")) for name in NAMES]
     lines = told(started_all, round_at(1_000, 1, owned), second)
     return lines[next(i for i, line in enumerate(lines) if "generation 2" in line) :]
+
+
+def test_partitions_that_wait_for_their_member_are_listed_by_topic():
+    report = {"delay_ms": 60_000, "delay_left_ms": 41_978, "lost": ["t 1", "t 2", "u 0", "u 4"]}
+    assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4"
+    report["lost"] += ["u 5", "u 6"]
+    assert reported(report) == "delay 60 s, 41.978 s left for t 1-2, u 0 4 and 2 more"
 
 
 def test_members_that_keep_all_they_had_share_a_line():

@@ -72,7 +72,7 @@ def test_the_story_has_the_words_of_the_watchers(sentence):
 
 
 def test_the_story_has_the_words_of_the_peers():
-    assert "a broker told of other members (9 times)" in told("rocketmq")
+    assert "a broker reported a change of the members (9 times)" in told("rocketmq")
 
 
 def test_the_sentence_of_a_watch_names_what_is_watched():
