@@ -10,6 +10,7 @@ in each cell, so that the picture can be read without colours.
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from typing import NamedTuple
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.traces.history import History, Mark, Span
@@ -25,6 +26,7 @@ _WIDTH = 860
 _TOP = 44
 _NARROWEST_LABEL = 16.0
 _LETTER_WIDTH = 6
+_MARK_HEIGHT = 12
 _LEGEND_COLUMNS = 6
 _LEGEND_WIDTH = 126
 _LEGEND_HEIGHT = 18
@@ -59,16 +61,17 @@ def ownership_svg(
     clients = sorted({span.client for spans in lanes.values() for span in spans})
     colours = {client: PALETTE[i % len(PALETTE)] for i, client in enumerate(clients)}
     letters = {client: _letter(i) for i, client in enumerate(clients)}
-    legend_rows = len(clients) // _LEGEND_COLUMNS + 1
-    height = _TOP + _LANE_HEIGHT * len(lanes) + 26 + _LEGEND_HEIGHT * legend_rows
     scale = (_WIDTH - _LABEL_WIDTH - 10) / max(1, to_ms - from_ms)
 
     def x(at_ms: int) -> float:
         return _LABEL_WIDTH + (min(max(at_ms, from_ms), to_ms) - from_ms) * scale
 
-    body = [_frame(title, height)]
+    placed = [*_placed([(x(m.at_ms), m.label) for m in marks if from_ms <= m.at_ms <= to_ms])]
+    lanes_top = _TOP + _MARK_HEIGHT * any(mark.row for mark in placed)
+    legend_rows = len(clients) // _LEGEND_COLUMNS + 1
+    body = [_frame(title, lanes_top + _LANE_HEIGHT * len(lanes) + 26 + _LEGEND_HEIGHT * legend_rows)]
     for row, partition in enumerate(sorted(lanes)):
-        top = _TOP + row * _LANE_HEIGHT
+        top = lanes_top + row * _LANE_HEIGHT
         label = escape(f"{partition.topic}-{partition.partition}")
         body.append(f'<text x="{_LABEL_WIDTH - 8}" y="{top + 13}" text-anchor="end">{label}</text>')
         lane_width = x(to_ms) - _LABEL_WIDTH
@@ -85,8 +88,8 @@ def ownership_svg(
                 shown = " ".join(letters[owner] for owner in owners)
                 ground = colours[owners[0]] if len(owners) == 1 else ""
                 body.append(_cell_letter(left + width / 2, top + 13, shown, ground))
-    bottom = _TOP + _LANE_HEIGHT * len(lanes)
-    body += _marks([(x(m.at_ms), m.label) for m in marks if from_ms <= m.at_ms <= to_ms], bottom)
+    bottom = lanes_top + _LANE_HEIGHT * len(lanes)
+    body += [_drawn(mark, lanes_top, bottom) for mark in placed]
     body.append(_legend(clients, colours, letters, bottom + 34))
     return "\n".join([*body, "</svg>", ""])
 
@@ -136,27 +139,41 @@ def _cell_letter(middle: float, baseline: int, letter: str, colour: str) -> str:
     return f'<text x="{middle:.1f}" y="{baseline}" text-anchor="middle" fill="{ink}"{outline}>{letter}</text>'
 
 
-def _marks(marks: Sequence[tuple[float, str]], bottom: int) -> Iterator[str]:
-    """Draw marks with their labels: to the left of a mark if there is no room before the next one."""
-    used = 0.0
-    for number, (at, label) in enumerate(marks):
+class _Mark(NamedTuple):
+    """The place of a mark. ``row``: that of its label, counted upwards, or None without room for a label."""
+
+    at: float
+    label: str
+    row: int | None
+    is_left: bool
+
+
+def _placed(marks: Sequence[tuple[float, str]]) -> Iterator[_Mark]:
+    """Place labels right of their marks, or left if the next mark is too near, or else in a second row."""
+    used, used_above = 0.0, 0.0
+    for (at, label), (follows, _) in pairwise([*marks, (_WIDTH, "")]):
         width = _LETTER_WIDTH * len(label) + 6
-        follows = marks[number + 1][0] if number + 1 < len(marks) else at + width
-        is_left = follows - at < width and at - used >= width
-        used = at if is_left else at + width
-        yield _mark(at, bottom, label, is_left=is_left)
+        if used <= at <= follows - width:
+            used = at + width
+            yield _Mark(at, label, 0, is_left=False)
+        elif at - used >= width:
+            used = at
+            yield _Mark(at, label, 0, is_left=True)
+        elif at >= used_above:
+            used_above = at + width
+            yield _Mark(at, label, 1, is_left=False)
+        else:
+            yield _Mark(at, label, None, is_left=False)
 
 
-def _mark(at: float, bottom: int, label: str, *, is_left: bool) -> str:
-    place = (
-        f'x="{at - 3:.1f}" y="{_TOP - 8}" text-anchor="end"'
-        if is_left
-        else f'x="{at + 3:.1f}" y="{_TOP - 8}"'
-    )
-    return (
-        f'<line x1="{at:.1f}" y1="{_TOP - 6}" x2="{at:.1f}" y2="{bottom}" stroke="#000" '
-        f'stroke-dasharray="3 2"/><text {place}>{escape(label)}</text>'
-    )
+def _drawn(mark: _Mark, top: int, bottom: int) -> str:
+    at, label = f"{mark.at:.1f}", escape(mark.label)
+    highest = top - 6 - _MARK_HEIGHT * (mark.row or 0)
+    line = f'<line x1="{at}" y1="{highest}" x2="{at}" y2="{bottom}" stroke="#000" stroke-dasharray="3 2"'
+    if mark.row is None:
+        return f"{line}><title>{label}</title></line>"
+    x, anchor = (mark.at - 3, ' text-anchor="end"') if mark.is_left else (mark.at + 3, "")
+    return f'{line}/><text x="{x:.1f}" y="{highest - 2}"{anchor}>{label}</text>'
 
 
 def _legend(

@@ -1,5 +1,6 @@
 """The display of traces without widgets: a picture and plain text."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from itertools import zip_longest
@@ -24,6 +25,13 @@ MOST_LANES = 60
 def picture(trace: Trace) -> str:
     """Return the owners of partitions over time as an SVG element."""
     return trace_svg(trace, most_lanes=MOST_LANES)
+
+
+def image(trace: Trace) -> str:
+    """Return the picture as an image in HTML, which notebooks that are not trusted show as well."""
+    title = escape(f"{trace.scenario} under {trace.strategy}")
+    data = b64encode(picture(trace).encode()).decode()
+    return f'<img alt="{title}" src="data:image/svg+xml;base64,{data}">'
 
 
 def words(trace: Trace) -> str:

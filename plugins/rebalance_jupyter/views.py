@@ -19,7 +19,7 @@ from coordinator_core.reports.tables import as_text
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.trace import Trace
-from rebalance_jupyter.display import alert, picture
+from rebalance_jupyter.display import alert, image
 from rebalance_jupyter.page import MODULE, STYLE, as_page
 from rebalance_jupyter.view_model import ViewModel, view_model
 
@@ -92,7 +92,7 @@ def with_pictures(bundle: Any, view: RebalanceView) -> Any:
     """Return the bundle of a widget with pictures of a view for places without widgets."""
     data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
     lines = [*(f"{t.scenario} under {t.strategy}" for t in view.traces), *view.faults]
-    shown = [*map(picture, view.traces), *(f"<p>{alert(fault)}</p>" for fault in view.faults)]
+    shown = [*map(image, view.traces), *(f"<p>{alert(fault)}</p>" for fault in view.faults)]
     data["text/html"] = "\n".join(shown) or "<p>nothing to show</p>"
     data["text/plain"] = "\n".join(lines) or "nothing to show"
     return (data, *bundle[1:]) if isinstance(bundle, tuple) else data

@@ -459,7 +459,7 @@ def test_what_cannot_be_saved_is_said_beside_the_button(lab, path, tmp_path):
 def test_the_bench_has_a_picture_too(ready):
     bundle = ready._repr_mimebundle_()
     data = bundle[0] if isinstance(bundle, tuple) else bundle
-    assert "<svg" in data["text/html"]
+    assert "<img" in data["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in data
 
 

@@ -16,7 +16,7 @@ from coordinator_core.reports.story import print_lines, story
 from coordinator_core.traces.trace import read_trace
 from tests.coordinator_core.cli.commands import the_error
 from tests.coordinator_core.traces.traces import assigned, changed, generation, lost, revoked, state, trace_of
-from tests.places import SCENARIOS
+from tests.places import ROOT, SCENARIOS
 
 SCALE_OUT = SCENARIOS / "scale-out.yaml"
 
@@ -200,6 +200,12 @@ def test_a_picture_has_a_lane_for_each_partition(lab, small, tmp_path):
     assert texts[0] == "small under range"
     assert [text for text in texts if text.startswith("orders-")] == [f"orders-{n}" for n in range(4)]
     assert {"A a", "B b", "leave b", "nobody"} <= set(texts)
+
+
+def test_the_picture_of_the_readme_is_as_the_command_draws_it(lab, tmp_path):
+    path = tmp_path / "run.svg"
+    lab("simulate", SCENARIOS / "scale-out.yaml", "-s", "cooperative-sticky", "--picture", path)
+    assert path.read_text() == (ROOT / "notebooks" / "pictures" / "scale-out.svg").read_text()
 
 
 def test_a_picture_has_so_many_lanes_and_no_more(lab, small, tmp_path, monkeypatch):

@@ -89,6 +89,21 @@ def test_the_label_of_a_mark_shortly_before_another_is_to_its_left():
     assert anchors["join b"] == (None, pytest.approx(LEFT + 0.53 * 760 + 3))
 
 
+def test_a_label_without_room_beside_others_is_above_them_or_a_hint():
+    """The second one has no room between the first one and the third mark, the third one neither above."""
+    marks = [Mark(at, f"mark {number}") for number, at in enumerate((10, 20, 21, 22, 60))]
+    root = drawn(LANE, marks=marks)
+    labels = [(text.text, text.get("y")) for text in root.iter(f"{SVG}text") if "mark" in text.text]
+    assert labels == [("mark 0", "48"), ("mark 1", "36"), ("mark 3", "48"), ("mark 4", "48")]
+    assert [line.findtext(f"{SVG}title") for line in root.iter(f"{SVG}line")][2] == "mark 2"
+    assert int(root.get("height")) == int(drawn(LANE, marks=marks[:1]).get("height")) + 12
+
+
+def test_a_label_at_the_end_is_to_the_left_of_its_mark():
+    labels = drawn(LANE, marks=[Mark(98, "crash a")]).iter(f"{SVG}text")
+    assert [t.get("text-anchor") for t in labels if t.text == "crash a"] == ["end"]
+
+
 def test_spans_are_cut_to_the_window():
     lane = {TopicPartition("t", 0): [Span("a", -50, 25), Span("b", 75, 500)]}
     (_, first, second) = cells(drawn(lane))
