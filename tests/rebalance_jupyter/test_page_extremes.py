@@ -236,6 +236,19 @@ def luminance(colour):
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
 
 
+def test_letters_on_lanes_are_above_the_lines_of_changes(opened):
+    """A letter has an outline in the colour of its lane, which interrupts the line."""
+    page = opened(show(ran()))
+    kinds = page.locator(".rbl-mark, .rbl-owner").evaluate_all(
+        "(found) => found.map((each) => each.localName)"
+    )
+    assert kinds == sorted(kinds)
+    assert {"line", "text"} == {*kinds}
+    strokes = page.locator(".rbl-owner").evaluate_all("(found) => found.map((each) => each.style.stroke)")
+    letters = svg_texts(page, ".rbl-owner")
+    assert strokes == [f"rgb{rgb(PALETTE['ABC'.index(letter)])}" for letter in letters]
+
+
 def test_letters_on_lanes_can_be_read_on_every_colour(opened):
     clients = [f"m{i}" for i in range(8)]
     owned = {client: {"t": [i]} for i, client in enumerate(clients)}
@@ -288,6 +301,20 @@ def test_on_a_narrow_screen_a_view_scrolls_within_itself(opened):
     page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": 320, "height": 400})
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 320
     assert page.locator(".rbl-view").first.evaluate("(view) => view.scrollWidth > view.clientWidth")
+
+
+def test_metrics_scroll_beside_their_names_and_each_is_one_line(opened):
+    traces = [ran(strategy=name) for name in ("range", "sticky", "cooperative-sticky")]
+    page = opened(compare_view(traces), viewport={"width": 500, "height": 800})
+    heights = page.locator(".rbl-figures tbody tr").evaluate_all(
+        "(rows) => rows.map((row) => row.clientHeight)"
+    )
+    assert len(set(heights)) == 1
+    head = page.locator(".rbl-figures tbody th").first
+    before = head.bounding_box()
+    assert page.evaluate("document.querySelector('.rbl-wide').scrollLeft = 100") == 100
+    assert page.evaluate("document.querySelector('.rbl-wide').scrollLeft") == 100
+    assert head.bounding_box() == before
 
 
 def test_a_view_that_is_made_wider_is_drawn_anew(page):

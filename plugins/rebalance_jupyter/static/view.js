@@ -620,21 +620,21 @@ class View {
       const place = { x: LEFT - 6, y: row * lane + Math.min(Math.max(lane, 10), 12) - 1, "text-anchor": "end" };
       pieces.push(titled(worded(short(name), place), name));
     }
+    for (const [at, label] of trace.marks) {
+      const line = svg("line", { x1: this.x(at), x2: this.x(at), y1: 0, y2: height, class: "rbl-mark" });
+      pieces.push(titled(line, `${clockText(at)} ${label}`));
+    }
     if (lane >= 12 && trace.count <= MOST_LETTERS)
       for (let p = 0; p < trace.partitions; p++)
         trace.stretches(p, (from, to, owners) => {
           const [left, right] = [this.x(from), this.x(to)];
           if (!owners.length || right - left < 14 * owners.length) return;
-          const dark = trace.coloursAreMembers && owners.length === 1 && DARK.has(colourOf(owners[0]));
+          const ground = trace.coloursAreMembers && owners.length === 1 ? colourOf(owners[0]) : "";
           pieces.push(worded(owners.map(letter).join(" "), {
             x: (left + right) / 2, y: this.row[p] * lane + 12, "text-anchor": "middle",
-            style: `fill: ${dark ? "#fff" : "#000"}`, class: owners.length > 1 ? "rbl-several" : "rbl-owner",
+            style: `fill: ${DARK.has(ground) ? "#fff" : "#000"}; ${ground && `stroke: ${ground}`}`, class: owners.length > 1 ? "rbl-several" : "rbl-owner",
           }));
         });
-    for (const [at, label] of trace.marks) {
-      const line = svg("line", { x1: this.x(at), x2: this.x(at), y1: 0, y2: height, class: "rbl-mark" });
-      pieces.push(titled(line, `${clockText(at)} ${label}`));
-    }
     this.outline = svg("rect", { class: "rbl-selected", visibility: "hidden" });
     this.highlights = svg("g", { class: "rbl-highlights" });
     this.cursor = svg("line", { y1: 0, y2: height, class: "rbl-cursor" });
