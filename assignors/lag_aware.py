@@ -30,7 +30,7 @@ class LagAwareAssignor(Memory):
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem."""
-        problem = recalled(problem, self._recalled)
+        problem = recalled(problem)
         weight, capacity = problem.weights, problem.capacity
         mine = problem.subscribed
         even = weight is None or not len(mine) or not np.ptp(weight[mine]) > 0

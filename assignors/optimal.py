@@ -117,7 +117,7 @@ class OptimalAssignor(Memory):
         Raises:
             AssignmentError: if colocation needs more moves than `max_moves` allows.
         """
-        problem = recalled(problem, self._recalled)
+        problem = recalled(problem)
         weight = self._weights(problem)
         if weight is None:
             owner = balanced_owners(problem)

@@ -19,5 +19,5 @@ class StickyAssignor(Memory):
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem."""
-        problem = recalled(problem, self._recalled)
+        problem = recalled(problem)
         return GroupAssignment.from_owners(problem.index, problem.members, balanced_owners(problem))

@@ -5,7 +5,7 @@ A `TopicIndex` gives each partition a dense number: topic offset + partition num
 Python objects. Both behave like plain collections.
 """
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property, partial
@@ -377,8 +377,21 @@ _INSTANCE_ID = attrgetter("instance_id")
 class GroupSubscription(Mapping[str, Subscription]):
     """Member id -> subscription. Immutable, in the order of its creation."""
 
+    _read: Callable[[], dict[str, Subscription]]
+
     def __init__(self, members: Mapping[str, Subscription]) -> None:
         self._members = dict(members)
+
+    @classmethod
+    def later(cls, read: Callable[[], dict[str, Subscription]]) -> "GroupSubscription":
+        """Return a group whose members are read when they are first used."""
+        made = cls.__new__(cls)
+        made._read = read
+        return made
+
+    @cached_property
+    def _members(self) -> dict[str, Subscription]:
+        return self._read()
 
     def __getitem__(self, member_id: str) -> Subscription:
         return self._members[member_id]

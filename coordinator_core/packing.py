@@ -9,12 +9,13 @@ read in lockstep, entry by entry, so that a numpy call reads a field of all list
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.model import NO_PARTITIONS, Int32Array, NumberedTopics, Partitions, TopicIndex
+from coordinator_core.model import NO_PARTITIONS, NOTHING, Int32Array, NumberedTopics, Partitions, TopicIndex
 
 _Int64Array = NDArray[np.int64]
 _Uint64Array = NDArray[np.uint64]
@@ -36,7 +37,11 @@ _LARGEST_SPAN = 2**20
 """Numbers of partitions may reach this value in sum over the topics, or eight times the count of numbers."""
 
 _MASKS: _Uint64Array = np.array([(1 << 8 * size) - 1 for size in range(9)], dtype=np.uint64)
-_MOST_ROUNDS = 32
+_SAMPLE_SIZE = 1 << 11
+"""The names in which the different ones are found first, by sorting."""
+
+_SLOTS_PER_NAME = 16
+"""The slots of a hash table for each name. Two names in one slot are rare."""
 
 _BLOCK_SIZE = 1 << 13
 """The elements of a block: arrays of 64 KB, which memory allocators reuse without returning them."""
@@ -174,6 +179,47 @@ def read_partitions(rows: Rows, at: _Int64Array) -> tuple[list[Partitions | None
     return found, after
 
 
+class Claims(NamedTuple):
+    """The partitions in the lists of members, as dense numbers of an index. n partitions, K lists of all.
+
+    ``partition`` int32[n]; ``row`` int32[n]: the row of the list; ``read`` bool[K]: whether it was read, and
+    need not be read alone; ``after`` int64[K]: the offset after each list.
+    """
+
+    partition: Int32Array
+    row: Int32Array
+    read: NDArray[np.bool_]
+    after: _Int64Array
+
+
+def read_claims(rows: Rows, at: _Int64Array, index: TopicIndex) -> Claims:
+    """Read the list of partitions at an offset in each row (int64[n]), without those that the index lacks.
+
+    Lists must be read alone as by `read_partitions`, except that numbers may have any value and topics may
+    occur twice.
+    """
+    counts = np.where(rows.hold(at, _COUNT_SIZE), rows.numbers(at), -1)
+    read, after = counts == 0, at + _COUNT_SIZE
+    lists = _walk(rows.buffer, at, rows.end, counts, with_numbers=True)
+    named = None if lists is None else _names(rows.buffer, lists.name, lists.length)
+    if lists is None or named is None:
+        return Claims(NOTHING, NOTHING, read, after)
+    read[lists.which], after[lists.which] = True, lists.end
+    names, topic = named
+    position = np.fromiter(map(index.topic_positions.get, names, repeat(-1)), np.int32, len(names))
+    sizes = np.append(np.diff(index.offsets), 0)  # 0 for position -1, of topics that it lacks
+    topic, row = position[topic], np.repeat(lists.which.astype(np.int32), lists.entries)
+    pieces = []
+    for block in _blocks(lists.number):
+        count, numbers = lists.number[block], _numbers(rows.buffer, lists, block)
+        topics, holders = np.repeat(topic[block], count), np.repeat(row[block], count)
+        known = (numbers >= 0) & (numbers < sizes[topics])
+        numbers += index.offsets[topics]
+        pieces.append((numbers[known], holders[known]))
+    partition, holder = map(np.concatenate, zip(*pieces, strict=True))
+    return Claims(partition, holder, read, after)
+
+
 def read_topics(rows: Rows, at: _Int64Array) -> tuple[list[tuple[str, ...] | None], _Int64Array]:
     """Read the list of topics at an offset in each row, as `read_partitions` does."""
     counts = np.where(rows.hold(at, _COUNT_SIZE), rows.numbers(at), -1)
@@ -269,10 +315,7 @@ def _partitions(buffer: _Buffer, lists: _Lists) -> list[Partitions] | None:
     highest = np.empty(len(topic), dtype=np.int32)
     for block in _blocks(lists.number):
         begin = numbers_start[block]
-        first, count = begin[0], lists.number[block]
-        at = np.repeat(lists.name[block] + lists.length[block] + _COUNT_SIZE - 4 * (begin - first), count)
-        at += np.arange(0, 4 * len(at), 4)
-        read = buffer.counts[at].astype(np.int32)
+        first, read = begin[0], _numbers(buffer, lists, block)
         if read.min() < 0:
             return None
         numbers[first : first + len(read)] = read
@@ -289,6 +332,16 @@ def _partitions(buffer: _Buffer, lists: _Lists) -> list[Partitions] | None:
     bounds = numbers_start[entries_start].tolist()
     pieces = map(numbers.__getitem__, map(slice, bounds, bounds[1:]))
     return list(map(partial(Partitions.dense, index), pieces))
+
+
+def _numbers(buffer: _Buffer, lists: _Lists, block: slice) -> Int32Array:
+    """int32[n]: the numbers of a block of entries, one entry after the other."""
+    count = lists.number[block]
+    before = np.cumsum(count) - count
+    at = np.repeat(lists.name[block] + lists.length[block] + _COUNT_SIZE - 4 * before, count)
+    at += np.arange(0, 4 * len(at), 4)
+    numbers: Int32Array = buffer.counts[at].astype(np.int32)
+    return numbers
 
 
 def _index(names: Sequence[str], topic: Int32Array, highest: Int32Array, limit: int) -> TopicIndex | None:
@@ -320,55 +373,84 @@ def _topic_twice(topic: Int32Array, starts: _Int64Array) -> bool:
 def _names(buffer: _Buffer, at: Int32Array, length: Int32Array) -> tuple[list[str], Int32Array] | None:
     """Return the distinct names, and the number of the name at each offset: int32[n].
 
-    None if a name is not UTF-8, or if too many names have one hash.
+    None if a name is not UTF-8, or if two names have one hash. Names are compared with those of a sample, by
+    a hash table; those that it does not have follow at the end.
     """
-    known: dict[bytes, int] = {}
-    number = np.empty(len(at), dtype=np.int32)
-    for block in _blocks(np.ones(len(at), dtype=np.int64)):
-        begin, size = at[block], length[block]
-        words = [
-            buffer.words[begin + start] & _MASKS[np.clip(size - start, 0, 8)]
-            for start in range(0, int(size.max()), 8)
-        ]
-        example = _first_equal([size.astype(np.uint64), *words])
-        if example is None:
+    number_of: dict[bytes, int] = {}
+    starts = range(-_LENGTH_SIZE, max(1, int(length.max())), 8)
+    sample = np.arange(0, len(at), max(1, len(at) // _SAMPLE_SIZE))
+    found = _distinct(buffer, at[sample], length[sample], starts, number_of)
+    if found is None:
+        return None
+    number, first = found
+    if len(sample) < len(at):
+        sample = sample[first]
+        known = _words(buffer, at[sample], length[sample], starts)
+        bits = np.uint64(64 - (_SLOTS_PER_NAME * len(first)).bit_length())
+        table = np.zeros(1 << 64 - int(bits), dtype=np.int32)
+        table[_hash(known) >> bits] = np.arange(len(first))
+        number = np.empty(len(at), dtype=np.int32)
+        unknown = np.empty(len(at), dtype=np.bool_)
+        for block in _blocks(np.ones(len(at), dtype=np.int64)):
+            words = _words(buffer, at[block], length[block], starts)
+            number[block] = candidate = table[_hash(words) >> bits]
+            unknown[block] = ~_equal(words, [word[candidate] for word in known])
+        left = np.flatnonzero(unknown)
+        found = _distinct(buffer, at[left], length[left], starts, number_of)
+        if found is None:
             return None
-        distinct = np.flatnonzero(example == np.arange(len(example)))
-        pieces = map(slice, begin[distinct].tolist(), (begin + size)[distinct].tolist())
-        number_of = np.empty(len(example), dtype=np.int32)
-        number_of[distinct] = [known.setdefault(bytes(buffer.data[piece]), len(known)) for piece in pieces]
-        number[block] = number_of[example]
+        number[left] = found[0]
     try:
-        return [name.decode() for name in known], number
+        return [name.decode() for name in number_of], number
     except UnicodeDecodeError:
         return None
 
 
-def _first_equal(words: Sequence[_Uint64Array]) -> _Int64Array | None:
-    """int64[n]: for each row of words (uint64[n] each), the same one of the rows that are equal to it.
+def _distinct(
+    buffer: _Buffer, at: Int32Array, length: Int32Array, starts: range, number_of: dict[bytes, int]
+) -> tuple[Int32Array, _Int64Array] | None:
+    """Return the number of each name, int32[n], and the position of the first of each different name.
 
-    A row that shares its slot of a hash table with another one is tried again in the next round.
+    None if two names have one hash. ``number_of`` has the numbers of known names, and receives the others.
     """
-    hashed = words[0]
+    words = _words(buffer, at, length, starts)
+    _, first, which = np.unique(_hash(words), return_index=True, return_inverse=True)
+    if not _equal(words, [word[first][which] for word in words]).all():
+        return None
+    pieces = map(slice, at[first].tolist(), (at[first] + length[first]).tolist())
+    numbers = [number_of.setdefault(bytes(buffer.data[piece]), len(number_of)) for piece in pieces]
+    return np.array(numbers, dtype=np.int32)[which], first
+
+
+def _words(buffer: _Buffer, at: Int32Array, length: Int32Array, starts: range) -> list[_Uint64Array]:
+    """Return words that have all bytes of each name and of the length before it: uint64[n] each.
+
+    ``starts``: where words begin, relative to the name. A word that would end behind the name ends with it.
+    """
+    last = np.maximum(length - 8, -_LENGTH_SIZE)
+    words = [buffer.words[at + np.minimum(start, last)] for start in starts]
+    if len(length) and length.min() < 8 - _LENGTH_SIZE:
+        mask = _MASKS[np.minimum(length + _LENGTH_SIZE, 8)]
+        words = [word & mask for word in words]
+    return words
+
+
+def _hash(words: Sequence[_Uint64Array]) -> _Uint64Array:
+    """Return a number of 64 bits for each row of words: uint64[n]."""
+    hashed = words[0] * _MULTIPLIER
     for word in words[1:]:
-        hashed = (hashed ^ word) * _MULTIPLIER
-    equal = np.arange(len(hashed))
-    left = equal
-    bits = max(8, len(hashed).bit_length())
-    table = np.empty(1 << bits, dtype=np.int32)
-    for _ in range(_MOST_ROUNDS):
-        slot = hashed[left] >> np.uint64(64 - bits)
-        table[slot] = left
-        found = table[slot]
-        same = np.ones(len(left), dtype=np.bool_)
-        for word in words:
-            same &= word[found] == word[left]
-        equal[left[same]] = found[same]
-        left = left[~same]
-        if not len(left):
-            return equal
-        hashed = (hashed ^ (hashed >> np.uint64(32))) * _MULTIPLIER
-    return None
+        hashed ^= hashed >> np.uint64(32)
+        hashed ^= word
+        hashed *= _MULTIPLIER
+    return hashed
+
+
+def _equal(words: Sequence[_Uint64Array], others: Sequence[_Uint64Array]) -> NDArray[np.bool_]:
+    """bool[n]: whether all words of a row are those of the other row."""
+    equal: NDArray[np.bool_] = words[0] == others[0]
+    for word, other in zip(words[1:], others[1:], strict=True):
+        equal &= word == other
+    return equal
 
 
 class _Records(NamedTuple):

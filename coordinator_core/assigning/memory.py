@@ -1,16 +1,11 @@
 """The base class of eager assignors that keep owners: what their members owned travels in the user data."""
 
+from functools import partial
 from operator import attrgetter
-from typing import TypeAlias
 
 from coordinator_core.assigning.assignor import Assignor, PlainAssignment
 from coordinator_core.assigning.problem import Problem
-from coordinator_core.assigning.user_data import (
-    Ownership,
-    decode_ownership_again,
-    decode_ownerships,
-    encode_ownership,
-)
+from coordinator_core.assigning.user_data import decode_claims, decode_ownership, encode_ownership
 from coordinator_core.model import (
     NO_GENERATION,
     NO_PARTITIONS,
@@ -18,12 +13,8 @@ from coordinator_core.model import (
     Partitions,
     Subscription,
 )
-from coordinator_core.packing import Recollection
 
 _USER_DATA = attrgetter("user_data")
-
-Recalled: TypeAlias = Recollection[bytes | None, Ownership]
-"""The claims in the user data of a group in the last round."""
 
 
 class Memory(Assignor):
@@ -46,7 +37,6 @@ class Memory(Assignor):
     def __init__(self) -> None:
         self._owned = NO_PARTITIONS
         self._generation = NO_GENERATION
-        self._recalled = _nothing_recalled()
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes:  # noqa: ARG002 - the interface's
         """Return the last assignment and its generation."""
@@ -58,31 +48,24 @@ class Memory(Assignor):
 
     def solve(self, problem: Problem) -> PlainAssignment:
         """Call `assign` with the claims of the user data."""
-        return super().solve(recalled(problem, self._recalled))
+        return super().solve(recalled(problem))
 
 
-def _nothing_recalled() -> Recalled:
-    return Recollection(decode_ownership_again, decode_ownerships)
-
-
-def recalled(problem: Problem, last: Recalled | None = None) -> Problem:
+def recalled(problem: Problem) -> Problem:
     """Return the problem with the claims that members send in their user data.
 
-    A member without valid user data keeps the claims of its subscription. ``last`` remembers
-    the claims of the last round, so that those that have not changed are not decoded again.
+    A member without valid user data keeps the claims of its subscription.
     """
     group = problem.group
     if not any(map(_USER_DATA, group.values())):
         return problem
-    found = (last or _nothing_recalled()).read({m: s.user_data for m, s in group.items()})
-    return problem.with_claims(
-        GroupSubscription(
-            {
-                m: s if memory.decoded is None else _with_memory(s, *memory.decoded)
-                for (m, s), memory in zip(group.items(), found.values(), strict=True)
-            }
-        )
-    )
+    claimed = decode_claims(problem.index, group.in_order(problem.members))
+    return problem.with_claims(GroupSubscription.later(partial(_with_memories, group)), claimed)
+
+
+def _with_memories(group: GroupSubscription) -> dict[str, Subscription]:
+    memories = ((m, s, decode_ownership(s.user_data or b"")) for m, s in group.items())
+    return {m: s if memory is None else _with_memory(s, *memory) for m, s, memory in memories}
 
 
 def _with_memory(s: Subscription, owned: Partitions, generation: int) -> Subscription:

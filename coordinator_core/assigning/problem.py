@@ -56,6 +56,14 @@ class Racks:
         return matrix
 
 
+class Claimed(NamedTuple):
+    """The claims of M members: int32[n] partitions and int32[n] members, and int64[M] generations."""
+
+    partition: Int32Array
+    member: Int32Array
+    generation: NDArray[np.int64]
+
+
 class Claims(NamedTuple):
     """The partitions that members claim to own: see `Problem`."""
 
@@ -79,7 +87,8 @@ class Problem:
                          count;
     ``racks``            None if no member or no replica has a rack;
     ``weights``          float64[P] or None; 1.0 for topics without weights if others have them;
-    ``capacity``         float64[M] or None; the mean for members without a capacity if others have one.
+    ``capacity``         float64[M] or None; the mean for members without a capacity if others have one;
+    ``claimed``          the claims of the members, or None if they are those in `group`.
     """
 
     cluster: Cluster
@@ -91,13 +100,15 @@ class Problem:
     racks: Racks | None
     weights: FloatArray | None
     capacity: FloatArray | None
+    claimed: Claimed | None = None
 
-    def with_claims(self, group: GroupSubscription) -> "Problem":
+    def with_claims(self, group: GroupSubscription, claimed: Claimed | None = None) -> "Problem":
         """Return the problem of the same members with other claims (`owned` and `generation`).
 
-        Everything else of the subscriptions in `group` must be as in this problem.
+        Everything else of the subscriptions in `group` must be as in this problem. ``claimed``: the claims of
+        the group, if they are already known.
         """
-        return self if group is self.group else replace(self, group=group)
+        return self if group is self.group else replace(self, group=group, claimed=claimed)
 
     @property
     def owner(self) -> Int32Array:
@@ -113,8 +124,7 @@ class Problem:
 
     @cached_property
     def _claims(self) -> Claims:
-        subscriptions = self.group.in_order(self.members)
-        partition, member = Partitions.claims(self.index, list(map(_OWNED, subscriptions)))
+        partition, member, generation = self.claimed or self._claimed_in_group()
         if not len(partition):
             return Claims(self.index.nobody, partition, member)
         owner = np.full(self.index.size, NO_OWNER, dtype=np.int32)
@@ -124,13 +134,17 @@ class Problem:
             contested = np.zeros(self.index.size, dtype=np.bool_)
             contested[partition[overruled]] = True
             at = np.flatnonzero(contested[partition])
-            generations = np.fromiter(map(_GENERATION, subscriptions), np.int64, len(subscriptions))
-            _settle(owner, partition[at], member[at], generations[member[at]])
+            _settle(owner, partition[at], member[at], generation[member[at]])
         if not self.alike:
             held = np.flatnonzero(owner != NO_OWNER).astype(np.int32)
             owner[held[~self.eligible(owner[held], held)]] = NO_OWNER
         owner.flags.writeable = False
         return Claims(owner, partition, member)
+
+    def _claimed_in_group(self) -> Claimed:
+        subscriptions = self.group.in_order(self.members)
+        claims = Partitions.claims(self.index, list(map(_OWNED, subscriptions)))
+        return Claimed(*claims, np.fromiter(map(_GENERATION, subscriptions), np.int64, len(subscriptions)))
 
     @property
     def class_count(self) -> int:

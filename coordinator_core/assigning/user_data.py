@@ -8,12 +8,12 @@ Bytes of another assignor or version are ignored (PITFALLS C-68).
 import struct
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
+from coordinator_core.assigning.problem import Claimed
 from coordinator_core.java import java_order
-from coordinator_core.model import Int32Array, Partitions
-from coordinator_core.packing import FEWEST_LISTS, read_partitions, rows_of
+from coordinator_core.model import NO_PARTITIONS, Int32Array, Partitions, Subscription, TopicIndex
+from coordinator_core.packing import read_claims, rows_of
 
 _LENGTH = struct.Struct(">h")
 _NUMBER = struct.Struct(">i")
@@ -29,72 +29,51 @@ def encode_ownership(owned: Partitions, generation: int) -> bytes:
     return b"".join([*parts, _NUMBER.pack(generation)])
 
 
-class Ownership(msgspec.Struct, frozen=True, eq=False):
-    """User data, and the ownership and generation in them; None for other bytes.
-
-    ``size`` is the size of the list of partitions, 0 for other bytes.
-    """
-
-    data: bytes | None
-    decoded: tuple[Partitions, int] | None = None
-    size: int = 0
-
-
 def decode_ownership(data: bytes) -> tuple[Partitions, int] | None:
     """Return the ownership of a member and its generation, or None for other bytes.
 
     Bytes after the fields are ignored, as by the decoders of Apache Kafka.
     """
-    return _decoded(data).decoded
-
-
-def _decoded(data: bytes | None) -> Ownership:
-    if data is None:
-        return Ownership(data)
     owned: dict[str, Int32Array] = {}
     try:
         (topics,), at = _NUMBER.unpack_from(data), _NUMBER.size
         if topics < 0:
-            return Ownership(data)
+            return None
         for _ in range(topics):
             (length,) = _LENGTH.unpack_from(data, at)
             at += _LENGTH.size
             topic = data[at : at + length].decode()
             (count,) = _NUMBER.unpack_from(data, at + length)
             if length < 0 or count < 0:
-                return Ownership(data)
+                return None
             at += length + _NUMBER.size
             numbers = np.frombuffer(data, dtype=">i4", count=count, offset=at).astype(np.int32)
             owned[topic] = np.concatenate((owned[topic], numbers)) if topic in owned else numbers
             at += 4 * count
         (generation,) = _NUMBER.unpack_from(data, at)
     except (struct.error, ValueError):
-        return Ownership(data)
-    return Ownership(data, (Partitions(owned), generation), at)
-
-
-def decode_ownerships(data: Sequence[bytes | None]) -> list[Ownership]:
-    """Decode the user data of a group, as `decode_ownership` does."""
-    if len(data) < FEWEST_LISTS:
-        return list(map(_decoded, data))
-    rows = rows_of([each or b"" for each in data])
-    owned, after = read_partitions(rows, rows.begin)
-    sizes = (after - rows.begin).tolist()
-    columns = owned, sizes, rows.hold(after, _NUMBER.size).tolist(), rows.numbers(after).tolist()
-    return [
-        _decoded(each) if partitions is None or not whole else Ownership(each, (partitions, generation), size)
-        for each, partitions, size, whole, generation in zip(data, *columns, strict=True)
-    ]
-
-
-def decode_ownership_again(data: bytes | None, last: Ownership) -> Ownership | None:
-    """Decode user data in which only the generation may have changed; None if anything else has."""
-    old, decoded, size = last.data, last.decoded, last.size
-    if data == old:
-        return last
-    if data is None or old is None or decoded is None or len(data) != len(old) or data[:size] != old[:size]:
         return None
-    return Ownership(data, (decoded[0], _NUMBER.unpack_from(data, size)[0]), size)
+    return Partitions(owned), generation
+
+
+def decode_claims(index: TopicIndex, subscriptions: Sequence[Subscription]) -> Claimed:
+    """Return what members claim in their user data, which are decoded together.
+
+    A member without valid user data keeps the claims of its subscription.
+    """
+    rows = rows_of([s.user_data or b"" for s in subscriptions])
+    partition, member, read, after = read_claims(rows, rows.begin, index)
+    read &= rows.hold(after, _NUMBER.size)
+    generation = rows.numbers(after)
+    owned = [NO_PARTITIONS] * len(subscriptions)
+    for m in np.flatnonzero(~read).tolist():
+        s = subscriptions[m]
+        owned[m], generation[m] = decode_ownership(s.user_data or b"") or (s.owned, s.generation)
+    valid = read[member]
+    others = Partitions.claims(index, owned)
+    return Claimed(
+        np.concatenate((partition[valid], others[0])), np.concatenate((member[valid], others[1])), generation
+    )
 
 
 def encode_generation(generation: int) -> bytes:

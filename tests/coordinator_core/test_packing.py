@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from coordinator_core import packing
 from coordinator_core.assigning.user_data import (
+    decode_claims,
     decode_ownership,
-    decode_ownerships,
     encode_generation,
     encode_ownership,
 )
@@ -142,13 +142,33 @@ def test_a_subscription_that_is_cut_anywhere_is_decoded_as_alone(version, topic_
                 assert list(map(fields, decoded)) == [*expected, fields(alone)]
 
 
-def test_an_ownership_that_is_cut_anywhere_is_none():
+CLAIMED = TopicIndex({"a": 20, "topic-01": 3, "größe": 10, "name-of-a-topic-01": 20, "unclaimed": 2})
+
+
+def claims(data):
+    """The claims in user data and the generations, with those of subscriptions for other bytes."""
+    subscriptions = [Subscription(("a",), Partitions({"a": [1]}), 2, user_data=each) for each in data]
+    claimed = decode_claims(CLAIMED, subscriptions)
+    pairs = zip(claimed.partition.tolist(), claimed.member.tolist(), strict=True)
+    return sorted(pairs), claimed.generation.tolist()
+
+
+def claims_one_by_one(data):
+    """The same, by decoding one after the other."""
+    decoded = [decode_ownership(each or b"") or (Partitions({"a": [1]}), 2) for each in data]
+    pairs = [(p, m) for m, (own, _) in enumerate(decoded) for p in own.dense_in(CLAIMED).tolist()]
+    return sorted(pairs), [generation for _, generation in decoded]
+
+
+def test_a_member_whose_user_data_are_cut_anywhere_keeps_the_claims_of_its_subscription():
     """C-68."""
     sound = [encode_ownership(Partitions({"a": [m]}), m) for m in range(FEWEST_LISTS)]
+    own = [(m, m) for m in range(FEWEST_LISTS)]
     for cut in range(len(sound[0])):
-        decoded = [each.decoded for each in decode_ownerships([*sound, sound[0][:cut]])]
-        assert decoded[:-1] == [(Partitions({"a": [m]}), m) for m in range(FEWEST_LISTS)]
-        assert decoded[-1] is None
+        assert claims([*sound, sound[0][:cut]]) == (
+            sorted([*own, (1, FEWEST_LISTS)]),
+            [*range(FEWEST_LISTS), 2],
+        )
 
 
 @given(st.lists(st.binary(max_size=60), min_size=FEWEST_LISTS, max_size=2 * FEWEST_LISTS))
@@ -160,14 +180,20 @@ def test_any_bytes_of_a_group_are_read_as_one_by_one(data):
 
 
 @given(group_of(encoded_ownerships | st.just(b"") | st.just(encode_generation(7))))
-def test_ownerships_are_those_of_one_after_the_other(data):
+def test_claims_are_those_of_one_after_the_other(data):
     """C-68."""
+    assert claims([*data, None]) == claims_one_by_one([*data, None])
 
-    def read(found):
-        return None if found is None else (listed(found[0]), list(found[0]), found[1])
 
-    together = [each.decoded for each in decode_ownerships([*data, None])]
-    assert list(map(read, together)) == [*(read(decode_ownership(each)) for each in data), None]
+@pytest.mark.parametrize("count", [20, 3_000])
+def test_claims_of_names_of_all_lengths_are_those_of_one_after_the_other(count):
+    """Given names that share their beginnings and their ends, and more of them than a sample has."""
+    names = [f"name-{m * 7919}" + "-ending"[: m % 8] for m in range(count)]
+    index = TopicIndex(dict.fromkeys(names, 2))
+    data = [encode_ownership(Partitions({name: [1]}), 3) for name in [*names, *names[::-1]]]
+    claimed = decode_claims(index, [Subscription((), user_data=each) for each in data])
+    found = dict(zip(claimed.member.tolist(), index.partitions(claimed.partition), strict=True))
+    assert found == {m: (name, 1) for m, name in enumerate([*names, *names[::-1]])}
 
 
 def test_members_share_an_index_and_equal_topics():
@@ -241,24 +267,28 @@ def test_lists_that_are_read_together_have_ends():
     assert ends[:-1] == [11] * FEWEST_LISTS
 
 
-@given(st.lists(st.binary(max_size=20), min_size=1, max_size=40), st.sampled_from([0, 1, None]))
-@example([b"topic-%d" % (i % 7) for i in range(40)], 0)
-def test_names_are_told_apart_whatever_their_hashes(names, multiplier):
-    """Given a hash that is the same for all names, or for many, then equal rows are still equal names."""
-    words = [
-        np.array([int.from_bytes(name[at : at + 8], "little") for name in names], dtype=np.uint64)
-        for at in range(0, 20, 8)
-    ]
-    words.append(np.array(list(map(len, names)), dtype=np.uint64))
+@given(
+    st.lists(st.text(max_size=20), min_size=1, max_size=40), st.sampled_from([0, 2**60, None]), st.booleans()
+)
+@example([f"topic-{i % 7}" for i in range(40)], 0, True)
+def test_names_are_told_apart_whatever_their_hashes(names, multiplier, few):
+    """Given a hash that is the same for all names, or for many, then no different names have one number."""
+    encoded = [name.encode() for name in names]
+    data = b"".join(struct.pack(">h", len(name)) + name for name in encoded)
+    length = np.array(list(map(len, encoded)), dtype=np.int32)
+    at = np.cumsum(length + 2, dtype=np.int32) - length
     with pytest.MonkeyPatch.context() as patch:
         if multiplier is not None:
             patch.setattr(packing, "_MULTIPLIER", np.uint64(multiplier))
-        equal = packing._first_equal(words)
-    if equal is None:
+        if few:
+            patch.setattr(packing, "_SAMPLE_SIZE", 4)
+        found = packing._names(packing._Buffer(data + bytes(8)), at, length)
+    if found is None:
         assert multiplier is not None
         return
-    assert [names[at] for at in equal.tolist()] == names
-    assert len(set(equal.tolist())) == len(set(names))
+    distinct, number = found
+    assert [distinct[n] for n in number.tolist()] == names
+    assert len(distinct) == len(set(names))
 
 
 @st.composite

@@ -2,7 +2,6 @@
 
 import pytest
 
-from coordinator_core.assigning import memory as memory_module
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.assigning.memory import Memory, recalled
 from coordinator_core.assigning.problem import build_problem
@@ -109,28 +108,3 @@ def test_a_group_that_says_nothing_is_the_group_itself():
     members = group(a=member("t", "t:0"), b=member("t"))
     assert as_owners(members) is members
     assert len(as_owners(group())) == 0
-
-
-def test_claims_that_have_not_changed_are_not_decoded_again(monkeypatch):
-    """Given rounds in which one member has another claim, then only its claim is decoded."""
-    counts = []
-    decode = memory_module.decode_ownerships
-
-    def counted(data):
-        counts.append(len(data))
-        return decode(data)
-
-    monkeypatch.setattr(memory_module, "decode_ownerships", counted)
-    assignor = Keeps()
-    claims = {"a": "t:0", "b": "t:1"}
-    for generation, other in enumerate(["t:1", "t:1", "t:2"]):
-        claims["b"] = other
-        members = group(
-            **{
-                m: member("t", user_data=encode_ownership(partitions(claim), generation))
-                for m, claim in claims.items()
-            }
-        )
-        assigned = compute_assignment(assignor, Cluster({"t": 3}), members)
-        assert assigned["b"] == partitions(other)
-    assert counts == [2, 0, 1]

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from coordinator_core.assigning.user_data import (
     decode_generation,
     decode_ownership,
-    decode_ownership_again,
-    decode_ownerships,
     encode_generation,
     encode_ownership,
 )
@@ -98,28 +96,3 @@ def test_neither_kind_is_mistaken_for_the_other():
     """C-68."""
     assert decode_generation(BYTES) is None
     assert decode_ownership(encode_generation(7)) is None
-
-
-def test_a_change_of_an_ownership_is_decoded_as_alone():
-    """Given other bytes, then the ownership is theirs, or they must be decoded. C-68."""
-    data = encode_ownership(Partitions({"a": [1, 2]}), 3)
-    (last,) = decode_ownerships([data])
-    changed = [data + b"\0", *(data[:cut] for cut in range(len(data)))]
-    changed += [data[:at] + bytes([byte]) + data[at + 1 :] for at in range(len(data)) for byte in (0, 4, 255)]
-    for sent in changed:
-        again = decode_ownership_again(sent, last)
-        assert again is None or again.decoded == decode_ownership(sent)
-
-
-def test_only_the_generation_of_an_ownership_may_differ():
-    owned = Partitions({"a": [1, 2]})
-    (last, other) = decode_ownerships([encode_ownership(owned, 3), b"other"])
-    assert decode_ownership_again(encode_ownership(owned, 3), last) is last
-    newer = decode_ownership_again(encode_ownership(owned, 4), last)
-    assert newer.decoded == (owned, 4)
-    assert newer.decoded[0] is last.decoded[0]
-    assert decode_ownership_again(encode_ownership(owned, 3), newer).decoded == (owned, 3)
-    assert decode_ownership_again(b"other", other) is other
-    for data in (None, b"other", b"OTHER", encode_ownership(Partitions({"a": [1, 3]}), 3)):
-        assert decode_ownership_again(data, last) is None
-    assert decode_ownership_again(b"OTHER", other) is None
