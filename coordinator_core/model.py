@@ -338,20 +338,20 @@ class Cluster:
         return 0 if info is None else info.partitions
 
 
-class NumberedTopics(tuple[str, ...]):
-    """A list of topics that are known by number, too: ``number`` int32[n], positions in `names`.
+class TabledTopics(tuple[str, ...]):
+    """A list of topics that is also a row of a table: ``row`` bool[N] says which of N `names` it has.
 
-    The lists of a group share `names`, so that each name is looked up once for all of them.
+    The lists of a group share `names`, which are in Java's order, so that names are looked up once for all.
     """
 
     names: tuple[str, ...]
-    number: Int32Array
+    row: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, names: tuple[str, ...], number: Int32Array, listed: Sequence[str]) -> "NumberedTopics":
-        """Return the list of the names with these numbers, which are given as well."""
+    def of(cls, names: tuple[str, ...], row: NDArray[np.bool_], listed: Sequence[str]) -> "TabledTopics":
+        """Return the list of the names in this row, which are given as well, in their order."""
         made = cls(listed)
-        made.names, made.number = names, number
+        made.names, made.row = names, row
         return made
 
 

@@ -15,7 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.model import NO_PARTITIONS, NOTHING, Int32Array, NumberedTopics, Partitions, TopicIndex
+from coordinator_core.java import java_order
+from coordinator_core.model import NO_PARTITIONS, NOTHING, Int32Array, Partitions, TabledTopics, TopicIndex
 
 _Int64Array = NDArray[np.int64]
 _Uint64Array = NDArray[np.uint64]
@@ -228,11 +229,16 @@ def read_topics(rows: Rows, at: _Int64Array) -> tuple[list[tuple[str, ...] | Non
     named = None if lists is None else _names(rows.buffer, lists.name, lists.length)
     if lists is None or named is None:
         return found, at
-    names, number = tuple(named[0]), named[1]
+    names = tuple(java_order(named[0]))
+    place = {name: at for at, name in enumerate(names)}
+    number = np.fromiter(map(place.__getitem__, named[0]), np.int64, len(names))[named[1]]
     listed = np.array(names, dtype=object)[number].tolist()
+    number += np.repeat(np.arange(len(lists.which)) * len(names), lists.entries)
+    table = np.zeros((len(lists.which), len(names)), dtype=np.bool_)
+    table.ravel()[number] = True
     starts = _starts(lists.entries).tolist()
-    for row, first, end in zip(lists.which.tolist(), starts, starts[1:], strict=False):
-        found[row] = NumberedTopics.of(names, number[first:end], listed[first:end])
+    for at_row, row, first, end in zip(lists.which.tolist(), table, starts, starts[1:], strict=False):
+        found[at_row] = TabledTopics.of(names, row, listed[first:end])
     after = at.copy()
     after[lists.which] = lists.end
     return found, after

@@ -5,7 +5,7 @@ Members are numbered in the order of `GroupSubscription.sorted_members`, partiti
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -22,8 +22,8 @@ from coordinator_core.model import (
     Cluster,
     GroupSubscription,
     Int32Array,
-    NumberedTopics,
     Partitions,
+    TabledTopics,
     TopicIndex,
     TopicInfo,
 )
@@ -242,9 +242,9 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
     identities = list(map(id, topics))
     lists = dict(zip(identities, topics, strict=True))
     by_value: dict[object, int] = {}
-    # numbered lists are not compared by their names, since equal rows are merged later
+    # lists of a table are not compared by their names, since equal rows are merged later
     row_of = {
-        identity: by_value.setdefault(identity if type(listed) is NumberedTopics else listed, len(by_value))
+        identity: by_value.setdefault(identity if type(listed) is TabledTopics else listed, len(by_value))
         for identity, listed in lists.items()
     }
     row_lists = dict(zip(row_of.values(), lists.values(), strict=True))
@@ -258,8 +258,32 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
 
 def _subscribed(index: TopicIndex, lists: Sequence[tuple[str, ...]]) -> BoolArray:
     """bool[n, T]: which topics are in each list. Topics that the cluster does not describe are left out."""
+    names = next((t.names for t in lists if type(t) is TabledTopics), None)
+    if names is None:
+        return _subscribed_by_name(index, lists)
+    tabled = [t.row if type(t) is TabledTopics and t.names is names else None for t in lists]
+    rows = np.concatenate([row for row in tabled if row is not None]).reshape(-1, len(names))
+    others = [at for at, row in enumerate(tabled) if row is None]
+    subscribes = np.empty((len(lists), len(index.topics)), dtype=np.bool_)
+    subscribes[[at for at, row in enumerate(tabled) if row is not None]] = _columns(rows, names, index.topics)
+    subscribes[others] = _subscribed_by_name(index, [lists[at] for at in others])
+    return subscribes
+
+
+def _columns(rows: BoolArray, names: tuple[str, ...], wanted: tuple[str, ...]) -> BoolArray:
+    """Return the columns with the wanted names, false for those that there are not: bool[n, len(wanted)]."""
+    if names == wanted:
+        return rows
+    place = {name: at for at, name in enumerate(names)}
+    at = np.fromiter(map(place.get, wanted, repeat(len(names))), np.intp, len(wanted))
+    columns: BoolArray = np.pad(rows, ((0, 0), (0, 1))).take(at, axis=1)
+    return columns
+
+
+def _subscribed_by_name(index: TopicIndex, lists: Sequence[tuple[str, ...]]) -> BoolArray:
     topics, counts = len(index.topics), list(map(len, lists))
-    position = _positions(index, lists, sum(counts))
+    names = chain.from_iterable(lists)
+    position = np.fromiter(map(index.topic_positions.get, names, repeat(-1)), np.int32, sum(counts))
     cell = np.repeat(np.arange(len(lists)) * topics, counts)
     cell += position
     # the additional last cell is that of topics that the cluster does not describe
@@ -267,31 +291,6 @@ def _subscribed(index: TopicIndex, lists: Sequence[tuple[str, ...]]) -> BoolArra
     cells = np.zeros(len(lists) * topics + 1, dtype=np.bool_)
     cells[cell] = True
     return cells[:-1].reshape(len(lists), topics)
-
-
-def _positions(index: TopicIndex, lists: Sequence[tuple[str, ...]], count: int) -> Int32Array:
-    """int32[count]: the positions in the index of the names in all lists, -1 for unknown names.
-
-    The names of numbered lists are looked up once.
-    """
-    names = next((t.names for t in lists if type(t) is NumberedTopics), ())
-    if not names:
-        return _looked_up(index, chain.from_iterable(lists), count)
-    # other lists are numbered behind the names: -1 follows them, and then each position
-    behind = np.int32(len(names) + 1)
-    table = np.concatenate(
-        (_looked_up(index, names, len(names)), np.arange(-1, len(index.topics), dtype=np.int32))
-    )
-    numbers = [
-        t.number if type(t) is NumberedTopics and t.names is names else _looked_up(index, t, len(t)) + behind
-        for t in lists
-    ]
-    position: Int32Array = table[np.concatenate(numbers)]
-    return position
-
-
-def _looked_up(index: TopicIndex, names: Iterable[str], count: int) -> Int32Array:
-    return np.fromiter(map(index.topic_positions.get, names, repeat(-1)), dtype=np.int32, count=count)
 
 
 def _settle(

@@ -11,9 +11,9 @@ from coordinator_core.errors import InputError
 from coordinator_core.model import (
     Cluster,
     GroupSubscription,
-    NumberedTopics,
     Partitions,
     Subscription,
+    TabledTopics,
     TopicIndex,
     TopicInfo,
 )
@@ -272,16 +272,17 @@ def test_a_group_of_nobody_is_a_problem_like_any_other():
     assert (problem.class_count, problem.racks, problem.capacity) == (0, None, None)
 
 
-def test_numbered_topics_are_those_of_their_names():
+def test_topics_of_a_table_are_those_of_their_names():
     """Given lists that share names, lists with other names and plain ones, then classes and topics are those
     of plain lists. C-70."""
 
-    def numbered(names, *number):
-        return NumberedTopics.of(names, np.array(number, dtype=np.int32), [names[n] for n in number])
+    def tabled(names, *number):
+        row = np.isin(np.arange(len(names)), number)
+        return TabledTopics.of(names, row, [names[n] for n in number])
 
     names, others = ("unknown", "b", "a"), ("c", "a")
-    lists = [numbered(names, 2, 0), ("a",), numbered(others, 0), numbered(names), numbered(names, 1, 2)]
-    lists += [numbered(names, 2), ("c", "nowhere"), numbered(others, 1, 0)]
+    lists = [tabled(names, 2, 0), ("a",), tabled(others, 0), tabled(names), tabled(names, 1, 2)]
+    lists += [tabled(names, 2), ("c", "nowhere"), tabled(others, 1, 0)]
     plain = [tuple(topics) for topics in lists]
     cluster = Cluster({"a": 2, "b": 1, "c": 1})
     found, expected = (
