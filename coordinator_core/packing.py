@@ -7,10 +7,10 @@ read in lockstep, entry by entry, so that a numpy call reads a field of all list
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ _Uint64Array = NDArray[np.uint64]
 
 FEWEST_LISTS = 16
 """Fewer lists are not read together, since reading one after the other takes less time."""
-
-Sent = TypeVar("Sent")
-Read = TypeVar("Read")
 
 _LENGTH = struct.Struct(">h")
 _COUNT_SIZE, _LENGTH_SIZE = 4, 2
@@ -97,35 +94,6 @@ class _Lists(NamedTuple):
         which, end, entries = (values[chosen] for values in (self.which, self.end, self.entries))
         name, length, number = (values[of_entry] for values in (self.name, self.length, self.number))
         return _Lists(which, end, entries, name, length, number)
-
-
-class Recollection(Generic[Sent, Read]):
-    """The values of the members of a group in the last round, in which most members sent the same bytes.
-
-    ``again(sent, last)`` returns the value of a member by means of its last one, or None if the bytes must be
-    read; ``read_all`` reads the bytes of members. It also reads those that have not changed if a sixteenth of
-    the values are not from one call, since values of one call share an index.
-    """
-
-    def __init__(
-        self, again: Callable[[Sent, Read], Read | None], read_all: Callable[[Sequence[Sent]], Sequence[Read]]
-    ) -> None:
-        self._again, self._read_all = again, read_all
-        self._last: dict[str, Read] = {}
-        self._apart: frozenset[str] = frozenset()
-
-    def read(self, group: Mapping[str, Sent]) -> dict[str, Read]:
-        """Return the value of each member, and remember the values for the next round."""
-        last, again = self._last, self._again
-        known = {m: again(sent, last[m]) if m in last else None for m, sent in group.items()}
-        changed = [m for m, value in known.items() if value is None]
-        apart = self._apart.intersection(group).union(changed)
-        if len(changed) == len(group) or len(apart) > max(FEWEST_LISTS, len(group) // FEWEST_LISTS):
-            changed, apart = list(group), frozenset()
-        found: dict[str, Any] = known
-        found.update(zip(changed, self._read_all([group[m] for m in changed]), strict=True))
-        self._last, self._apart = found, apart
-        return found
 
 
 class Rows(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array, Subscription, TopicIndex
-from coordinator_core.packing import Recollection
+from coordinator_core.packing import FEWEST_LISTS
 from coordinator_core.protocol.consumer_protocol import (
     Decoded,
     decode_again,
@@ -39,18 +39,31 @@ class GroupCodec:
     """Decodes subscriptions and encodes assignments. It remembers those of the last round."""
 
     def __init__(self) -> None:
-        self._decoded: Recollection[tuple[bytes, str | None], Decoded] = Recollection(
-            decode_again, decode_subscriptions
-        )
+        self._decoded: dict[str, Decoded] = {}
+        self._apart: frozenset[str] = frozenset()
         self._encoded: _Encoded | None = None
 
     def decode(self, members: Mapping[str, tuple[bytes, str | None]]) -> dict[str, Subscription]:
         """Decode the subscription of each member, given with its instance id.
 
+        Subscriptions that have not changed are only decoded again if a sixteenth of the others were decoded
+        in later rounds, since those that are decoded together share an index.
+
         Raises:
             ProtocolError: if the bytes of a member are not a subscription.
         """
-        return {m: decoded.subscription for m, decoded in self._decoded.read(members).items()}
+        last, known = self._decoded, dict[str, Decoded]()
+        for m, sent in members.items():
+            again = decode_again(sent, last[m]) if m in last else None
+            if again is not None:
+                known[m] = again
+        changed = [m for m in members if m not in known]
+        apart = self._apart.intersection(members).union(changed)
+        if not known or len(apart) > max(FEWEST_LISTS, len(members) // FEWEST_LISTS):
+            changed, apart = list(members), frozenset()
+        known.update(zip(changed, decode_subscriptions([members[m] for m in changed]), strict=True))
+        self._decoded, self._apart = known, apart
+        return {m: known[m].subscription for m in members}
 
     def encode(self, assignment: GroupAssignment, members: Iterable[str]) -> list[bytes]:
         """Encode the assignments of members, as `encode_assignments` does."""
