@@ -84,8 +84,10 @@ class _Dealer:
 
     def _in_proportion(self) -> int:
         """Return the number of pools dealt before one that does not fit."""
-        begin, size = 0, len(self.order)
-        while begin < len(self.order):
+        begin, end, size = 0, len(self.order), len(self.order)
+        if end > _FIRST_TAIL and self.room.sum() == self.supply.sum():
+            end -= _FIRST_TAIL  # without room to spare, a flow deals these again
+        while begin < end:
             size = max(1, min(size, (len(self.order) - begin) // 4))
             if self._together(begin, begin + size):
                 begin += size
