@@ -24,7 +24,7 @@ def avoidable_moves(history: History) -> float:
         if after.from_ms > history.from_ms or not history.from_ms:
             if after.members:
                 needed += _fewest_between(before, after)
-            before = dict(after.owners)
+            before = {**before, **after.owners}
     return history.moved - needed
 
 

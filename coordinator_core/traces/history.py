@@ -2,7 +2,7 @@
 
 Costs are counted in a window of the run, so that those of the group's own start are not among them. It begins
 at the given time, or when the group first rests with all consumers that run. Without either it is the whole
-run.
+run. What happens before the first rest belongs to the start, changes from outside included.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,8 @@ class Lag(NamedTuple):
 
 class Settled(NamedTuple):
     """An assignment in which the group rested: every member took its part over, and no partition that had
-    an owner is without one. Members without a coordinator rest whether it is or not.
+    an owner is without one. Members without a coordinator rest whether it is or not, and even if nobody owns
+    anything: their rebalances have ended.
 
     It lasts until a partition is given up, a round begins, or the run ends. ``members`` maps each consumer
     in the group to its topics.
@@ -228,11 +229,12 @@ class History:
         taken_over = sum(c.taken_over == now.generation and now.is_valid(n) for n, c in now.consumers.items())
         if taken_over < len(now.members):
             return
-        if self.family.servers is None and any(tp.topic in wanted for tp in self._orphans):
-            return  # members without a coordinator leave partitions to nobody, and rest
+        leaves_some = self.family.servers is not None  # members without a coordinator leave them, and rest
+        if not leaves_some and any(tp.topic in wanted for tp in self._orphans):
+            return
         owners = {tp: next(reversed(held)) for tp, held in now.owners.items() if held and tp.topic in wanted}
         members = {c: m.topics for c, m in now.consumers.items() if now.is_valid(c)}
-        if owners:
+        if owners or leaves_some:
             self._resting = Settled(now.at_ms, now.at_ms, owners, members)
             self._rest()
 

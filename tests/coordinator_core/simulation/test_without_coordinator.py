@@ -14,6 +14,8 @@ from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History
 from tests.places import SCENARIOS
 
+T0 = TopicPartition("t", 0)
+
 ROUND_TRIPS_S = 0.1
 """What the messages of a rebalance take at most, over all partitions, with a latency of 1 ms."""
 
@@ -105,6 +107,20 @@ def test_a_member_that_has_given_up_claims_again_after_the_next_notice():
 
 
 # --- members that subscribe to different topics
+
+
+def test_a_group_of_which_nobody_owns_anything_is_measured_from_the_rest_of_its_members():
+    """c-0 fails to claim the partition of c-1 and has no retries left; c-1 gives it up, as it is c-0's."""
+    history, figures = run_text(
+        "{name: g, seed: 2, duration: 4m, topics: {t: {partitions: 1, rate: 10}},"
+        " members: [{id: c, count: 2, topics: [t], process_rate: 90}], events: [{at: 2m, crash: c-1}],"
+        " config: {rebalance.max.retries: 0}}",
+        "watcher",
+    )
+    assert [settled.owners for settled in history.settled] == [{T0: "c-1"}, {}, {T0: "c-0"}]
+    assert history.from_ms == history.start_up_ms == history.settled[1].from_ms < 3_000
+    assert 120 < figures["stopped_partition_seconds"] < 127  # the wait for the crash, and the session
+    assert (figures["moved_partitions"], figures["avoidable_moves"]) == (1, 0)
 
 
 def test_without_a_coordinator_the_share_of_who_does_not_subscribe_belongs_to_nobody():
