@@ -243,7 +243,7 @@ def metrics() -> Iterable[MetricSpec]:
             messages,
             "cost",
             "requests",
-            "The number of requests that all consumers sent to brokers in the whole run.",
+            "The number of requests that all consumers sent to brokers and other servers in the whole run.",
         ),
         _metric(
             notifications,

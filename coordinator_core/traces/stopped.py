@@ -14,9 +14,9 @@ TAKE_OVER, CALLBACKS, RESTORE, AWAY = "take_over", "callbacks", "restore", "away
 
 CAUSES = {
     DETECTION: "the last owner had ended, stood still or was cut off, and the group still counted on it",
-    UNASSIGNED: "the group rested, and the partition was assigned to nobody",
-    WAITING: "the round waited for members to join it",
-    MESSAGES: "the assignment of the round was under way",
+    UNASSIGNED: "the group rested, and no member had the partition or was about to take it over",
+    WAITING: "a round waited for members to join it or, without a coordinator, to end their rebalances",
+    MESSAGES: "all members had joined the coordinator's round, and the assignment was under way",
     TAKE_OVER: "a member had yet to take the partition over, or to rejoin, in its next poll",
     CALLBACKS: "the owner ran a callback of the application",
     RESTORE: "the owner restored the state of the partition",

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator_core.documents.files import load_scenario
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.history import History
-from coordinator_core.traces.stopped import CAUSES, PARTS
+from coordinator_core.traces.stopped import CAUSES, PARTS, WAITING
 from coordinator_core.traces.timeline import Timeline
 from tests.coordinator_core.traces.traces import (
     assigned,
@@ -28,6 +29,7 @@ from tests.coordinator_core.traces.traces import (
     stopped,
 )
 from tests.examples import scaled
+from tests.places import SCENARIOS
 
 
 def causes_of(*timed, topics=None, from_ms=0, **options):
@@ -51,6 +53,17 @@ def replaced(old, new):
 
 def test_each_cause_is_in_one_part():
     assert sorted(cause for causes in PARTS.values() for cause in causes) == sorted(CAUSES)
+
+
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
+def test_the_sentences_of_the_causes_hold_without_a_coordinator(strategy):
+    """A sentence that speaks of a coordinator's round is of another family, or says what holds without it."""
+    registry = default_registry()
+    trace = simulate(load_scenario(SCENARIOS / "bounce.yaml"), strategy, registry)
+    counted = {cause for cause, ms in History(trace, registry).stops.causes_ms.items() if ms}
+    assert WAITING in counted
+    assert all("without a coordinator" in CAUSES[cause] for cause in counted if "round" in CAUSES[cause])
+    assert not any("coordinator's" in CAUSES[cause] for cause in counted)
 
 
 STANDING = {
