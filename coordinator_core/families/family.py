@@ -144,10 +144,11 @@ def check_settings(config: Iterable[str], texts: Sequence[str], where: str, regi
     Raises:
         InputError: if none reads it.
     """
-    strategies = [registry.strategy(text) for text in texts]
     of_consumers = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
-    for name in config:
-        if name in of_consumers or any(_reads(strategy, name, registry) for strategy in strategies):
+    own = [name for name in config if name not in of_consumers]
+    strategies = [registry.strategy(text) for text in texts] if own else []
+    for name in own:
+        if any(_reads(strategy, name, registry) for strategy in strategies):
             continue
         protocols = registry.protocols().items()
         readers = [

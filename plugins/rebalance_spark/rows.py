@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import PluginError, RebalanceLabError
+from coordinator_core.families.family import check_settings
 from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
@@ -98,9 +99,9 @@ class Scorer:
         return [self._row(scenario_id, scenario, name) for name in names]
 
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
-        scenario = load_scenario_text(
-            text, scenario_id or "a row without scenario_id", registry=self.registry
-        )
+        where = scenario_id or "a row without scenario_id"
+        scenario = load_scenario_text(text, where, registry=self.registry)
+        check_settings(scenario.config, self.job.strategies, f"{where}: config", self.registry)
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
 
     def _row(self, scenario_id: str, scenario: Scenario, name: str) -> Row:

@@ -181,6 +181,24 @@ def test_a_scenario_that_cannot_be_read_is_an_error_under_every_strategy(text, s
         assert row["seed"] is None
 
 
+def with_retries(*strategies):
+    text = SMALL_TEXT[:-1] + ', "config": {"rebalance.max.retries": 1}}'
+    return scorer(*strategies), text
+
+
+def test_a_setting_that_no_strategy_reads_is_an_error_under_every_strategy():
+    made, text = with_retries("range", "sticky")
+    expected = "a setting that no strategy reads (range, sticky), expected a strategy with +watcher"
+    error = ("error", f"row-1: config.rebalance.max.retries: found {expected}")
+    assert [outcome(row) for row in made.rows("row-1", text)] == [error] * 2
+
+
+@pytest.mark.parametrize("which", [ALL, 0])
+def test_a_setting_that_one_strategy_reads_is_no_error_under_the_others(which):
+    made, text = with_retries("range", "watcher")
+    assert {row["status"] for row in made.rows("row-1", text, which)} == {"ok"}
+
+
 def test_a_row_without_a_name_is_called_so_in_its_error():
     (row,) = scorer("range").rows("", "")
     assert row["scenario_id"] == ""
