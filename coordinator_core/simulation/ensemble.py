@@ -103,7 +103,7 @@ class Ensemble:
             case m.DeleteRequest():
                 if session is not None:
                     own = [path for path in request.paths if path in session.paths]
-                    self._delete(session, own, "", outcome, now_ms)
+                    self._delete(session, own, "deleted its node", outcome, now_ms)
                 outcome.reply(request_id, m.DeleteResponse(expired=session is None))
             case m.ReadRequest():
                 views = {parent: self._view(client, parent, now_ms) for parent in request.parents}

@@ -85,7 +85,7 @@ class WatcherMember:
         self._retries = 0
         self._attempt = 0
         self._topics: tuple[str, ...] | None = None
-        """The topics in the node of the member, None if it has no node."""
+        """The topics with which the member is in the registry, None if it is not known to be there."""
         self._claimed: tuple[str, ...] = ()
         self._to_commit: dict[TopicPartition, int] = {}
         self._owned_before: tuple[TopicPartition, ...] = ()
@@ -172,7 +172,6 @@ class WatcherMember:
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
         """End the session, and with it the claims."""
         session = self._forget_session()
-        self._topics = None
         if session is None:
             return False
 
@@ -203,21 +202,22 @@ class WatcherMember:
 
     def _register(self, *, now_ms: int) -> None:
         """Create the node of the member, then rebalance."""
-        self._topics = self._core.subscriptions.topics
-        nodes = {f"{self._members}/{self._member_id}": ",".join(self._topics)}
-        self._ask(
-            m.CreateRequest(session=self._live, nodes=nodes), m.CreateResponse, self._registered, now_ms
-        )
+        topics = self._core.subscriptions.topics
+        nodes = {f"{self._members}/{self._member_id}": ",".join(topics)}
 
-    def _registered(self, reply: m.CreateResponse, now_ms: int) -> None:
-        if reply.existing:  # the node of an earlier session
-            self._fail(self._settings.backoff_ms, now_ms=now_ms)
-        else:
-            self._rebalance(now_ms=now_ms)
+        def registered(reply: m.CreateResponse, at_ms: int) -> None:
+            if reply.existing:  # the node of an earlier session
+                self._fail(self._settings.backoff_ms, now_ms=at_ms)
+                return
+            self._topics = topics
+            self._rebalance(now_ms=at_ms)
+
+        self._ask(m.CreateRequest(session=self._live, nodes=nodes), m.CreateResponse, registered, now_ms)
 
     def _register_again(self, *, now_ms: int) -> None:
-        """Replace the node of the member: it subscribes to other topics."""
+        """Replace the node of the member: it subscribes to other topics, or the last attempt has failed."""
         self._begin(now_ms=now_ms)
+        self._topics = None
         path = f"{self._members}/{self._member_id}"
         request = m.DeleteRequest(session=self._live, paths=(path,))
         self._ask(request, m.DeleteResponse, lambda _, at_ms: self._register(now_ms=at_ms), now_ms)
@@ -266,7 +266,8 @@ class WatcherMember:
         self._core.generation, self._retry_ms, self._is_told = NO_MEMBERSHIP, NEVER, False
         for request_id in self._watches.values():
             self._core.requests.forget(request_id)
-        self._claimed, self._owned_before, self._watches, self._seen = (), (), {}, {}
+        self._topics, self._claimed, self._owned_before = None, (), ()
+        self._watches, self._seen = {}, {}
         self._attempt += 1
         self._move_to(WatcherState.CONNECTING)
         return session
@@ -335,7 +336,7 @@ class WatcherMember:
             self._connect(now_ms=now_ms)
             return
         if self._topics is None:
-            self._register(now_ms=now_ms)
+            self._register_again(now_ms=now_ms)
             return
         self._attempt += 1
         self._is_told = False

@@ -106,6 +106,36 @@ def test_a_member_that_has_given_up_claims_again_after_the_next_notice():
     assert figures["double_owned_partition_seconds"] == 0
 
 
+# --- the registration of a member
+
+
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
+@pytest.mark.parametrize("cut_ms", range(1_000, 1_100, 5))
+def test_a_member_is_in_the_group_whichever_message_of_its_start_is_lost(strategy, cut_ms):
+    history, _ = run_text(
+        "{name: g, duration: 1m, network: {latency: 10ms}, topics: {t: {partitions: 4, rate: 10}},"
+        " members: [{id: c, count: 2, topics: [t], process_rate: 90, start_up: 1s}],"
+        f" events: [{{at: {cut_ms}ms, cut: c-1, for: 1s}}]}}",
+        strategy,
+    )
+    assert history.last_settled is not None
+    assert history.last_settled.members.keys() == {"c-0", "c-1"}
+    assert sorted(map(len, shares_at(history, 59_000).values())) == [2, 2]
+
+
+def test_a_watcher_without_topics_is_in_the_registry_once_and_follows_its_pattern():
+    """c matches nothing until b appears. It rests, and sends no more than its pings."""
+    history, figures = run_text(
+        "{name: g, duration: 3m, topics: {a: {partitions: 2, rate: 10}}, config: {metadata.max.age.ms: 5s},"
+        " members: [{id: c, topics_pattern: b, process_rate: 90}],"
+        " events: [{at: 2m, create_topic: {b: {partitions: 2, rate: 10}}}]}",
+        "watcher",
+    )
+    assert history.start_up_ms < 4_000
+    assert history.last_settled.owners == {TopicPartition("b", 0): "c", TopicPartition("b", 1): "c"}
+    assert figures["messages"] < 300
+
+
 # --- members that subscribe to different topics
 
 
