@@ -146,6 +146,16 @@ class Coordinator:
                 self._parts[group.family].on_timer(step, group, key)
         return effects
 
+    def on_topics_changed(self, *, now_ms: int) -> Outcome:
+        """Let the groups react whose assignments are computed here. To be called after `on_loaded`, too."""
+        effects = Outcome()
+        for shard in self._shards.values():
+            for group in list(shard.groups.values()):
+                part = self._parts.get(group.family)
+                if part is not None and part.on_topics is not None:
+                    part.on_topics(self._step(shard, effects, now_ms), group)
+        return effects
+
     def next_deadline_ms(self) -> int | None:
         """Return when to call `on_deadline` next, or None."""
         return self._timers.next_ms()

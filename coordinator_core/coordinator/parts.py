@@ -36,12 +36,14 @@ class CoordinatorPart:
 
     ``requests`` has a row for every type of request of the family. ``restore`` rebuilds a group from its
     stored form and sets its timers; its last argument is the highest generation that may have been handed
-    out. ``on_timer`` carries out a timer of a group of the family. ``foreign_group`` is the error for a
-    request to a group of another family.
+    out. ``on_timer`` carries out a timer of a group of the family. ``on_topics`` lets a group react to
+    changed topics, in a family whose coordinator computes the assignments. ``foreign_group`` is the error for
+    a request to a group of another family.
     """
 
     name: str
     requests: Mapping[type[Any], Row]
     restore: Callable[[Step, str, StoredGroup, int], Group]
     on_timer: Callable[[Step, Any, TimerKey], None]
+    on_topics: Callable[[Step, Any], None] | None = None
     foreign_group: ErrorCode = ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -283,6 +283,8 @@ class Brokers:
     def topics_changed(self) -> None:
         """Describe the topics again, because their partitions have changed."""
         self._metadata = None
+        for broker in self._brokers:
+            self._check_topics(broker)
         if self._servers is not None:
             self._servers.topics_changed(self.topics)
 
@@ -311,6 +313,12 @@ class Brokers:
             )
         if self._home in partitions and not self.has_servers:
             self._emit(_elected(node, coordinator, self._group))
+        self._check_topics(self._brokers[node])
+
+    def _check_topics(self, broker: _Broker) -> None:
+        """Let the coordinator of a broker compare the topics with those of its assignments."""
+        if broker.coordinator is not None:
+            self._carry_out(broker, broker.coordinator.on_topics_changed(now_ms=self._clock.now_ms))
 
     def _started(self, node: int) -> _Broker:
         coordinator = Coordinator(node, self._config, Random(self._random.getrandbits(64)), self._parts)

@@ -13,7 +13,7 @@ from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER, Reply
 from coordinator_core.errors import InputError, ProtocolError
-from coordinator_core.model import RebalanceProtocol, TopicInfo, TopicPartition
+from coordinator_core.model import RebalanceProtocol, TopicPartition
 from coordinator_core.protocol.consumer_protocol import decode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -68,9 +68,6 @@ class ServerSideMember:
         self._number = 0
         """How often a heartbeat was due after its interval."""
         self._topics: tuple[str, ...] = ()
-        self._based_on: tuple[tuple[str, TopicInfo], ...] | None = None
-        self._compared = 0
-        """The version of the metadata that was compared with those of the last join."""
         self._share: list[TopicPartition] | None = None
         """The share that the next poll takes over."""
 
@@ -198,18 +195,9 @@ class ServerSideMember:
     # --- joins
 
     def _wants_to_join(self) -> bool:
-        """Return whether the member has to join, which it notices if topics have changed.
-
-        Each version of the metadata is compared once.
-        """
-        if self._must_rejoin:
-            return True
-        topics, metadata = self._core.subscriptions.topics, self._core.metadata
-        if self._topics != topics:
+        """Return whether the member has to join: it was told so, or it subscribes to other topics."""
+        if self._topics != self._core.subscriptions.topics:
             self._must_rejoin = True
-        elif self._compared != metadata.version:
-            self._compared = metadata.version
-            self._must_rejoin = self._based_on != metadata.snapshot(topics)
         return self._must_rejoin
 
     def _can_join(self, *, now_ms: int) -> bool:
@@ -230,7 +218,6 @@ class ServerSideMember:
         config, core, node = self._core.config, self._core, self._coordinator.node
         assert node is not None
         self._topics = core.subscriptions.topics
-        self._based_on, self._compared = core.metadata.snapshot(self._topics), core.metadata.version
         self._in_flight, self._must_rejoin = True, False
         self._move_to(ServerSideState.JOINING)
         request = JoinRequest(

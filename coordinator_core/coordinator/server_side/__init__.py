@@ -1,7 +1,8 @@
 """The coordinator's part of groups whose coordinator computes the assignments.
 
 The coordinator waits until all members have joined. It runs the assignor, stores the assignment, and answers
-the joins with it. A change is announced by ILLEGAL_GENERATION in the responses to heartbeats.
+the joins with it. A change, of members or of topics, is announced by ILLEGAL_GENERATION in the responses to
+heartbeats.
 """
 
 from functools import partial
@@ -27,6 +28,7 @@ def server_side_part(compute: Compute) -> CoordinatorPart:
         },
         restore=restored,
         on_timer=partial(rounds.on_timer, compute),
+        on_topics=partial(rounds.on_topics, compute),
     )
 
 

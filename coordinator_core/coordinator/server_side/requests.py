@@ -116,17 +116,10 @@ def _rejoin(
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
     if changed:
         rounds.start_or_continue(step, compute, group, f"{member.member_id} changed its topics")
-    elif group.state is State.STABLE and _topics_have_changed(compute, group):
-        rounds.start(step, compute, group, "partitions of a subscribed topic changed")
     elif group.state is State.STABLE:
         rounds.answer(step, group, member, ErrorCode.NONE)
     else:
         rounds.complete_if_all_joined(step, compute, group)
-
-
-def _topics_have_changed(compute: Compute, group: ServerSideGroup) -> bool:
-    """Return whether the topics differ from those of the assignment."""
-    return compute.topics(group.subscribed_topics()) != group.topics
 
 
 def heartbeat(step: Step, request_id: int, request: HeartbeatRequest) -> None:

@@ -81,6 +81,12 @@ def complete_if_all_joined(step: Step, compute: Compute, group: ServerSideGroup)
         _assign(step, compute, group)
 
 
+def on_topics(compute: Compute, step: Step, group: ServerSideGroup) -> None:
+    """Start a round if the topics of the members differ from those of the assignment."""
+    if group.members and compute.topics(group.subscribed_topics()) != group.topics:
+        start_or_continue(step, compute, group, "partitions of a subscribed topic changed")
+
+
 def on_timer(compute: Compute, step: Step, group: ServerSideGroup, key: TimerKey) -> None:
     """Carry out one timer that is due."""
     if key.kind == TimerKind.JOIN:

@@ -44,6 +44,12 @@ class Bench:
             self.coordinator.on_elected(partition)
             records = decode_records(b"".join(map(encode_record, self.log.read(partition))))
             self.take(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms))
+        self.take(self.coordinator.on_topics_changed(now_ms=self.now_ms))
+
+    def change_topics(self, **topics):
+        """Change the topics that a coordinator which computes assignments sees."""
+        self.topics = topics
+        self.take(self.coordinator.on_topics_changed(now_ms=self.now_ms))
 
     def open_requests(self):
         """Return the requests that have not been answered or superseded, or lost with their broker."""

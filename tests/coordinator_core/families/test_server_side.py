@@ -88,6 +88,19 @@ def test_the_first_shares_are_there_two_latencies_earlier(registry, latency_ms):
     assert server_side == {key: (ms - 2 * latency_ms, owned) for key, (ms, owned) in classic.items()}
 
 
+@pytest.mark.parametrize("down", [False, True], ids=["", "while no broker coordinates"])
+def test_the_coordinator_notices_new_partitions_and_the_next_heartbeats_announce_the_round(registry, down):
+    """The metadata of members are five minutes old at the most; nobody waits for that. PROTOCOL 11.2."""
+    failover = [{"at": "60s", "coordinator_failover": {"down": "20s"}}] if down else []
+    trace = run(registry, document(events=[*failover, {"at": "70s", "add_partitions": {"P": 8}}]))
+    noticed_ms = 80_100 if down else 70_000
+    (at_ms, _), (later_ms, owned) = shares(trace)[1, "c1"], shares(trace)[2, "c1"]
+    assert at_ms < noticed_ms < later_ms < noticed_ms + 3_500  # heartbeat.interval.ms and the round
+    assert owned == {"P": [0, 1, 2, 3]}
+    (_, second) = rounds(trace, registry)
+    assert second.causes[0] == "partitions of a subscribed topic changed"
+
+
 def test_the_worked_example(registry):
     """Given two members, when a third joins, then there is one round, everybody stops, and no SyncGroup is
     sent. PROTOCOL 11.2."""

@@ -230,7 +230,7 @@ def test_another_subscription_makes_the_member_join_again(bench):
 
 
 def test_a_join_waits_until_the_topics_are_described(bench):
-    """Otherwise their metadata would make the member join a second time."""
+    """As under the classic protocol."""
     del bench.responders[m.MetadataRequest]
     bench.subscribe("t")
     bench.poll()
@@ -242,7 +242,8 @@ def test_a_join_waits_until_the_topics_are_described(bench):
     assert bench.joins() == 1
 
 
-def test_new_partitions_make_the_member_join_again():
+def test_new_partitions_do_not_make_the_member_join_again():
+    """The coordinator notices them, and announces the round."""
     bench = Consumer(metadata_max_age_ms=10_000)
     bench.stable(T0)
     bench.respond_to(m.HeartbeatRequest)
@@ -250,7 +251,7 @@ def test_new_partitions_make_the_member_join_again():
     assert bench.joins() == 1
     bench.topics["t"] = 6
     bench.live(12_000)
-    assert bench.joins() == 2
+    assert bench.joins() == 1
 
 
 def test_a_round_that_is_announced_twice_is_one_round(bench):

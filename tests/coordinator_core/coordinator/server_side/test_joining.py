@@ -201,14 +201,38 @@ def test_other_topics_of_a_member_start_a_round(bench):
     assert bench.computed[-1] == {first: ("t", "u"), second: ("t",)}
 
 
-def test_other_partitions_of_a_topic_start_a_round_when_a_member_joins_again(bench):
-    """Given partitions were added, which members notice, when one joins again, then all have to."""
+def test_other_partitions_of_a_topic_start_a_round(bench):
+    """PROTOCOL 11.2: the coordinator computes the assignment, so that it notices. Heartbeats announce it."""
     first, second = bench.stable_group()
-    bench.topics["t"] = 6
-    assert bench.joined(first) is None
+    bench.change_topics(t=6, u=2)
+    assert bench.state() is PREPARING
     assert bench.events_of(GroupStateChanged)[-1].cause == "partitions of a subscribed topic changed"
+    assert bench.beat(first) is bench.beat(second) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.joined(first) is None
     other = bench.join(second)
     assert bench.share_in(other) == "t1 t3 t5"
+
+
+@pytest.mark.parametrize("topics", [{"t": 4, "u": 2, "other": 3}, {"t": 4, "u": 3}, {"t": 4}])
+def test_topics_that_nobody_subscribes_to_start_no_round(bench, topics):
+    bench.stable_group()
+    bench.change_topics(**topics)
+    assert bench.state() is STABLE
+
+
+def test_partitions_that_are_added_during_a_round_are_in_its_assignment(bench):
+    first, second = bench.preparing_group()
+    bench.change_topics(t=6, u=2)
+    bench.join(first)
+    bench.join(second)
+    assert (bench.state(), bench.group().topics) == (STABLE, {"t": 6})
+
+
+def test_topics_of_a_group_without_members_start_no_round(bench):
+    (member_id,) = bench.stable_group(1)
+    bench.leave(member_id)
+    bench.change_topics(t=6, u=2)
+    assert bench.state() is EMPTY
 
 
 def test_a_round_waits_for_all_members_to_join_again(bench):
