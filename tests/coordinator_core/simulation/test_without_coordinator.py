@@ -123,19 +123,6 @@ def test_a_member_is_in_the_group_whichever_message_of_its_start_is_lost(strateg
     assert sorted(map(len, shares_at(history, 59_000).values())) == [2, 2]
 
 
-def test_a_watcher_without_topics_is_in_the_registry_once_and_follows_its_pattern():
-    """c matches nothing until b appears. It rests, and sends no more than its pings."""
-    history, figures = run_text(
-        "{name: g, duration: 3m, topics: {a: {partitions: 2, rate: 10}}, config: {metadata.max.age.ms: 5s},"
-        " members: [{id: c, topics_pattern: b, process_rate: 90}],"
-        " events: [{at: 2m, create_topic: {b: {partitions: 2, rate: 10}}}]}",
-        "watcher",
-    )
-    assert history.start_up_ms < 4_000
-    assert history.last_settled.owners == {TopicPartition("b", 0): "c", TopicPartition("b", 1): "c"}
-    assert figures["messages"] < 300
-
-
 # --- members that subscribe to different topics
 
 
