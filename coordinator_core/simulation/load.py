@@ -46,9 +46,10 @@ class _Unowned:
 
     def add(self, flow: Flow, now_ms: int) -> None:
         """Add a partition as it is now."""
-        per_ms = _units(flow.rate / 1_000)
-        flow.units = _units(flow.end_at(now_ms) - flow.high) - per_ms * now_ms, per_ms
-        self._lag += flow.units[0]
+        per_ms = floor(ldexp(flow.rate / 1_000, _UNIT))
+        lag = floor(ldexp(flow.end_at(now_ms) - flow.high, _UNIT)) - per_ms * now_ms
+        flow.units = lag, per_ms
+        self._lag += lag
         self._per_ms += per_ms
 
     def remove(self, flow: Flow) -> None:
@@ -62,10 +63,6 @@ class _Unowned:
         if not (lag or per_ms):
             return 0.0, 0.0
         return (lag + per_ms * now_ms) / _UNITS, per_ms * 1_000 / _UNITS
-
-
-def _units(records: float) -> int:
-    return floor(ldexp(records, _UNIT))
 
 
 class Load:
@@ -274,15 +271,16 @@ class Load:
         With ``ahead_ms`` they are the offsets that the worker reaches after that time, at its present speed.
         """
         self._pass_breakpoints(now_ms)
-        flows = worker.flows
+        flows, at_ms = worker.flows, now_ms + ahead_ms
+        served = worker.served_at(at_ms)
         offsets: dict[TopicPartition, int] = {}
         for partition in partitions:
             flow = flows.get(partition)
             if flow is None:
                 continue
-            position = flow.position_at(now_ms)
+            position = flow.position_at(at_ms, served)
             if ahead_ms:
-                position = min(flow.position_at(now_ms + ahead_ms), flow.end_at(now_ms))
+                position = min(position, flow.end_at(now_ms))
             offsets[partition] = floor(position + WHOLE)
         return offsets
 
@@ -332,7 +330,7 @@ class Load:
             max_lag=_rounded(max(self._lag_max, lag)),
             lag_record_seconds=_rounded(self._lag_seconds),
             duplicates=_rounded(self._duplicates),
-            by_client={name: own for name, exact in by_client.items() if (own := _rounded(exact))},
+            by_client={name: own for name, exact in by_client.items() if (own := round(exact, 6))},
         )
         self._lag, self._slope, self._repeats = lag, slope, repeats
         self._lag_max, self._lag_seconds, self._duplicates = lag, 0.0, 0.0

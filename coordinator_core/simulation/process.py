@@ -477,7 +477,7 @@ class Process:
         elif changes:
             called_ms = self._application.took(changes)
         if polled:
-            took_over = any(type(event) is ev.Assigned for event in changes)
+            took_over = ev.Assigned in map(type, changes)
             self._application.polled(is_at_rest=self.client.is_at_rest, took_over=took_over)
         if outcome.error is not None:
             self._check(outcome.error)

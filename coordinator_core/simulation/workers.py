@@ -53,17 +53,19 @@ class Flow:
         """Return the records produced up to a time since the last change of the rate."""
         return self.records + self.rate * ((at_ms - self.rated_ms) / 1_000)
 
-    def position_at(self, at_ms: float) -> float:
-        """Return the position at a time between the last and the next breakpoint of the worker."""
-        if self.keeps_up:
-            return self.end_at(at_ms)
-        if self.worker is None:
-            return self.position
-        return min(self.position + self.worker.served_at(at_ms), self.end_at(at_ms))
+    def position_at(self, at_ms: float, served: float) -> float:
+        """Return the position at a time between the last and the next breakpoint of the worker.
+
+        ``served``: the service of the worker at that time.
+        """
+        end = self.end_at(at_ms)
+        return end if self.keeps_up else min(self.position + served, end)
 
     def high_at(self, at_ms: float) -> float:
         """Return the highest position of all workers at such a time."""
-        return max(self.high, self.position_at(at_ms))
+        if self.worker is None:
+            return max(self.high, self.position)
+        return max(self.high, self.position_at(at_ms, self.worker.served_at(at_ms)))
 
     def settle(self, now_ms: float, served: float) -> None:
         """Note the position of a time, from which it can change. ``served``: the service of its worker."""

@@ -1,5 +1,7 @@
 """Heartbeats, and the three timers behind them: interval, session, poll (PROTOCOL 9.9)."""
 
+from functools import partial
+
 from coordinator_core.client.classic.error_actions import HEARTBEAT, Action, action
 from coordinator_core.client.classic.membership import Membership
 from coordinator_core.client.classic.states import MemberState
@@ -90,10 +92,7 @@ class Heartbeat:
     def _send(self, node: int, *, now_ms: int) -> None:
         self._in_flight = True
         self._due_after(now_ms)
-        sent = self._core.generation
-        self._core.send(
-            node, self._request(), lambda reply, at_ms: self._on_reply(reply, sent, at_ms), now_ms=now_ms
-        )
+        self._core.send(node, self._request(), partial(self._on_reply, self._core.generation), now_ms=now_ms)
 
     def _request(self) -> HeartbeatRequest:
         generation, config = self._core.generation, self._core.config
@@ -113,7 +112,7 @@ class Heartbeat:
         late_ms = 0 if self._core.lateness is None else self._core.lateness(self._number)
         self._due_ms = at_ms + self._interval_ms + late_ms
 
-    def _on_reply(self, reply: Reply, sent: Generation, now_ms: int) -> None:
+    def _on_reply(self, sent: Generation, reply: Reply, now_ms: int) -> None:
         """Restart the session, carry out the action of an error, or send again after retry.backoff.ms."""
         self._in_flight = False
         if isinstance(reply, Failure):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
+from functools import partial
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.classic.error_actions import JOIN, SYNC, Action, action
@@ -177,9 +178,7 @@ class Joining:
             protocols=protocols,
             reason=self._membership.rejoin_reason,
         )
-        self._send(
-            Phase.JOIN, node, request, lambda reply, at_ms: self._on_join(reply, sent, at_ms), now_ms=now_ms
-        )
+        self._send(Phase.JOIN, node, request, partial(self._on_join, sent), now_ms=now_ms)
 
     def _send(
         self, phase: Phase, node: int, request: Request, completion: Completion, *, now_ms: int
@@ -210,7 +209,7 @@ class Joining:
         )
         return JoinGroupProtocol(assignor.name, encode_subscription(subscription))
 
-    def _on_join(self, reply: Reply, sent: Generation, now_ms: int) -> None:
+    def _on_join(self, sent: Generation, reply: Reply, now_ms: int) -> None:
         self.phase = Phase.NOTHING
         if isinstance(reply, Failure):
             self._fail_round(reply, now_ms=now_ms)
@@ -279,11 +278,9 @@ class Joining:
             protocol_name=sent.protocol,
             assignments=assignments,
         )
-        self._send(
-            Phase.SYNC, node, request, lambda reply, at_ms: self._on_sync(reply, sent, at_ms), now_ms=now_ms
-        )
+        self._send(Phase.SYNC, node, request, partial(self._on_sync, sent), now_ms=now_ms)
 
-    def _on_sync(self, reply: Reply, sent: Generation, now_ms: int) -> None:
+    def _on_sync(self, sent: Generation, reply: Reply, now_ms: int) -> None:
         self.phase = Phase.NOTHING
         if isinstance(reply, Failure):
             self._fail_round(reply, now_ms=now_ms)

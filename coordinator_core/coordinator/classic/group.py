@@ -167,7 +167,8 @@ class ClassicGroup:
         """Restart the session of a member. The session of a new member has not begun (PROTOCOL 3.11)."""
         member = self.members[member_id]
         if not member.is_new:
-            step.schedule(_SESSION, self, member.session_timeout_ms, member_id)
+            at_ms = step.now_ms + member.session_timeout_ms
+            step.timers.schedule(_SESSION, self.group_id, member_id, at_ms)
 
     def forget_expected(self) -> None:
         """Forget the pending ids."""
@@ -265,9 +266,10 @@ class ClassicGroup:
         """Check in the order of PROTOCOL 4.1 whether a member may send a request now."""
         if self.state is _DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        error = self.check_identity(request.member_id, request.group_instance_id)
-        if error:
-            return error
+        if request.group_instance_id is not None or request.member_id not in self.members:
+            error = self.check_identity(request.member_id, request.group_instance_id)
+            if error:
+                return error
         if request.generation_id != self.generation:
             return ErrorCode.ILLEGAL_GENERATION
         if isinstance(request, SyncGroupRequest) and not self._has_protocol_of(request):
