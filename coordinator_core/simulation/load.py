@@ -44,10 +44,10 @@ class _Unowned:
     def __init__(self) -> None:
         self._lag = self._per_ms = 0
 
-    def add(self, flow: Flow, now_ms: int) -> None:
-        """Add a partition as it is now."""
+    def add(self, flow: Flow, end: float, now_ms: int) -> None:
+        """Add a partition as it is now. ``end``: the records produced to it."""
         per_ms = floor(ldexp(flow.rate / 1_000, _UNIT))
-        lag = floor(ldexp(flow.end_at(now_ms) - flow.high, _UNIT)) - per_ms * now_ms
+        lag = floor(ldexp(end - flow.high, _UNIT)) - per_ms * now_ms
         flow.units = lag, per_ms
         self._lag += lag
         self._per_ms += per_ms
@@ -99,7 +99,7 @@ class Load:
         flow = self._flows[TopicPartition(topic, len(flows))] = Flow(records, now_ms)
         flows.append(flow)
         self._lag += records
-        self._unowned.add(flow, now_ms)
+        self._unowned.add(flow, records, now_ms)
 
     def set_rates(self, topic: str, rates: Sequence[float], *, now_ms: int) -> None:
         """Set the records/s of each partition of a topic from now on. New partitions are added."""
@@ -116,7 +116,7 @@ class Load:
                 self._unowned.remove(flow)
                 self._slope += rate - flow.rate
                 flow.set_rate(rate, now_ms)
-                self._unowned.add(flow, now_ms)
+                self._unowned.add(flow, flow.records, now_ms)
             else:
                 flow.set_rate(rate, now_ms)
         for worker in touched:
@@ -210,7 +210,7 @@ class Load:
                 flow.high = whole
             flow.position, flow.worker, flow.keeps_up = min(whole, flow.produced), None, False
             self._slope += flow.rate
-            self._unowned.add(flow, now_ms)
+            self._unowned.add(flow, flow.produced, now_ms)
         self._lag_max = max(self._lag_max, self._lag)
         self._put_on(worker)
 

@@ -435,16 +435,15 @@ class Process:
             self._after(self.client.on_deadline(now_ms=self._clock.now_ms))
 
     def _arrived(self, request_id: int, response: Response, exchange: Exchange | None = None) -> None:
+        """Pass a response to the client: at the end of a freeze, and of the batch if only polls read it."""
+        now_ms = self._clock.now_ms
         if exchange is not None:
-            exchange.answer(response, now_ms=self._clock.now_ms)
+            exchange.answer(response, now_ms=now_ms)
         if self.frozen:
             self._held.append(lambda: self._arrived(request_id, response))
-        elif not self.ended:
-            self._read(request_id, response)
-
-    def _read(self, request_id: int, response: Response) -> None:
-        """Pass a response to the client, at the end of the batch if only polls read it."""
-        now_ms = self._clock.now_ms
+            return
+        if self.ended:
+            return
         if self._facts.reads_in_poll and self.client.reads_in_poll and not self._stands_still:
             next_ms = self._application.next_poll_ms()
             if next_ms > now_ms:

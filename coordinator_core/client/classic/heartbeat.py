@@ -120,7 +120,7 @@ class Heartbeat:
             return
         assert isinstance(reply, HeartbeatResponse)
         if not reply.error:
-            self.received(now_ms=now_ms)
+            self._expires_ms = now_ms + self._session_ms
             return
         todo = action(HEARTBEAT, reply.error)
         if todo is Action.REDISCOVER:

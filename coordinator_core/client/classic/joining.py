@@ -84,11 +84,6 @@ class Joining:
         return membership.rejoin_requested
 
     @property
-    def is_between_rounds(self) -> bool:
-        """Whether no round is in progress or requested."""
-        return self.phase is _NOTHING and not self._takeover.is_due and not self.must_rejoin()
-
-    @property
     def calls_listener(self) -> bool:
         """Whether the next `step` takes over an assignment or gives up partitions."""
         prepares = self._membership.must_prepare and not self._must_renew

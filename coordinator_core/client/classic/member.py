@@ -59,7 +59,8 @@ class ClassicMember:
     @property
     def is_at_rest(self) -> bool:
         """Whether no round is in progress or requested."""
-        return self._joining.is_between_rounds
+        joining = self._joining
+        return joining.phase is _NOTHING and not self._takeover.is_due and not joining.must_rejoin()
 
     @property
     def calls_listener(self) -> bool:
@@ -90,7 +91,7 @@ class ClassicMember:
         if joining.phase is not _NOTHING:
             return Outlook(False, deadline_ms, NEVER, joining.phase is _JOIN)
         deadline_ms = min(deadline_ms, self._membership.rejoin_at_ms)
-        if joining.is_between_rounds:
+        if not self._takeover.is_due and not joining.must_rejoin():
             return Outlook(True, deadline_ms, NEVER)
         if joining.wants_poll(now_ms=now_ms):
             return Outlook(False, deadline_ms, now_ms)
