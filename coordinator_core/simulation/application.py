@@ -167,6 +167,11 @@ class Application:
         if ready:
             self._load.start(self._worker, ready, now_ms=self._clock.now_ms)
 
+    @property
+    def has_work(self) -> bool:
+        """Whether there are partitions that it works on, or will when their state is restored."""
+        return bool(self._restoring or self._waiting) or self._load.has_partitions(self._worker)
+
     def release(self, partitions: Iterable[TopicPartition]) -> None:
         """End the work on partitions."""
         listed = list(partitions)

@@ -260,9 +260,9 @@ class Brokers:
         if self._servers is not None and type(request) in self._servers.requests:
             self._servers.keep_alive(request, node, client, at_ms)
             return
-        broker = self._brokers[node]
-        self._up(node).receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
-        broker.look_at(self._up(node).not_before_ms())
+        coordinator = self._up(node)
+        coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
+        self._brokers[node].look_at(coordinator.not_before_ms())
 
     def leave_out_commits(self, node: int, client: str, count: int) -> None:
         """Count commits of a client that are left out."""

@@ -147,6 +147,10 @@ class Load:
         """Remove a worker. Its partitions stand still."""
         self.release(worker, [*worker.flows, *self._shared.get(worker, ())], now_ms=now_ms)
 
+    def has_partitions(self, worker: Worker) -> bool:
+        """Return whether a worker works on a partition, alone or beside another one."""
+        return bool(worker.flows) or worker in self._shared
+
     def set_working(self, worker: Worker, working: bool, *, now_ms: int) -> None:
         """Stop or continue a worker. It keeps its partitions and positions."""
         if worker.working != working:

@@ -28,20 +28,17 @@ _NUMBERS = 4
 class Network:
     """The connections between consumers and brokers, and their faults. ``seed`` names its random numbers."""
 
-    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "seed")
+    __slots__ = ("_conditions", "clock", "cut_off", "has_faults", "most_latency_ms", "seed")
 
     def __init__(self, clock: VirtualClock, conditions: Conditions, seed: str) -> None:
         self.clock, self.seed = clock, seed
         self._conditions = conditions
         self.has_faults = bool(conditions.loss or conditions.duplicate)
         """Whether messages are lost or delivered twice."""
+        self.most_latency_ms = conditions.latency_ms_max
+        """The largest latency of a message."""
         self.cut_off: set[str] = set()
         """The names of consumers that are cut from all brokers."""
-
-    @property
-    def most_latency_ms(self) -> int:
-        """The largest latency of a message."""
-        return self._conditions.latency_ms_max
 
     def calm(self) -> None:
         """End loss and duplicates."""

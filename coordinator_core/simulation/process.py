@@ -377,8 +377,6 @@ class Process:
 
     def _call_poll(self) -> None:
         """Read the responses that wait for a poll, and poll."""
-        if self._stands_still:
-            return
         unread, self._unread = self._unread, []
         for request_id, response in unread:
             self._after(self.client.receive(request_id, response, now_ms=self._clock.now_ms))
@@ -525,7 +523,7 @@ class Process:
         for event in events:
             if type(event) in _CHANGES:
                 changes.append(event)
-                if isinstance(event, ev.Revoked | ev.Lost):
+                if isinstance(event, ev.Revoked | ev.Lost) and self._application.has_work:
                     given_up = [
                         TopicPartition(t, n) for t, numbers in event.partitions.items() for n in numbers
                     ]

@@ -238,10 +238,14 @@ class Worker:
         """Return the lag at such a time."""
         return max(0.0, self._lag + self.lag_slope * ((at_ms - self.at_ms) / 1_000))
 
+    def _waiting_at(self, at_ms: float) -> float:
+        """Return the records that wait at such a time."""
+        return max(0.0, self._waiting + self._waiting_slope * ((at_ms - self.at_ms) / 1_000))
+
     def work_at(self, at_ms: float) -> Work:
         """Return the work at such a time."""
-        waiting = max(0.0, self._waiting + self._waiting_slope * ((at_ms - self.at_ms) / 1_000))
-        return Work(waiting, at_ms if self.behind_ms is None else self.behind_ms, self.rate)
+        since_ms = at_ms if self.behind_ms is None else self.behind_ms
+        return Work(self._waiting_at(at_ms), since_ms, self.rate)
 
     def can_keep_up(self) -> bool:
         """Return whether it keeps up with other rates. If so, note their sum."""
@@ -301,16 +305,17 @@ class Worker:
         now_ms, behind = self.next_ms, self._behind
         if behind is None:
             return
-        self._lag, self._waiting, _, _ = self.lag_at(now_ms), *self.work_at(now_ms)
+        self._lag, self._waiting = self.lag_at(now_ms), self._waiting_at(now_ms)
         self._served, self.at_ms = self.served_at(now_ms), now_ms
         for flow in behind.pass_breakpoints():
             flow.keeps_up = True
             self._left -= flow.rate
-        if behind:
+        has_backlog = bool(behind)
+        if has_backlog:
             self._set_speed()
         else:
             self._rest()
-        self._note_backlog(bool(behind))
+        self._note_backlog(has_backlog)
 
     def _set_speed(self) -> None:
         """Divide what is left of the capacity evenly, and find the next breakpoint."""

@@ -138,7 +138,7 @@ class Joining:
             return False
         if self._coordinator.node is None or now_ms < self._membership.retry_ms:
             return False
-        if self._has_pattern and not self._must_renew and self._core.metadata.is_pending:
+        if self._has_renewed and self._has_pattern and self._core.metadata.is_pending:
             return False
         return not (self._membership.must_prepare and self._preparation.is_waiting(now_ms=now_ms))
 
@@ -149,7 +149,7 @@ class Joining:
     @property
     def _must_renew(self) -> bool:
         """Whether the consumer looks for topics that its pattern matches before it joins (C-54)."""
-        return self._has_pattern and not self._has_renewed
+        return not self._has_renewed and self._has_pattern
 
     # --- JoinGroup
 
