@@ -353,7 +353,7 @@ class Client:
         if self._core.failure is None and not self.closed:
             self._find_brokers(now_ms)
             self._offsets.retry(now_ms=now_ms)
-        if self._core.is_open:
+        if self._core.is_open or self._stays_while_closing:
             self._member.on_deadline(now_ms=now_ms)
         self._closing.step(now_ms=now_ms)
         return self._finish(now_ms)
@@ -517,11 +517,18 @@ class Client:
         self.look_ahead(now_ms=now_ms)
         return self._effects.drain()
 
+    @property
+    def _stays_while_closing(self) -> bool:
+        """Whether the member goes on until it has left: its last commit may wait for a coordinator."""
+        return self._closing.has_begun and not self.closed and not self._core.commits_as_member
+
     def _look_ahead_to_the_end(self, now_ms: int) -> None:
         """Note when `on_deadline` has work for a consumer that is closing or has failed. It is not polled."""
         managed = self._subscriptions.is_group_managed
         outlook = self._member.outlook(now_ms=now_ms) if managed else NO_GROUP
         times = [self._requests.deadline_ms, self._closing.next_deadline_ms()]
+        if self._stays_while_closing:
+            times.append(outlook.deadline_ms)
         if self._core.failure is None and not self.closed:
             times.append(self._offsets.retry_ms)
             if self._metadata.has_interest():

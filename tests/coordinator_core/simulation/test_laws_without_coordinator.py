@@ -128,8 +128,8 @@ class Registered:
 def test_owner_nodes_keep_a_partition_from_two_owners_under_every_lag(document):
     """Messages may come twice, connections may be cut and processes stand still, within their sessions.
 
-    It does not hold when a session expires of which the process does not know. A cut of two thirds of the
-    session is too long, because it may begin and end just before a ping. So is the loss of two pings in turn.
+    It does not hold when a session expires of which the process does not know. A cut of a third of the
+    session may be too long, because two pings may be in it. So is the loss of two pings in turn.
     """
     trace, registry = run(document, "watcher")
     assert Registered(trace).expired == []

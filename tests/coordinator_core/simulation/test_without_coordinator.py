@@ -123,6 +123,21 @@ def test_a_member_is_in_the_group_whichever_message_of_its_start_is_lost(strateg
     assert sorted(map(len, shares_at(history, 59_000).values())) == [2, 2]
 
 
+def test_a_member_that_waits_with_its_close_for_the_coordinator_of_its_offsets_keeps_its_session():
+    """Its last offsets cannot be stored for 11 s, and it has not seen that the broker is away. Nobody takes
+    its share before it has given it up."""
+    history, figures = run_text(
+        "{name: g, duration: 3m, brokers: 1, topics: {t: {partitions: 4, rate: 40}},"
+        " members: [{id: c, count: 2, topics: [t], process_rate: 90}],"
+        " events: [{at: 50s, lag_view: {member: c-1, by: 30s}}, {at: 60s, coordinator_failover: {down: 12s}},"
+        " {at: 61s, leave: c-1}]}",
+        "watcher",
+    )
+    removed = [e.event.reason for e in history.trace.events if isinstance(e.event, ev.MemberRemoved)]
+    assert removed == ["left"]
+    assert figures["double_owned_partition_seconds"] == 0
+
+
 # --- members that subscribe to different topics
 
 
