@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import zip_longest
 from math import nan
 
 from coordinator_core.model import TopicPartition
@@ -82,7 +83,28 @@ def weighted_optimality_gap(history: History) -> float:
 
 
 def _mean_rates(history: History, settled: Settled) -> dict[TopicPartition, float]:
-    return {tp: _mean_rate(history, tp, settled.from_ms, settled.until_ms) for tp in settled.owners}
+    from_ms, until_ms = settled.from_ms, settled.until_ms
+    if until_ms <= from_ms:
+        return dict.fromkeys(settled.owners, nan)
+    produced = {
+        TopicPartition(topic, number): records
+        for topic in dict.fromkeys(tp.topic for tp in settled.owners)
+        for number, records in enumerate(_produced(history, topic, from_ms, until_ms))
+    }
+    return {tp: produced.get(tp, 0.0) / (until_ms - from_ms) for tp in settled.owners}
+
+
+def _produced(history: History, topic: str, from_ms: int, until_ms: int) -> list[float]:
+    """Return a thousand times the records produced to each partition of a topic in a time."""
+    steps = history.rates.get(topic, [])
+    ends = [*(at_ms for at_ms, _ in steps[1:]), until_ms][: len(steps)]
+    produced: list[float] = []
+    for (at_ms, rates), end_ms in zip(steps, ends, strict=True):
+        overlap_ms = min(end_ms, until_ms) - max(at_ms, from_ms)
+        if overlap_ms > 0:
+            pairs = zip_longest(produced, rates, fillvalue=0.0)
+            produced = [records + rate * overlap_ms for records, rate in pairs]
+    return produced
 
 
 def _rate_loads(settled: Settled, rates: Mapping[TopicPartition, float]) -> dict[str, float]:
@@ -91,17 +113,6 @@ def _rate_loads(settled: Settled, rates: Mapping[TopicPartition, float]) -> dict
         if owner in loads:
             loads[owner] += rates[tp]
     return loads
-
-
-def _mean_rate(history: History, tp: TopicPartition, from_ms: int, until_ms: int) -> float:
-    steps = history.rates.get(tp.topic, [])
-    ends = [*(at_ms for at_ms, _ in steps[1:]), until_ms][: len(steps)]
-    total = 0.0
-    for (at_ms, rates), end_ms in zip(steps, ends, strict=True):
-        overlap = min(end_ms, until_ms) - max(at_ms, from_ms)
-        if overlap > 0 and tp.partition < len(rates):
-            total += rates[tp.partition] * overlap
-    return total / (until_ms - from_ms) if until_ms > from_ms else nan
 
 
 def _max_over_mean(loads: list[float]) -> float:

@@ -302,7 +302,7 @@ class Rest:
             self._leave_out_beats(work, beats)
         if looks is not None:
             self._leave_out_looks(looks, limit_ms)
-        self._leave_out_metadata(work.metadata_due_ms, limit_ms)
+        self._leave_out_metadata(work, limit_ms)
         waits = work.commit_due_ms is not None and work.commit_due_ms < now_ms
         self._kept_up = not waits and self._application.keeps_up
         if self._kept_up:
@@ -453,15 +453,15 @@ class Rest:
     def _keep_alive(self, beat: "_Beat") -> None:
         self._brokers.keep_alive(beat.node, beat.request, client=self._name, at_ms=beat.arrived_ms)
 
-    def _leave_out_metadata(self, due_ms: int, limit_ms: int) -> None:
+    def _leave_out_metadata(self, work: Periodic, limit_ms: int) -> None:
+        due_ms, age_ms, count = work.metadata_due_ms, work.metadata_age_ms, 0
         while due_ms <= limit_ms:
             connection = self._connect(self._client.node_for_metadata(), False)
-            self._count(METADATA, 1)
-            received_ms = due_ms
-            for way in (connection.there, connection.back):
-                received_ms += way.leave_out(METADATA)
-            self._client.continue_metadata(received_ms)
-            due_ms = self._client.metadata_due_ms
+            due_ms += connection.there.leave_out(METADATA) + connection.back.leave_out(METADATA) + age_ms
+            count += 1
+        if count:
+            self._count(METADATA, count)
+            self._client.continue_metadata(due_ms - age_ms)
 
     def _leave_out_polls(self, work: Periodic, last_poll_ms: int, limit_ms: int) -> int:
         """Leave out all polls before the last one that commits. Return the time of the last one."""

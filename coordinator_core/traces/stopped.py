@@ -401,8 +401,10 @@ class _Produced:
 
     def change(self, rates: list[float], at_ms: int) -> None:
         """Count with other records/s from now on."""
-        missing = len(rates) - len(self._records)
-        self._records = [self.of(number, at_ms) for number in range(len(self._records))] + [0.0] * missing
+        passed_ms = at_ms - self._at_ms
+        pairs = zip(self._records, self._rates, strict=False)
+        self._records = [records + rate * passed_ms / 1_000 for records, rate in pairs]
+        self._records += [0.0] * (len(rates) - len(self._records))
         self._rates, self._at_ms = rates, at_ms
 
     def of(self, number: int, at_ms: int) -> float:

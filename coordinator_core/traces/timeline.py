@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -156,7 +157,8 @@ class Timeline:
     def subscribed(self) -> Mapping[str, int]:
         """The topics that a running consumer subscribes to, with their partitions."""
         if self._subscribed is None:
-            names = dict.fromkeys(topic for c in self.consumers.values() for topic in c.topics)
+            lists = dict.fromkeys(consumer.topics for consumer in self.consumers.values())
+            names = dict.fromkeys(chain.from_iterable(lists))
             self._subscribed = {name: self.topics[name] for name in names if name in self.topics}
         return self._subscribed
 
@@ -190,7 +192,8 @@ class Timeline:
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_ended(event)
         self.consumers[event.client] = Consumer(tuple(event.topics))
-        self._subscribed = None
+        if self._subscribed is not None and not self._subscribed.keys() >= set(event.topics):
+            self._subscribed = None
 
     def _member_ended(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
         consumer = self.consumers.get(event.client)
