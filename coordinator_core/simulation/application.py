@@ -59,6 +59,8 @@ class Application:
         self._begun_ms = self._end_ms = self._called_until_ms = -1.0
         self._in_round = self._has_stopped = self._is_halted = False
         self._halted_ms = self._fetched_ms = 0
+        self.following_ms: int | None = None
+        """The time of the poll after the next one, if it is drawn."""
         self._restoring: dict[TopicPartition, int] = {}
         self._known: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}
@@ -80,12 +82,13 @@ class Application:
             if not self._worker.flows or (at_rest and self.keeps_up):
                 return now_ms
             self._begun_ms = max(self._begun_ms, self._end_ms)  # the batch that is known has ended
-            self._end_ms = self._drawn_end_ms(now_ms, self._load.work(self._worker, now_ms=now_ms))
+            work = self._load.work(self._worker, now_ms=now_ms)
+            self._end_ms = self._drawn_end_ms(now_ms, self._begun_ms, work)
         return int(self._end_ms)
 
-    def _drawn_end_ms(self, at_ms: int, work: Work) -> int:
-        """Draw the end of the batch that is under way at a time."""
-        end_ms = self._batches.end_ms(at_ms, self._begun_ms, work, self._random)
+    def _drawn_end_ms(self, at_ms: int, begun_ms: float, work: Work) -> int:
+        """Draw the end of the batch that is under way at a time, after the last known poll."""
+        end_ms = self._batches.end_ms(at_ms, begun_ms, work, self._random)
         return at_ms if end_ms == at_ms else int(end_ms) + 1
 
     @property
@@ -105,27 +108,29 @@ class Application:
     def poll_ahead(self, every_ms: int, before_ms: float) -> tuple[int, int]:
         """Draw the polls that follow a poll now: each ends the batch under way ``every_ms`` after the last.
 
-        Return the number of those before ``before_ms`` and before the next change of the load, and the time
-        of the last one. The end of the batch of the next poll may be drawn, too.
+        Leave out those before ``before_ms`` and before the next change of the load, all but the last one.
+        Return their number, and the time of the last one that is left out.
         """
-        worker, last_ms, count = self._worker, self._clock.now_ms, 0
-        before_ms = min(before_ms, worker.next_ms, self._load.steady_until_ms)
-        while worker.has_backlog and (due_ms := last_ms + every_ms) < before_ms:
-            end_ms = self._drawn_end_ms(due_ms, worker.work_at(due_ms))
-            if end_ms >= before_ms:
-                self._end_ms = end_ms
-                break
-            self.left_out(end_ms)
-            last_ms = end_ms
-            count += 1
-        return count, last_ms
+        worker, due_ms, count = self._worker, self._clock.now_ms + every_ms, 0
+        drawn_ms = min(before_ms, worker.next_ms, self._load.steady_until_ms)
+        if self._end_ms < 0 and worker.has_backlog and due_ms < drawn_ms:
+            self._end_ms = self._drawn_end_ms(due_ms, self._begun_ms, worker.work_at(due_ms))
+            while (due_ms := int(self._end_ms) + every_ms) < drawn_ms:
+                end_ms = self._drawn_end_ms(due_ms, self._end_ms, worker.work_at(due_ms))
+                if end_ms >= before_ms:
+                    self.following_ms = end_ms
+                    break
+                self._begun_ms, self._end_ms = self._end_ms, end_ms
+                count += 1
+        return count, int(self._begun_ms)
 
     def polled(self, *, is_at_rest: bool, took_over: bool) -> None:
         """Note a poll. The batch that it returned begins, unless the client hands out no records.
 
         ``is_at_rest``: whether the client is in no round now. ``took_over``: whether a round ended here.
         """
-        self._begun_ms, self._end_ms = self._clock.now_ms, -1.0
+        following_ms, self.following_ms = self.following_ms, None
+        self._begun_ms, self._end_ms = self._clock.now_ms, -1.0 if following_ms is None else following_ms
         self._set_in_round(not (self.facts.records_in_round or is_at_rest or took_over))
 
     def took(self, events: Iterable[ev.Event]) -> int:

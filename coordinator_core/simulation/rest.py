@@ -117,8 +117,16 @@ class Loop(Protocol):
         """Note a commit that is left out and whose offsets do not count."""
         ...
 
+    @property
+    def following_ms(self) -> int | None:
+        """The time of the poll after the next one, if it is drawn."""
+        ...
+
     def poll_ahead(self, every_ms: int, before_ms: float) -> tuple[int, int]:
-        """Draw the polls that follow a poll now, and return their number and the time of the last one."""
+        """Draw the polls that follow a poll now, and leave out all but the last one.
+
+        Return their number, and the time of the last one that is left out.
+        """
         ...
 
 
@@ -343,14 +351,14 @@ class Rest:
         return self._client.poll_ms
 
     def poll_ahead(self, poll_ms: int, next_ms: int) -> tuple[int, int]:
-        """Leave out polls that end batches after one at ``poll_ms``, with their commits; not the last ones.
+        """Leave out polls that end batches after one at ``poll_ms``, with their commits; not the last one.
 
-        Return the times of the last one and of the next one, by default those that are given.
+        Return the times of the last one that is left out and of the next one, by default those given.
         """
         every_ms, beat = self._commit_interval_ms, self._beat
         if next_ms != poll_ms + every_ms or every_ms > self._poll_every_ms:
             return poll_ms, next_ms
-        before_ms = self._limit_ms - every_ms - self._longest_batch_ms
+        before_ms = self._limit_ms
         if beat is not None:
             before_ms = min(before_ms, beat.sent_ms - self.margin_ms)
         count, last_ms = self._application.poll_ahead(every_ms, before_ms)
@@ -494,7 +502,9 @@ class Rest:
         """Leave out a commit. If it may be the last one, its offsets are stored."""
         node, beat = self._client.coordinator_node, self._beat
         self._leave_out_commits(node, 1)
-        next_ms = now_ms + self._commit_interval_ms + self._longest_batch_ms
+        next_ms = self._application.following_ms
+        if next_ms is None:
+            next_ms = now_ms + self._commit_interval_ms + self._longest_batch_ms
         if next_ms < self._limit_ms:
             self._application.hand_out()
             return
