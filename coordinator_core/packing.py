@@ -38,6 +38,9 @@ _MASKS: _Uint64Array = np.array([(1 << 8 * size) - 1 for size in range(9)], dtyp
 _SAMPLE_SIZE = 1 << 11
 """The names in which the different ones are found first, by sorting."""
 
+_SAMPLE_STEP = 7_919
+"""A prime number: names that recur at a regular distance are in the sample, too."""
+
 _SLOTS_PER_NAME = 16
 """The slots of a hash table for each name. Two names in one slot are rare."""
 
@@ -352,7 +355,9 @@ def _names(buffer: _Buffer, at: Int32Array, length: Int32Array) -> tuple[list[st
     """
     number_of: dict[bytes, int] = {}
     starts = range(-_LENGTH_SIZE, max(1, int(length.max())), 8)
-    sample = np.arange(0, len(at), max(1, len(at) // _SAMPLE_SIZE))
+    sample = np.arange(len(at))
+    if len(at) > _SAMPLE_SIZE:
+        sample = sample[:_SAMPLE_SIZE] * _SAMPLE_STEP % len(at)
     found = _distinct(buffer, at[sample], length[sample], starts, number_of)
     if found is None:
         return None
