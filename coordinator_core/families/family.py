@@ -112,8 +112,9 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     """Return the family of a strategy, with the settings of the scenario and those of the strategy.
 
     Raises:
-        InputError: if the protocol is unknown, if it has no meaning for an event, for a running group or for
-            assignors of members of the scenario, or if nothing reads a setting of the strategy.
+        InputError: if the protocol is unknown, if it has no meaning for an event, for a running group, for
+            assignors or instance ids of members of the scenario, or if nothing reads a setting of the
+            strategy.
     """
     spec = registry.protocol(strategy.protocol)
     where = f"scenario {scenario.name!r}"
@@ -130,6 +131,11 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
     if scenario.has_assignors and "assignors" in spec.meaningless:
         found = f"assignors of members under the protocol {spec.name!r} ({spec.meaningless['assignors']})"
         raise InputError(where, found, "members without assignors, or another protocol")
+    static = next((member.id for member in scenario.members if member.instance_id is not None), None)
+    if static is not None and "static" not in spec.modifiers:
+        reason = spec.meaningless.get("static", "it has no static members")
+        found = f"an instance_id under the protocol {spec.name!r} ({reason})"
+        raise InputError(f"{where}: member {static!r}", found, "members without one, or another protocol")
     known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
     known |= settings_of(spec.settings) if spec.settings is not None else {}
     for name in strategy.settings:

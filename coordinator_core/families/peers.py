@@ -27,8 +27,12 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
             topics.pop(event.client, None)
     found = {
         "detection": (
-            "brokers still listed a member that had ended, stood still or was cut off",
+            "brokers still listed a member that had ended",
             f"{_LONGER}, or channel.expired.timeout shorter",
+        ),
+        "standing": (
+            "brokers still listed a member that stood still or was cut off",
+            f"{_LONGER}, or channel.expired.timeout shorter for freezes and cuts",
         ),
         "waiting": ("a member had yet to see a change of the members", _LONGER),
     }
@@ -55,9 +59,13 @@ PEERS = ProtocolSpec(
     unowned=_unowned,
     stops={
         "detection": (
-            "brokers still listed members that stood still or were cut off, or the shares of members that do"
-            " not subscribe to a topic belonged to nobody",
+            "brokers still listed members that had ended, or the shares of members that do not subscribe to a"
+            " topic belonged to nobody",
             ("a shorter channel.expired.timeout", "the same topics for all members"),
+        ),
+        "standing": (
+            "brokers still listed members that stood still or were cut off",
+            ("shorter pauses", "a shorter channel.expired.timeout for freezes and cuts"),
         ),
         "waiting": (
             "members had yet to see a change of the members, each for itself",

@@ -45,8 +45,12 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
             gave_up.pop(event.client, None)
     found = {
         "detection": (
-            "the registry still had the session of a member that had ended or stood still",
+            "the registry still had the session of a member that had ended",
             f"{_LONGER}, or zookeeper.session.timeout.ms shorter",
+        ),
+        "standing": (
+            "the registry still had the session of a member that stood still or was cut off",
+            f"{_LONGER}, or zookeeper.session.timeout.ms shorter for freezes and cuts",
         ),
         "waiting": ("a member had yet to see a change, or to claim its share", _LONGER),
     }
@@ -90,6 +94,10 @@ WATCHER = ProtocolSpec(
                 "a shorter zookeeper.session.timeout.ms",
                 "more rebalance.max.retries",
             ),
+        ),
+        "standing": (
+            "the registry still had the sessions of members that stood still or were cut off",
+            ("shorter pauses", "a shorter zookeeper.session.timeout.ms for freezes and cuts"),
         ),
         "waiting": (
             "at each change all members gave up their partitions, and claimed theirs when others had done so",

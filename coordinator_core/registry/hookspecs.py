@@ -129,8 +129,8 @@ class ProtocolSpec:
 
     ``unowned(events)`` returns why partitions have no owner at the end of a run with these events, and what
     to change, by causes of `traces.stopped.CAUSES`. ``stops`` maps parts of the stopped time
-    (`traces.stopped.PARTS`) to what happens in them, and to what makes them shorter. Both have only what
-    differs from the classic protocol.
+    (`traces.stopped.PARTS`), and the cause standing, to what happens in them, and to what makes them shorter.
+    Both have only what differs from the classic protocol.
 
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
     protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups

@@ -7,15 +7,25 @@ from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec, Strate
 from coordinator_core.reports.comparison import Candidate, Comparison
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.clients import CLIENTS
+from coordinator_core.traces.stopped import DETECTION, STANDING
 
 STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
+TWICE = "duplicate_records"
+"""The metric that is the price of members that do not wait for one another."""
 
 _STATIC, _COOPERATIVE = "static members", "a cooperative assignor"
 _PARTS = {
     "detection": (
-        "the group still counted on members that had ended or stood still",
+        "the group still counted on members that had ended",
         (_STATIC, "a shorter session.timeout.ms", "processes that close their consumer"),
+    ),
+    STANDING: (
+        "members stood still or were cut off, and the group still counted on them",
+        (
+            "a shorter max.poll.interval.ms for pauses, in which heartbeats continue",
+            "a shorter session.timeout.ms for freezes and cuts",
+        ),
     ),
     "waiting": (
         "rounds waited for batches, and for members that had ended until their sessions expired",
@@ -28,7 +38,7 @@ _PARTS = {
     ),
     "away": ("static members were closed or starting", ("faster restarts", "fewer members at a time")),
 }
-"""The parts of the stopped time: what happened in them, and what makes them shorter."""
+"""The parts of the stopped time, and the cause standing: what happened, and what makes it shorter."""
 
 
 _DELAYED = (
@@ -63,16 +73,22 @@ def parts_under(strategy: Strategy, protocol: ProtocolSpec) -> Mapping[str, tupl
 
 
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
-    """Return the largest part of the stopped time and its share, or None if nothing was stopped."""
+    """Return the largest part of the stopped time and its share, or None if nothing was stopped.
+
+    If members that stood still are most of the part ``detection``, that cause is returned.
+    """
     medians = {
         part: candidate.figures[name].median
         for part in _PARTS
         if (name := f"stopped_{part}_partition_seconds") in candidate.figures
     }
+    standing = medians.pop(STANDING, 0.0)  # in the part detection
     total = sum(medians.values())
     if not total > 0:
         return None
     part = max(medians, key=lambda name: medians[name])
+    if part == DETECTION and standing > medians[part] / 2:
+        return STANDING, standing / total
     return part, medians[part] / total
 
 
@@ -83,7 +99,7 @@ def answers(comparison: Comparison) -> list[str]:
     if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)) or not any(works):
         return []
     best = sorted(comparison.best(metric))
-    sentences = [_least(comparison, metric, best)] if sum(works) > 1 else []
+    sentences = [_least(comparison, metric, best), *_twice(comparison, best)] if sum(works) > 1 else []
     found = {}
     for candidate in (comparison.candidates[i] for i in [*best[:1], 0]):
         if not candidate.findings and (largest := largest_part(candidate)) is not None:
@@ -124,6 +140,24 @@ def _less(least: float, other: float) -> str:
     """Return a difference in percent. Only a figure of 0 is 100 % less than another one."""
     percent = 100 * (1 - least / other)
     return f"{percent:.0f} %" if percent <= 99 or not least else "over 99 %"
+
+
+def _twice(comparison: Comparison, best: list[int]) -> Iterator[str]:
+    """Yield a sentence if the first of the best handles more records twice than another candidate.
+
+    The difference must be more than a tenth of its largest lag.
+    """
+    metric = next((m for m in comparison.metrics if m.name == TWICE), None)
+    if metric is None or not best:
+        return
+    figures = comparison.figures(metric)
+    other = 0 if best[0] else min(range(len(figures)), key=lambda i: figures[i].median)
+    lag = comparison.candidates[best[0]].figures.get("max_lag", figures[other]).median
+    more = figures[best[0]].median - figures[other].median
+    if more > lag / 10 and figures[other].is_better(figures[best[0]], metric.better):
+        first, second = (comparison.label(comparison.candidates[i]) for i in (best[0], other))
+        twice, fewer = (as_text(figures[i].median) for i in (best[0], other))
+        yield f"{first} handles {twice} records twice, {second} {fewer}."
 
 
 def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:

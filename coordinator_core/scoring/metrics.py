@@ -193,6 +193,7 @@ def metrics() -> Iterable[MetricSpec]:
             "lag",
             "records",
             "The number of records that were handled again after a move or a crash.",
+            headline=True,
         ),
         _metric(
             imbalance,

@@ -94,19 +94,28 @@ class _Consumer:
         self.end(self, "crashed")
 
 
+def check_planned(strategy: Strategy, registry: Registry) -> None:
+    """Check that a strategy can be simulated without messages.
+
+    Raises:
+        InputError: if its protocol has no plan, or if lost partitions wait for their owners.
+    """
+    where, expected = f"strategy {strategy.name!r}", "a simulation with messages"
+    if not registry.protocol(strategy.protocol).planned:
+        found = f"the protocol {strategy.protocol!r}, which has no plan without messages"
+        raise InputError(where, found, expected)
+    if strategy.delay_ms is not None:
+        raise InputError(where, "a delay, after which members join again by themselves", expected)
+
+
 class PlannedRun:
     """A simulation without messages."""
 
     def __init__(self, scenario: Scenario, strategy: Strategy | str, registry: Registry) -> None:
         self.scenario, self.registry = scenario, registry
         self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
+        check_planned(self.strategy, registry)
         family = family_for(scenario, self.strategy, registry)
-        if not family.spec.planned:
-            found = f"the protocol {family.spec.name!r}, which has no plan without messages"
-            raise InputError(f"strategy {self.strategy.name!r}", found, "a simulation with messages")
-        if self.strategy.delay_ms is not None:
-            found = "a delay, after which members join again by themselves"
-            raise InputError(f"strategy {self.strategy.name!r}", found, "a simulation with messages")
         if scenario.has_assignors:
             found = "assignors of single members, among which a plan does not choose"
             raise InputError(f"scenario {scenario.name!r}", found, "a simulation with messages")

@@ -14,6 +14,7 @@ from coordinator_core.traces.stopped import (
     AWAY,
     DETECTION,
     MESSAGES,
+    STANDING,
     TAKE_OVER,
     UNASSIGNED,
     WAITING,
@@ -43,8 +44,12 @@ _LONGER = "make the duration of the scenario longer"
 _BATCHES = "batches shorter (max.poll.records)"
 _UNOWNED = {
     DETECTION: (
-        "the group still counted on a member that had ended or stood still",
+        "the group still counted on a member that had ended",
         f"{_LONGER}, or session.timeout.ms shorter",
+    ),
+    STANDING: (
+        "the group still counted on a member that stood still or was cut off",
+        f"{_LONGER}, or max.poll.interval.ms (pauses) or session.timeout.ms (freezes, cuts) shorter",
     ),
     WAITING: (
         "a round waited for members to join it",
@@ -59,6 +64,9 @@ _UNOWNED = {
     AWAY: ("a static member was away, or the group had no members", f"{_LONGER}, or start a member"),
 }
 """Why partitions have no owner at the end, and what to change, by cause."""
+
+_VACANT = ("the group had no members", f"{_LONGER}, or start a member")
+"""The cause `AWAY` under protocols without static members."""
 
 _HOLE = (
     "the group rested, and the leader came back under its instance id after they had been added: it takes the"
@@ -94,7 +102,9 @@ def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowne
             end.see(line.event)
             polls.see(line.event)
     events = (line.event for line in trace.events)
-    own = family.unowned(events) if without_owner and family.unowned is not None else {}
+    own: Mapping[str, tuple[str, str]] = {} if "static" in family.modifiers else {AWAY: _VACANT}
+    if without_owner and family.unowned is not None:
+        own = {**own, **family.unowned(events)}
     return (
         *_failed(end),
         *_outlasted(polls),

@@ -9,11 +9,13 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.traces.timeline import Change, Timeline
 
-DETECTION, UNASSIGNED, WAITING, MESSAGES = "detection", "unassigned", "waiting", "messages"
+DETECTION, STANDING, UNASSIGNED = "detection", "standing", "unassigned"
+WAITING, MESSAGES = "waiting", "messages"
 TAKE_OVER, CALLBACKS, RESTORE, AWAY = "take_over", "callbacks", "restore", "away"
 
 CAUSES = {
-    DETECTION: "the last owner had ended, stood still or was cut off, and the group still counted on it",
+    DETECTION: "the last owner had ended, and the group still counted on it",
+    STANDING: "the owner stood still or was cut off, and the group still counted on it",
     UNASSIGNED: "the group rested, and no member had the partition or was about to take it over",
     WAITING: "a round waited for members to join it or, without a coordinator, to end their rebalances",
     MESSAGES: "all members had joined the coordinator's round, and the assignment was under way",
@@ -25,7 +27,7 @@ CAUSES = {
 """The causes for which a partition stands still. Each counts while its sentence is true."""
 
 PARTS = {
-    "detection": (DETECTION, UNASSIGNED),
+    "detection": (DETECTION, STANDING, UNASSIGNED),
     "waiting": (WAITING,),
     "messages": (MESSAGES,),
     "application": (TAKE_OVER, CALLBACKS, RESTORE),
@@ -197,7 +199,7 @@ class StoppedTime:
         """
         has_yet = self._family.servers is None
         causes = dict.fromkeys(self._absence(member_id) for member_id in self._pending)
-        known = (TAKE_OVER, DETECTION, AWAY) if has_yet else (DETECTION,)
+        known = (TAKE_OVER, DETECTION, STANDING, AWAY) if has_yet else (DETECTION, STANDING)
         return next((cause for cause in known if cause in causes), UNASSIGNED)
 
     def _absence(self, member_id: str) -> str:
@@ -207,7 +209,7 @@ class StoppedTime:
             return TAKE_OVER  # it has not learnt yet that it joined
         consumer = self._now.consumers.get(client)
         if consumer is not None and consumer.member_id == member_id:
-            return TAKE_OVER if consumer.works else DETECTION
+            return TAKE_OVER if consumer.works else STANDING
         returns = consumer is not None or client in self._closed
         return AWAY if returns and client in self._static else DETECTION
 
@@ -271,7 +273,7 @@ class StoppedTime:
             return _WORKS if working == 1 and claims else _Kind(_WORKED, bool(claims), working > 1)
         if claims:
             owner = claims[-1]
-            return _Kind(_OWNED.get(owner.stopped[partition], _LEFT) if owner.works else DETECTION, True)
+            return _Kind(_OWNED.get(owner.stopped[partition], _LEFT) if owner.works else STANDING, True)
         member_id = self._left.get(partition)
         if owners or member_id not in now.members:
             return _IS_FREE

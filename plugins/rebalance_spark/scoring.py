@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
+from coordinator_core.simulation.plan import check_planned
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import arrow_schema, score_columns, spark_schema
@@ -59,7 +60,8 @@ def checked_job(
     """Return the job for every scenario.
 
     Raises:
-        InputError: if a strategy is unknown or an option is invalid.
+        InputError: if a strategy is unknown, or has no plan at the fidelity ``plan``, or if an option is
+            invalid.
     """
     names = [known.value for known in Fidelity]
     if fidelity not in names:
@@ -70,7 +72,9 @@ def checked_job(
         raise InputError("timeout", f"{timeout}", "seconds, 0 for ever")
     registry = registry_with(plugins)
     for name in strategies:
-        registry.strategy(name)
+        strategy = registry.strategy(name)
+        if fidelity == Fidelity.PLAN.value:
+            check_planned(strategy, registry)
     return Job(tuple(dict.fromkeys(strategies)), Fidelity(fidelity), timeout, seed, tuple(plugins))
 
 

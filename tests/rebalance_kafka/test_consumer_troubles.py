@@ -107,6 +107,8 @@ NOWHERE = {"bootstrap_servers": "127.0.0.1:9", "group_id": "g"}
         ({"settings": {"auto.offset.reset": "middle"}}, "earliest, latest, none"),
         ({"strategy": "rnge"}, "did you mean 'range'"),
         ({"strategy": "range+nothing"}, "nothing"),
+        ({"strategy": "watcher"}, "'watcher': found the protocol 'watcher', expected 'classic'"),
+        ({"strategy": ["range", "range+server-side"]}, "found the protocol 'server-side'"),
         ({"strategy": "range+static"}, "group.instance.id: found none"),
         ({"strategy": []}, "strategy"),
         ({"bootstrap_servers": "127.0.0.1"}, "HOST:PORT"),

@@ -214,6 +214,7 @@ def test_what_an_interrupted_run_left_is_written_over(lab, tmp_path):
         ),
         (["workload.parquet", "--out", "file"], "--out: found file, which is a file, expected a folder"),
         (["workload.parquet", "--out", "out", "-s", "rang"], "strategy: found 'rang', expected one of "),
+        (["workload.parquet", "--out", "out", "-s", "watcher", "--fidelity", "plan"], "which has no plan"),
         (["workload.parquet", "--out", "out", "--fidelity", "plam"], "fidelity: found 'plam', expected one"),
         (["workload.parquet", "--out", "out", "--conf", "x"], "--conf: found 'x', expected NAME=VALUE"),
         (["workload.parquet", "--out", "out", "--py-files", "x.py"], "--py-files x.py: found no such file"),

@@ -21,7 +21,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.links import Links
@@ -391,8 +391,15 @@ def _configured(group_id: str, settings: Mapping[str, Any], strategies: Sequence
     """Return the configuration from settings by Kafka's names.
 
     Raises:
-        InputError: if a setting is invalid, or if static members lack a group.instance.id.
+        InputError: if a setting is invalid, if brokers do not serve the protocol of a strategy, or if static
+            members lack a group.instance.id.
     """
+    for strategy in strategies:
+        if strategy.protocol != DEFAULT_PROTOCOL:
+            found = f"the protocol {strategy.protocol!r}"
+            raise InputError(
+                f"strategy {strategy.name!r}", found, f"{DEFAULT_PROTOCOL!r}, which brokers serve"
+            )
     given = {"client.id": "rebalance-lab", **settings, "group.id": group_id}
     if any(entry.static for entry in strategies) and not given.get("group.instance.id"):
         found = "none, with a strategy of static members"

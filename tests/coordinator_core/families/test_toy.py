@@ -176,6 +176,15 @@ def test_a_group_that_runs_already_needs_a_protocol_that_can_begin_with_one(regi
         run(registry, members=members, events=[])
 
 
+@pytest.mark.parametrize("protocol", ["toy", "server-side", "watcher", "peers"])
+def test_an_instance_id_needs_a_protocol_with_static_members(registry, protocol):
+    members = [{"id": "a", "topics": ["t"], "instance_id": "one"}]
+    with pytest.raises(
+        InputError, match=rf"member 'a': found an instance_id under the protocol '{protocol}' \("
+    ):
+        run(registry, f"range+{protocol}", members=members, events=[])
+
+
 def test_a_plan_needs_a_protocol_that_can_be_computed_without_messages(registry):
     with pytest.raises(InputError, match="'toy', which has no plan without messages, expected a simulation"):
         plan(scenario_of(registry), "range+toy", registry)

@@ -18,13 +18,17 @@ from coordinator_core.traces.stopped import PARTS
 METRICS = [
     MetricSpec(STOPS, "partition seconds", lambda history: 0.0, group="stops", headline=True),
     *(MetricSpec(f"stopped_{part}_partition_seconds", "", lambda history: 0.0) for part in PARTS),
+    MetricSpec("stopped_standing_partition_seconds", "", lambda history: 0.0),
+    MetricSpec("duplicate_records", "records", lambda history: 0.0, group="lag"),
 ]
 
 
-def figures(**parts):
-    """The figures of a run with those parts of stopped time."""
+def figures(standing=0, twice=0, **parts):
+    """The figures of a run with those parts of stopped time, of which members that stood still are one."""
+    parts["detection"] = parts.get("detection", 0) + standing
     known = {f"stopped_{part}_partition_seconds": float(parts.get(part, 0)) for part in PARTS}
-    return {STOPS: sum(known.values()), **known}
+    more = {"stopped_standing_partition_seconds": float(standing), "duplicate_records": float(twice)}
+    return {STOPS: sum(known.values()), **known, **more}
 
 
 def compared(**candidates):
@@ -204,6 +208,27 @@ def under(text, **parts):
     return answer
 
 
+def test_the_records_that_the_best_handles_twice_are_its_price():
+    made = compared(a=figures(waiting=90), b=figures(messages=1, twice=2_468_270))
+    assert answers(made)[1] == "b handles 2,468,270 records twice, a 0."
+    made = compared(a=figures(messages=1, twice=9), b=figures(waiting=90, twice=3), c=figures(waiting=90))
+    assert answers(made)[1] == "a handles 9 records twice, c 0."
+    lag = {"max_lag": 1_000.0}
+    for twice, said in ((100, False), (101, True)):
+        made = compared(a=figures(waiting=90), b=figures(messages=1, twice=twice) | lag)
+        assert any("twice" in text for text in answers(made)) is said
+    assert not any("twice" in text for text in answers(compared(a=figures(away=9), b=figures(away=1))))
+
+
+def test_members_that_stand_still_are_no_members_that_have_ended():
+    assert under("range", standing=9, detection=1).startswith(
+        "range, 90 % of the stopped time: members stood still or were cut off, and the group still counted on"
+        " them. To shorten it: a shorter max.poll.interval.ms for pauses"
+    )
+    assert "members that had ended" in under("range", standing=1, detection=9)
+    assert "zookeeper.session.timeout.ms for freezes" in under("range+watcher", standing=9)
+
+
 @pytest.mark.parametrize("protocol", ["server-side", "watcher", "peers"])
 @pytest.mark.parametrize("part", PARTS)
 def test_no_remedy_is_named_that_the_protocol_does_not_support(protocol, part):
@@ -211,11 +236,9 @@ def test_no_remedy_is_named_that_the_protocol_does_not_support(protocol, part):
 
 
 @pytest.mark.parametrize("protocol", ["watcher", "peers"])
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", [*PARTS, "standing"])
 def test_members_without_a_coordinator_do_not_wait_for_batches_or_sessions_of_it(protocol, part):
-    assert not re.search(
-        r"max\.poll\.records|batches| session\.timeout\.ms", under(f"range+{protocol}", **{part: 9})
-    )
+    assert not re.search(r"max\.poll|batches| session\.timeout\.ms", under(f"range+{protocol}", **{part: 9}))
 
 
 def test_partitions_that_wait_for_their_member_are_named_with_the_delay():

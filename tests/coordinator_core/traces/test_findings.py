@@ -71,7 +71,21 @@ UNOWNED = {
     "a dead member": (
         [(60_000, stopped("a", "crashed"))],
         "2 partitions have no owner at the end, since 60 s (t 0-1): the group still counted on a member that"
-        " had ended or stood still; make the duration of the scenario longer, or session.timeout.ms shorter",
+        " had ended; make the duration of the scenario longer, or session.timeout.ms shorter",
+    ),
+    "a member that stands still": (
+        [
+            (60_000, revoked("b", {"t": [2, 3]})),
+            (60_000, generation(2, "a", "b")),
+            (60_000, joined("a", 2)),
+            (60_000, joined("b", 2)),
+            (60_000, state("Stable")),
+            (60_000, assigned("a", 2, {"t": [0, 1]})),
+            (60_000, ev.MemberCutOff(client="b")),
+        ],
+        "2 partitions have no owner at the end, since 60 s (t 2-3): the group still counted on a member that"
+        " stood still or was cut off; make the duration of the scenario longer, or max.poll.interval.ms"
+        " (pauses) or session.timeout.ms (freezes, cuts) shorter",
     ),
     "a round": (
         [(60_000, revoked("b", {"t": [3]})), (60_000, state("PreparingRebalance"))],

@@ -66,24 +66,34 @@ def test_the_sentences_of_the_causes_hold_without_a_coordinator(strategy):
     assert not any("coordinator's" in CAUSES[cause] for cause in counted)
 
 
-STANDING = {
+ENDED = {
     "crashed": [stopped("a", "crashed")],
     "failed": [ev.ConsumerFailed(client="a", error="FENCED_INSTANCE_ID")],
+    "closed, and its LeaveGroup is lost": [revoked("a", {"t": [0]}), stopped("a")],
+    "crashed, and its successor has another id": [stopped("a", "crashed"), started("a", "t")],
+}
+
+
+STANDING = {
     "paused": [ev.MemberPaused(client="a")],
     "cut off": [ev.MemberCutOff(client="a")],
     "paused in a callback": [
         ev.WorkStopped(client="a", partitions={"t": [0]}, why="callback"),
         ev.MemberPaused(client="a"),
     ],
-    "closed, and its LeaveGroup is lost": [revoked("a", {"t": [0]}), stopped("a")],
-    "crashed, and its successor has another id": [stopped("a", "crashed"), started("a", "t")],
 }
 
 
-@pytest.mark.parametrize("standing", STANDING)
-def test_a_member_that_the_group_counts_on_has_yet_to_be_detected(standing):
-    events = [(10_000, event) for event in STANDING[standing]]
+@pytest.mark.parametrize("ended", ENDED)
+def test_a_member_that_the_group_counts_on_has_yet_to_be_detected(ended):
+    events = [(10_000, event) for event in ENDED[ended]]
     assert causes_of(two_rest(), events) == {"detection": 90_000}
+
+
+@pytest.mark.parametrize("standing", STANDING)
+def test_a_member_that_stands_still_is_told_from_one_that_has_ended(standing):
+    events = [(10_000, event) for event in STANDING[standing]]
+    assert causes_of(two_rest(), events) == {"standing": 90_000}
 
 
 def test_what_a_dead_member_left_waits_for_the_round_once_its_session_is_over():
@@ -98,7 +108,7 @@ def test_a_member_that_was_removed_and_stands_still_is_known():
         (50_000, removed("a")),
         (50_000, state("PreparingRebalance")),
     ]
-    assert causes_of(two_rest(), timed) == {"detection": 40_000, "waiting": 50_000}
+    assert causes_of(two_rest(), timed) == {"standing": 40_000, "waiting": 50_000}
 
 
 def test_a_static_member_that_closes_and_returns_is_away_until_it_has_joined():
@@ -167,7 +177,7 @@ def test_partitions_that_nobody_was_given_are_unassigned():
 def test_a_member_that_stands_still_has_not_been_given_what_was_added_since():
     """b has taken its part over, so that what nobody owns is not its."""
     timed = [(40_000, ev.PartitionsAdded(topic="t", partitions=3)), (40_000, ev.MemberPaused(client="b"))]
-    assert causes_of(two_rest(), timed) == {"unassigned": 60_000, "detection": 60_000}
+    assert causes_of(two_rest(), timed) == {"unassigned": 60_000, "standing": 60_000}
 
 
 @pytest.mark.parametrize("why", ["callback", "restore", "round"])
