@@ -1,6 +1,7 @@
 """The built-in modifiers of strategies. An entry point of the plugin group ``rebalance_lab``."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative
@@ -35,13 +36,9 @@ def _delay(strategy: Strategy, value: str | None) -> Strategy:
         raise ValueError("one delay")
     if value is None:
         return strategy.with_changes(delay_ms=DELAY_OF_SETTINGS)
-    try:
-        delay_ms = parse_duration(value, "")
-    except InputError:
-        delay_ms = 0
-    if not delay_ms:
-        raise ValueError("delay=300s: a duration above 0 with its unit")
-    return strategy.with_changes(delay_ms=delay_ms)
+    return strategy.with_changes(
+        delay_ms=_milliseconds(value, "delay=300s: a duration above 0 with its unit")
+    )
 
 
 def _budget(strategy: Strategy, value: str | None) -> Strategy:
@@ -62,15 +59,21 @@ def _limit(text: str) -> float | Pairs:
         if not count.isdecimal() or not int(count):
             raise ValueError(expected)
         return Pairs(int(count))
-    try:
-        milliseconds = parse_duration(text, "")
-    except InputError:
-        raise ValueError(expected) from None
     if text.isdecimal():
         raise ValueError(f"a budget with its unit: {text}s, {text}ms or {text}pairs")
-    if not milliseconds:
-        raise ValueError(expected)
-    return milliseconds / 1_000
+    return _milliseconds(text, expected) / 1_000
+
+
+def _milliseconds(text: str, expected: str) -> int:
+    """Return the milliseconds of a duration above 0 with its unit.
+
+    Raises:
+        ValueError: with the expected text, for any other text.
+    """
+    with suppress(InputError):
+        if not text.strip().isdecimal() and (milliseconds := parse_duration(text, "")):
+            return milliseconds
+    raise ValueError(expected)
 
 
 def _weights(strategy: Strategy, value: str | None) -> Strategy:

@@ -101,6 +101,12 @@ def test_what_is_no_budget_is_answered_with_what_one_looks_like(registry, value)
         registry.strategy(f"range+budget={value}")
 
 
+@pytest.mark.parametrize("value", ["60", " 60", "0", "0s", "60x", ""])
+def test_a_delay_is_a_duration_above_0_with_its_unit(registry, value):
+    with pytest.raises(InputError, match="expected delay=300s: a duration above 0 with its unit"):
+        registry.strategy(f"cooperative-sticky+delay={value}")
+
+
 def test_a_budget_needs_its_unit(registry):
     with pytest.raises(InputError, match="found 'budget=2:range', expected a budget with its unit: 2s, 2ms"):
         registry.strategy("range+budget=2:range")
