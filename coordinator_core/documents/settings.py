@@ -55,7 +55,8 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
         for kind in of_protocols:
             configured(kind, parsed)
     except InputError as error:
-        raise InputError(inside(where, error.where), error.found, error.expected) from None
+        default = "" if error.where in parsed else " (the default)"
+        raise InputError(inside(where, error.where), error.found + default, error.expected) from None
     return parsed
 
 
@@ -72,9 +73,14 @@ def _schema_of(setting: msgspec.structs.FieldInfo) -> Schema:
     more = {} if default in (None, msgspec.NODEFAULT) else {"default": default}
     if setting.encode_name == "auto.offset.reset":
         return {"enum": list(OFFSET_RESETS), **more}
-    if setting.type is int and setting.encode_name.endswith(".ms"):
+    if _is_time(setting):
         return {**DURATION, **more}
     return {**_SCHEMAS.get(setting.type, TEXT), **more}
+
+
+def _is_time(setting: msgspec.structs.FieldInfo) -> bool:
+    """Return whether a setting is a time: the name of its field, or its own, ends with the unit."""
+    return setting.type is int and (setting.name.endswith("_ms") or setting.encode_name.endswith(".ms"))
 
 
 def parse_settings(value: Any, where: str, known: Mapping[str, msgspec.structs.FieldInfo]) -> dict[str, Any]:
@@ -131,9 +137,9 @@ def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
         if not isinstance(value, bool):
             raise unexpected(where, value, "true or false")
         return value
+    if _is_time(setting):
+        return parse_duration(value, where)
     if setting.type is int:
-        if setting.encode_name.endswith(".ms"):
-            return parse_duration(value, where)
         return doc.whole(value, where, low=0, high=_MOST)
     return doc.text(value, where)
 

@@ -4,8 +4,10 @@ import pytest
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.documents.settings import configured, grid, parse_config
+from coordinator_core.documents.settings import configured, grid, parse_config, settings_schema
 from coordinator_core.errors import InputError
+from coordinator_core.families.peers import PEERS
+from coordinator_core.families.watcher import WATCHER
 from coordinator_core.registry.registry import default_registry
 
 CONFIG = {"session.timeout.ms": "20s", "group.initial.rebalance.delay.ms": 0}
@@ -23,6 +25,36 @@ def test_a_simulated_consumer_reads_from_the_beginning_unless_told_otherwise():
     assert configured(ClientConfig, {}, group_id="g").auto_offset_reset == "earliest"
     told = parse_config({"auto.offset.reset": "none"}, "x.yaml: config", default_registry())
     assert configured(ClientConfig, told, group_id="g").auto_offset_reset == "none"
+
+
+TIMES = ("heartbeat.broker.interval", "rocketmq.client.rebalance.waitInterval", "channel.expired.timeout")
+
+
+@pytest.mark.parametrize("name", [*TIMES, "zookeeper.session.timeout.ms"])
+def test_a_time_may_be_a_duration_whatever_its_name_ends_with(name):
+    assert parse_config({name: "5s"}, "x.yaml: config", default_registry()) == {name: 5_000}
+    schema = settings_schema(spec.settings for spec in (PEERS, WATCHER))["properties"][name]
+    assert schema["$ref"] == "#/$defs/duration"
+
+
+def test_a_number_is_no_duration():
+    with pytest.raises(InputError, match="found '5s', expected a whole number"):
+        parse_config({"rebalance.max.retries": "5s"}, "x.yaml: config", default_registry())
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        ({"session.timeout.ms": "1s"}, "3000 (the default)"),
+        ({"session.timeout.ms": "1s", "heartbeat.interval.ms": "3s"}, "3000"),
+    ],
+)
+def test_a_wrong_value_that_nobody_wrote_is_called_the_default(config, found):
+    with pytest.raises(InputError) as caught:
+        parse_config(config, "x.yaml: config", default_registry())
+    assert str(caught.value) == (
+        f"x.yaml: config.heartbeat.interval.ms: found {found}, expected less than session.timeout.ms (1000)"
+    )
 
 
 # --- grids
