@@ -7,6 +7,9 @@ from coordinator_core.errors import InputError
 LONGEST_NAME = 60
 """Only this many characters of a name are compared."""
 
+LONGEST_LIST = 12
+"""Only this many names are listed beside a suggestion."""
+
 
 def close_to(name: str, known: Iterable[str]) -> str:
     """Return `` (did you mean 'x'?)`` if a known name is close to ``name``, else an empty text."""
@@ -17,9 +20,14 @@ def close_to(name: str, known: Iterable[str]) -> str:
 
 
 def one_of(name: str, known: Iterable[str]) -> str:
-    """Return the expectation ``one of a, b, c``, with a suggestion if a known name is close to ``name``."""
+    """Return the expectation ``one of a, b, c``, with a suggestion if a known name is close to ``name``.
+
+    The suggestion stands in place of a list of more than `LONGEST_LIST` names.
+    """
     names = list(known)
-    return f"one of {', '.join(names)}{close_to(name, names)}"
+    suggestion = close_to(name, names)
+    listed = f"{len(names)} names" if suggestion and len(names) > LONGEST_LIST else ", ".join(names)
+    return f"one of {listed}{suggestion}"
 
 
 def unknown_name(where: str, name: str, known: Iterable[str]) -> InputError:

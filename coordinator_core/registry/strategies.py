@@ -15,7 +15,7 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS, with_delay
 from coordinator_core.assigning.loading import assignor_from, load_reference, reference_in
 from coordinator_core.errors import InputError, PluginError
-from coordinator_core.reading.suggestions import close_to, unknown_name
+from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import (
     DELAY_OF_SETTINGS,
     AssignorSpec,
@@ -50,6 +50,8 @@ def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> St
         PluginError: if the code of an option or a modifier fails.
     """
     assignor, parts = _split(text, catalog)
+    if not assignor:
+        raise InputError(what, repr(text), f"an assignor in front of it: range{text}")
     spec = _assignor_spec(assignor, catalog, what)
     strategy = Strategy(name=text, assignor=assignor, provider=_provider_of(spec))
     chosen: list[str] = []
@@ -127,9 +129,7 @@ def _assignor_spec(name: str, catalog: Catalog, what: str) -> AssignorSpec:
         expected = f"an assignor in front of it: range+{name}"
         raise InputError(what, f"{name!r}, a protocol without an assignor", expected)
     if name != reference_in(name):
-        names = sorted(catalog.assignors())
-        suggestion = close_to(name, [*names, *catalog.aliases()])
-        raise InputError(what, repr(name), f"one of {', '.join(names)}{suggestion}")
+        raise unknown_name(what, name, [*catalog.assignors(), *catalog.aliases()])
     factory = load_reference(name)
     return AssignorSpec(name, factory, options=factory.options)
 

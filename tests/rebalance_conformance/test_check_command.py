@@ -102,7 +102,7 @@ def test_a_check_that_takes_too_long_is_stopped_and_named():
         (["nope"], "found 'nope', expected one of "),
         (["no/such/file.py:Mine"], "no/such/file.py"),
         (["range", "--expect", "impure"], "--expect: found 'impure', expected CHECK=REASON"),
-        (["range", "--expect", "impures=x"], "found 'impures', expected one of raises, "),
+        (["range", "--expect", "impures=x"], "(did you mean 'impure'?)"),
     ],
 )
 def test_wrong_use_is_one_line_and_status_2(lab, arguments, said):

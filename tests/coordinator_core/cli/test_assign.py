@@ -12,6 +12,8 @@ from tests.places import placeless
 
 NAMES = "average, average-by-circle, cooperative-sticky, lag-aware, optimal, range, rendezvous, "
 NAMES += "roundrobin, sticky"
+ALIASES = {"eager", "incremental", "rocketmq", "watcher"}
+WITH_ALIASES = ", ".join(sorted({*NAMES.split(", "), *ALIASES}))
 
 
 def group(**more):
@@ -136,7 +138,7 @@ def test_the_last_line_needs_no_end(lab):
             lines({"topics": {"t": {"partitions": 2**31 - 1}}, "members": []}),
             "line 2: topics: found 2,147,483,647",
         ),
-        (lines(group(assignor="nope")), f"found 'nope', expected one of {NAMES}"),
+        (lines(group(assignor="nope")), f"found 'nope', expected one of {WITH_ALIASES}"),
         (lines(group()), f"line 2: assignor: found nothing, expected one of {NAMES}, here or as --assignor"),
     ],
 )
@@ -235,7 +237,7 @@ def test_a_folder_is_wrong_use(lab, tmp_path):
 
 def test_an_unknown_assignor_is_wrong_use_and_says_what_there_is(lab):
     error = the_error(lab("assign", "--assignor", "rnage", stdin=lines(group())))
-    assert error == f"assignor: found 'rnage', expected one of {NAMES} (did you mean 'range'?)"
+    assert error == "assignor: found 'rnage', expected one of 13 names (did you mean 'range'?)"
 
 
 def not_packed():

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import pytest
 
@@ -75,7 +76,7 @@ WRONG = {
         event({"leaves": "c-1"}),
         "events[0].leaves",
         "the unknown event 'leaves'",
-        f"one of {KINDS} (did you mean 'leave'?)",
+        f"one of {len(KINDS.split())} names (did you mean 'leave'?)",
     ),
     "two kinds in one event": (
         event({"leave": "c-1", "crash": "c-1"}),
@@ -414,8 +415,7 @@ def test_a_setting_that_is_wrong_is_named(config, path, found):
 
 def test_an_unknown_setting_gets_advice():
     expected = error_of(changed(config={"session.timeout": 1}))[2]
-    assert expected.startswith("one of ")
-    assert expected.endswith(" (did you mean 'session.timeout.ms'?)")
+    assert re.fullmatch(r"one of \d+ names \(did you mean 'session.timeout.ms'\?\)", expected)
 
 
 def test_an_error_reads_as_one_line_and_survives_pickling():

@@ -26,6 +26,14 @@ def test_the_expectation_lists_the_known_names_in_their_order(name, expected):
     assert one_of(name, iter(["rate", "lag"])) == expected
 
 
+def test_a_suggestion_stands_in_place_of_more_than_a_dozen_names():
+    names = [f"setting-{letter}" for letter in "abcdefghijkl"]
+    listed = ", ".join(names)
+    assert one_of("setting-", names) == f"one of {listed} (did you mean 'setting-l'?)"
+    assert one_of("setting-", [*names, "other"]) == "one of 13 names (did you mean 'setting-l'?)"
+    assert one_of("none", [*names, "other"]) == f"one of {listed}, other"
+
+
 def test_an_unknown_name_is_an_error_with_the_known_names_sorted():
     error = unknown_name("option", "lga", ["rate", "lag"])
     assert str(error) == "option: found 'lga', expected one of lag, rate (did you mean 'lag'?)"

@@ -196,6 +196,13 @@ def test_the_built_in_aliases_are_strategies():
     assert registry.strategy("eager+static").static
 
 
+def test_aliases_are_listed_with_the_assignors():
+    names = {*default_registry().assignors(), *default_registry().aliases()}
+    assert {"range", "watcher"} < names
+    expected = f"strategy: found 'zookeeper', expected one of {', '.join(sorted(names))}"
+    assert problem(default_registry(), "zookeeper") == expected
+
+
 def test_an_alias_that_is_misspelt_is_suggested(registry):
     assert problem(registry, "qick").endswith("(did you mean 'quick'?)")
 
