@@ -29,21 +29,22 @@ from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.rounds import rounds
 from coordinator_core.traces.trace import Trace
 
+DEFAULT_STRATEGY = "cooperative-sticky"
 MOST_LANES = 200
 
 
 def simulate(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
-    strategy: Annotated[
-        str,
+    strategies: Annotated[
+        list[str] | None,
         typer.Option(
             "--strategy",
             "-s",
             metavar="STRATEGY",
             autocompletion=strategies_beginning,
-            help="A strategy: an assignor, with +options and +modifiers.",
+            help=f"A strategy: an assignor, with +options and +modifiers; {DEFAULT_STRATEGY} when not given.",
         ),
-    ] = "cooperative-sticky",
+    ] = None,
     output: Annotated[
         Literal["text", "json", "jsonl"],
         typer.Option("--format", help="Round by round in words, the rounds as JSON, or the whole trace."),
@@ -69,11 +70,12 @@ def simulate(
     revoked, lost, got back, was assigned and kept. The run is checked against the rules that hold in every
     run.
     """
-    if output == "jsonl" and (brief or messages):
-        option = "--brief" if brief else "--messages"
-        raise InputError(option, "--format jsonl", "text or json: a trace is always the same")
-    if brief and messages and output == "text":
-        raise InputError("--brief", "--messages", "one of the two: a line for each round, or all messages")
+    _check_format(output, brief=brief, messages=messages)
+    strategy, *others = strategies or [DEFAULT_STRATEGY]
+    if others:
+        raise InputError("--strategy", f"{1 + len(others)} strategies", "one: compare runs several")
+    if picture is not None and picture.suffix.lower() != ".svg":
+        raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
     default_registry().strategy(strategy)
     check_path(trace)
     check_path(picture)
@@ -104,6 +106,14 @@ def simulate(
         complain(f"strategy {strategy!r}: {finding}")
     if watch.violations or run.findings:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _check_format(output: str, *, brief: bool, messages: bool) -> None:
+    if output == "jsonl" and (brief or messages):
+        option = "--brief" if brief else "--messages"
+        raise InputError(option, "--format jsonl", "text or json: a trace is always the same")
+    if brief and messages and output == "text":
+        raise InputError("--brief", "--messages", "one of the two: a line for each round, or all messages")
 
 
 def _document(trace: Trace, exchanges: Sequence[Exchange] | None, *, brief: bool) -> Any:

@@ -226,32 +226,31 @@ def test_a_scenario_may_come_from_standard_input(lab, small):
 
 @pytest.mark.parametrize("option", ["--trace", "--picture"])
 def test_what_is_written_replaces_what_was_there(lab, small, tmp_path, option):
-    path = tmp_path / "result"
+    path = tmp_path / "result.svg"
     path.write_text("of an earlier run")
     assert lab("simulate", small, option, path).status == 0
     assert path.read_bytes()[:1] in (b"{", b"<")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["result", "small.yaml"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["result.svg", "small.yaml"]
 
 
 @pytest.mark.parametrize("option", ["--trace", "--picture"])
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("no/such/folder/result", "No such file or directory"),
-        ("folder", "Is a directory"),
-        ("small.yaml/result", "Not a directory"),
-        (".", "Is a directory"),
-        ("x" * 300, "File name too long"),
+        ("no/such/folder/result.svg", "No such file or directory"),
+        ("folder.svg", "Is a directory"),
+        ("small.yaml/result.svg", "Not a directory"),
+        ("x" * 300 + ".svg", "File name too long"),
     ],
 )
 def test_what_cannot_be_written_is_one_error_and_leaves_nothing(
     lab, small, tmp_path, monkeypatch, option, name, why
 ):
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.svg").mkdir()
     monkeypatch.chdir(tmp_path)
     error = the_error(lab("simulate", small, option, name))
     assert error == f"{name}: found a path that cannot be written ({why}), expected a file"
-    assert sorted(p.name for p in tmp_path.rglob("*")) == ["folder", "small.yaml"]
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["folder.svg", "small.yaml"]
 
 
 def test_a_disk_that_is_full_leaves_what_was_there(lab, small, tmp_path, monkeypatch):
@@ -266,6 +265,19 @@ def test_a_disk_that_is_full_leaves_what_was_there(lab, small, tmp_path, monkeyp
     assert "(No space left on device)" in the_error(lab("simulate", small, "--trace", path))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["result", "small.yaml"]
     assert path.read_text() == "of an earlier run"
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x", "svg"])
+def test_a_picture_is_a_file_whose_name_ends_with_svg(lab, small, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    error = the_error(lab("simulate", small, "--picture", name))
+    assert error == f"--picture: found {name!r}, expected a file whose name ends with .svg"
+    assert [p.name for p in tmp_path.iterdir()] == ["small.yaml"]
+
+
+def test_several_strategies_are_one_error_that_names_compare(lab, small):
+    error = the_error(lab("simulate", small, "-s", "range", "-s", "watcher"))
+    assert error == "--strategy: found 2 strategies, expected one: compare runs several"
 
 
 def test_a_strategy_that_there_is_not_is_one_error(lab, small):
