@@ -10,10 +10,10 @@ Importing the package imports nothing else. A name is imported from its module w
 modules of the core import each other directly, not through this file.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # without an import of typing, during which Ctrl-C would print a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from coordinator_core.assigning.assignor import Assignor as Assignor
     from coordinator_core.assigning.combinators import with_budget as with_budget
     from coordinator_core.assigning.combinators import with_cooperative as with_cooperative
@@ -76,8 +76,10 @@ _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for
 __all__ = sorted(_MODULES)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name from its module."""
+    from importlib import import_module
+
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

@@ -1,17 +1,14 @@
 """The console script: how the process begins and ends.
 
-The module imports little, so that Ctrl-C ends the program in the same way while its modules are imported.
+The module imports only what the interpreter has loaded, so that Ctrl-C ends the program in the same way while
+all other modules are imported.
 """
 
 import gc
 import os
-import signal
 import sys
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, EPIPE
 from io import TextIOWrapper
-from threading import current_thread, main_thread
-
-from coordinator_core.simulation.collector import collecting_rarely
 
 OUTPUT_LOST = 1
 CLOSED = 2
@@ -36,6 +33,8 @@ def _status() -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for characters that the terminal does not have
     try:
+        from coordinator_core.simulation.collector import collecting_rarely
+
         with collecting_rarely():  # modules are kept: collections during their imports free nothing
             from coordinator_core.cli.app import call
 
@@ -46,13 +45,21 @@ def _status() -> int:
         if error.errno not in _OF_OUTPUT:
             raise
         status = _lost(error)
-    if current_thread() is main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C while the interpreter ends
+    _end_at_ctrl_c()
     try:
         sys.stdout.flush()
     except OSError as error:
         return status or _lost(error)
     return status
+
+
+def _end_at_ctrl_c() -> None:
+    """Let Ctrl-C end the process without a traceback while the interpreter ends."""
+    import signal
+    from threading import current_thread, main_thread
+
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _lost(error: OSError) -> int:

@@ -33,12 +33,23 @@ def test_help_names_every_command_and_the_exit_statuses(lab, option):
 def test_modules_are_imported_and_the_command_runs_with_few_collections(monkeypatch):
     seen = []
     monkeypatch.setattr(app, "call", lambda _: seen.append(gc.get_threshold()[0]) or 0)
-    monkeypatch.setattr(main, "main_thread", object)  # the handler of Ctrl-C stays that of the tests
+    monkeypatch.setattr(main, "_end_at_ctrl_c", lambda: None)  # the handler of Ctrl-C stays that of the tests
     before = gc.get_threshold()
     gc.set_threshold(700, *before[1:])
     assert main._status() == 0
     assert (seen, gc.get_threshold()[0]) == ([OBJECTS], 700)
     gc.set_threshold(*before)
+
+
+def test_before_the_command_begins_hardly_anything_is_imported():
+    """Ctrl-C would print a traceback."""
+    program = "import sys; before = {*sys.modules}; from coordinator_core.cli.main import run"
+    program += "; print(*{*sys.modules} - before)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=True
+    )
+    ours = {"coordinator_core", "coordinator_core.cli", "coordinator_core.cli.main"}
+    assert ours <= {*done.stdout.split()} <= {*ours, "errno", "gc"}
 
 
 SLOW_TO_IMPORT = ["asyncio", "ipywidgets", "msgspec", "multiprocessing", "networkx", "numpy", "ortools"]
