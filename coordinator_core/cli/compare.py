@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, stdout
+from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, print_table, stdout
 from coordinator_core.cli.running import (
     DEFAULT_TIMEOUT,
     EVERY_MESSAGE_HELP,
@@ -26,7 +26,7 @@ from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scen
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import check_settings
+from coordinator_core.families.family import check_settings, reads
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import answers, parts_under
@@ -48,6 +48,9 @@ from coordinator_core.reports.tables import text_tables
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 _WRITERS: Mapping[str, Callable[[Comparison], str]] = {"json": as_json, "csv": as_csv, "html": as_html}
+_UNREAD = "-", None
+"""Stands for the value of a setting that a strategy does not read."""
+
 _WIDEST_TEXT = 160
 _WIDTH_OF_PIPED_TEXT = 100
 _NARROWEST_WITH_UNITS = 100
@@ -56,7 +59,10 @@ _NARROWEST_WITH_UNITS = 100
 
 @dataclass(frozen=True)
 class _Entry:
-    """A strategy with a combination of settings, and its scenario for each seed."""
+    """A strategy with a combination of settings, and its scenario for each seed.
+
+    A setting with several values that the strategy does not read is left out.
+    """
 
     strategy: str
     settings: Mapping[str, str]
@@ -153,18 +159,24 @@ def _entries(
     scenario: Scenario, strategies: Sequence[str], settings: Sequence[str], seeds: range
 ) -> list[_Entry]:
     registry = default_registry()
-    entries = []
+    entries: list[_Entry] = []
     combinations = grid(settings, scenario.config, "--set", registry)
     check_settings(combinations[0][1], strategies, f"scenario {scenario.name!r}: config", registry)
+    given = combinations[0][0]
+    varied = {name for labels, _ in combinations for name in labels if labels[name] != given[name]}
     for name in strategies:
-        own = registry.strategy(name).settings
+        strategy = registry.strategy(name)
+        for setting in given:
+            if setting in strategy.settings:
+                expected = "a setting that the strategy leaves to the scenario"
+                raise InputError(f"--set: {setting}", f"a setting of the strategy {name!r}", expected)
+        unread = {setting for setting in varied if not reads(strategy, setting, registry)}
+        different: dict[tuple[str, ...], _Entry] = {}
         for labels, config in combinations:
-            for setting in labels:
-                if setting in own:
-                    expected = "a setting that the strategy leaves to the scenario"
-                    raise InputError(f"--set: {setting}", f"a setting of the strategy {name!r}", expected)
+            read = {setting: text for setting, text in labels.items() if setting not in unread}
             scenarios = [replace(scenario, config=config, seed=seed) for seed in seeds]
-            entries.append(_Entry(name, labels, scenarios))
+            different.setdefault(tuple(read.values()), _Entry(name, read, scenarios))
+        entries += different.values()
     return entries
 
 
@@ -194,6 +206,7 @@ def _comparison(
 ) -> Comparison:
     """Put the runs together. An entry without a run that succeeded is left out."""
     registry, candidates = default_registry(), []
+    names = dict.fromkeys(name for entry in entries for name in entry.settings)
     for entry, own in _by_entry(entries, runs):
         if all(run.figures is None for run in own):
             continue
@@ -201,7 +214,7 @@ def _comparison(
             m.name: Figure(tuple((run.figures or {}).get(m.name, nan) for run in own)) for m in metrics
         }
         config = entry.scenarios[0].config
-        settings = {name: (text, config[name]) for name, text in entry.settings.items()}
+        settings = {n: (entry.settings[n], config[n]) if n in entry.settings else _UNREAD for n in names}
         strategy = registry.strategy(entry.strategy)
         parts = parts_under(strategy, registry.protocol(strategy.protocol))
         candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own), parts))
@@ -263,7 +276,7 @@ def print_comparison(comparison: Comparison, *, everything: bool = False) -> Non
         for number, part in enumerate(text_tables(table.head, table.rows, console.width, table.headings)):
             if number:
                 console.print()
-            console.print(part)
+            print_table(part, console)
     _print_lines(console, [front_line(comparison)], "", width)
     _print_lines(console, faults(comparison), "bold red", width)
     shown = metrics_of(comparison, everything=everything)
@@ -298,7 +311,7 @@ def explain_metrics(metrics: Sequence[MetricSpec], console: Console) -> None:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
             "--trace", f"{folder} ({error.strerror})", "a folder that can be written to"

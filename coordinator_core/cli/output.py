@@ -19,6 +19,7 @@ from coordinator_core.reading.raised import traceback_of
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _WIDEST = 10_000
 """Columns of a pipe: more than any table has."""
@@ -54,6 +55,17 @@ def show_tracebacks(shown: bool) -> None:
     """Determine whether `complain` and `warn` print the traceback of an exception in an author's code."""
     global _tracebacks
     _tracebacks = shown
+
+
+def print_table(table: "Table", console: "Console") -> None:
+    """Print a table. In a pipe no line of it ends with spaces."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().removesuffix("\n").split("\n"):
+        console.print(line.rstrip(), markup=False)
 
 
 def print_document(text: str) -> None:

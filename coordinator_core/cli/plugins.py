@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, complain, print_document, stdout
+from coordinator_core.cli.output import ExitStatus, complain, print_document, print_table, stdout
 from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.tables import json_text
 
@@ -70,7 +70,7 @@ def _print_tables(registry: Registry) -> None:
             table.add_column(overflow="fold")
             for name in p.contributes[kind]:
                 table.add_row(Text(f"  {name}"), Text(_doc(registry, kind, name)))
-            stdout().print(table)
+            print_table(table, stdout())
     for failed in registry.failures:
         text = f"plugin {failed.name!r} of {failed.distribution} {failed.version}: {failed.reason}"
         complain(text, traceback=failed.traceback)

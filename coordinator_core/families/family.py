@@ -154,7 +154,7 @@ def check_settings(config: Iterable[str], texts: Sequence[str], where: str, regi
     own = [name for name in config if name not in of_consumers]
     strategies = [registry.strategy(text) for text in texts] if own else []
     for name in own:
-        if any(_reads(strategy, name, registry) for strategy in strategies):
+        if any(reads(strategy, name, registry) for strategy in strategies):
             continue
         protocols = registry.protocols().items()
         readers = [
@@ -165,8 +165,13 @@ def check_settings(config: Iterable[str], texts: Sequence[str], where: str, regi
         raise InputError(inside(where, name), found, expected)
 
 
-def _reads(strategy: Strategy, name: str, registry: Registry) -> bool:
-    """Return whether a strategy reads a setting of protocols. One that it sets itself it does not read."""
+def reads(strategy: Strategy, name: str, registry: Registry) -> bool:
+    """Return whether a strategy reads a setting: of consumers, of the coordinator, or of its protocol.
+
+    A setting of its protocol that it sets itself it does not read.
+    """
+    if name in settings_of(ClientConfig) | settings_of(CoordinatorConfig):
+        return True
     kind = registry.protocol(strategy.protocol).settings
     if name == DELAY and strategy.delay_ms != DELAY_OF_SETTINGS:
         return False

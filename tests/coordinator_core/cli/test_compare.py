@@ -216,6 +216,34 @@ def test_the_table_of_a_grid_has_a_row_for_each_combination(lab, small):
     assert [row[2] for row in rows] == ["front", "front"]
 
 
+SESSIONS = ["-s", "range", "-s", "watcher", "--set", "zookeeper.session.timeout.ms=10s,30s"]
+
+
+def test_a_strategy_that_does_not_read_a_varied_setting_is_run_once(lab, small):
+    answer = lab("compare", small, "-j", "1", *SESSIONS)
+    rows = [line.split()[:2] for line in answer.out.splitlines() if line.startswith(("range  ", "watcher  "))]
+    assert rows == [["range", "-"], ["watcher", "10s"], ["watcher", "30s"]]
+
+
+def test_a_setting_that_a_strategy_does_not_read_is_null_or_empty(lab, small):
+    options = ["compare", small, "-j", "1", *SESSIONS, "--set", "retry.backoff.ms=50,60", "--format"]
+    found = [
+        (entry["strategy"], *entry["settings"].values())
+        for entry in json.loads(lab(*options, "json").out)["strategies"]
+    ]
+    assert [row[0] for row in found] == ["range"] * 2 + ["watcher"] * 4
+    assert sorted(map(str, found[0][1:])) == ["50", "None"]
+    rows = list(csv.DictReader(io.StringIO(lab(*options, "csv").out)))
+    assert [row["zookeeper.session.timeout.ms"] for row in rows] == ["", "", *["10000"] * 2, *["30000"] * 2]
+    assert [row["retry.backoff.ms"] for row in rows] == ["50", "60"] * 3
+
+
+@pytest.mark.parametrize("options", [["--all"], SESSIONS, [*SESSIONS, "--all"]])
+def test_no_line_in_a_pipe_ends_with_spaces(lab, small, options):
+    lines = lab("compare", small, "-j", "1", *options).out.splitlines()
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
 @pytest.mark.parametrize(
     ("setting", "error"),
     [
@@ -261,7 +289,7 @@ def test_each_run_of_a_grid_over_seeds_has_a_trace(lab, small, tmp_path):
 
 
 def test_traces_are_kept_whole_under_the_scenarios_and_the_strategys_name(lab, small, tmp_path):
-    folder = tmp_path / "not" / "yet" / "there"
+    folder = tmp_path / "new"
     small.write_text(small.read_text().replace("name: small", "name: a/b c"))
     answer = lab("compare", small, "-j", "1", "-s", "range+classic", "-s", "sticky", "--trace", folder)
     assert answer.status == 0
@@ -275,6 +303,15 @@ def test_a_folder_for_traces_that_cannot_be_made_is_wrong_use(lab, small):
     error = the_error(lab("compare", small, "-j", "1", "--trace", small / "below-a-file"))
     assert error.startswith("--trace: found ")
     assert error.endswith("expected a folder that can be written to")
+
+
+def test_a_folder_for_traces_in_no_folder_is_wrong_use(lab, small, tmp_path):
+    error = the_error(lab("compare", small, "-j", "1", "--trace", tmp_path / "no" / "folder"))
+    assert error == (
+        f"--trace: found {tmp_path / 'no' / 'folder'} (No such file or directory), "
+        "expected a folder that can be written to"
+    )
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_trace_that_cannot_be_written_is_one_error_and_leaves_nothing_half_written(lab, small, tmp_path):

@@ -54,6 +54,7 @@ def test_everything_built_in_is_listed_with_where_it_is_from(lab):
         assert f"{kind.replace('_', ' ')} {origin}" in answer.out
         rows = [line.split()[0] for line in answer.out.splitlines() if line.startswith("  ")]
         assert set(names) <= set(rows)
+    assert not any(line.endswith(" ") for line in answer.out.splitlines())
 
 
 def test_json_has_plugins_what_they_contribute_and_failures(lab):
