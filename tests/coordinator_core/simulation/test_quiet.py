@@ -342,6 +342,19 @@ def test_commits_that_are_left_out_take_the_random_numbers_of_their_batches():
     assert every == some
 
 
+def test_an_hour_with_a_backlog_costs_little_if_rates_stay_the_same():
+    """The polls are drawn together, and the coordinator stores the offsets of the last one only."""
+    member = {"topics": ["t"], "process_rate": 100, "record_cv": 1}
+    fields = document(
+        duration="1h",
+        topics={"t": {"partitions": 4, "rate": 800}},
+        members=[{"id": f"m{n}", **member} for n in range(2)],
+    )
+    some, every = run_of(fields), run_of(fields, every_message=True)
+    assert actions_until(some, HOUR_MS) * 15 < actions_until(every, HOUR_MS)
+    assert some.finish().events == every.finish().events
+
+
 def test_metadata_of_a_topic_of_other_members_are_requested_again():
     """The leader alone requests the topics of all members, for as long as it leads them."""
     fields = document(
