@@ -113,7 +113,7 @@ class Application:
         """
         worker, due_ms, count = self._worker, self._clock.now_ms + every_ms, 0
         drawn_ms = min(before_ms, worker.next_ms, self._load.steady_until_ms)
-        if self._end_ms < 0 and worker.has_backlog and due_ms < drawn_ms:
+        if self._has_batches and self._end_ms < 0 and worker.has_backlog and due_ms < drawn_ms:
             self._end_ms = self._drawn_end_ms(due_ms, self._begun_ms, worker.work_at(due_ms))
             while (due_ms := int(self._end_ms) + every_ms) < drawn_ms:
                 end_ms = self._drawn_end_ms(due_ms, self._end_ms, worker.work_at(due_ms))
