@@ -91,7 +91,8 @@ class Comparison:
 
     def label(self, candidate: Candidate) -> str:
         """Return the strategy of a candidate and its settings, where candidates differ in them."""
-        settings = ", ".join(f"{name}={candidate.settings[name][0]}" for name in self.varied)
+        texts = {name: candidate.settings[name] for name in self.varied}
+        settings = ", ".join(f"{name}={text}" for name, (text, value) in texts.items() if value is not None)
         return f"{candidate.strategy} with {settings}" if settings else candidate.strategy
 
     @property

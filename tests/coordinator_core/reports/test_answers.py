@@ -248,3 +248,10 @@ def test_partitions_that_wait_for_their_member_are_named_with_the_delay():
         " session.timeout.ms, processes that close their consumer."
     )
     assert "delay" not in under("cooperative-sticky", detection=9)
+
+
+def test_a_setting_that_a_strategy_does_not_read_is_not_in_its_name():
+    own = {name: Figure((value,)) for name, value in figures(messages=1).items()}
+    unread, read = ({"x.ms": value} for value in (("-", None), ("1s", 1_000)))
+    made = Comparison("day", [1], METRICS, [Candidate("a", own, unread), Candidate("b", own, read)])
+    assert [made.label(candidate) for candidate in made.candidates] == ["a", "b with x.ms=1s"]
