@@ -22,7 +22,7 @@ from coordinator_core.traces.rounds import (
     Occurrence,
     Round,
     entries,
-    rounds,
+    rounds_and_rest,
 )
 from coordinator_core.traces.trace import Trace
 
@@ -98,7 +98,7 @@ def _messages(exchanges: Sequence[Exchange]) -> Iterator[Line]:
 def in_lines(trace: Trace) -> Iterator[Line]:
     """Describe a run in one line for each round."""
     yield from _title(trace)
-    told = rounds(trace)
+    told, rest_ms = rounds_and_rest(trace)
     rows = [_figures(entry) for entry in told]
     if rows:
         head = ("began", "gen.", "took", "moved", "stopped", "in sum", "waited for")
@@ -106,6 +106,9 @@ def in_lines(trace: Trace) -> Iterator[Line]:
         yield Line(Text(_aligned(head, widths), "bold"), Text("because", "bold"), fold=False)
         for entry, row in zip(told, rows, strict=True):
             yield Line(Text(_aligned(row, widths)), Text(_cause(entry)), fold=False)
+    if rest_ms >= _NOTABLE_MS:
+        where = "outside of rounds: while owners paused or were away, or up to the end"
+        yield Line(Text(), Text(f"partitions stood still for {_about(rest_ms)} more in sum {where}"))
     yield from _end(trace)
 
 
@@ -178,8 +181,7 @@ def _name(client: str, entry: Round | InitialGroup) -> str:
 
 
 def _round(entry: Round) -> Iterator[Line]:
-    number = f"generation {entry.generation}" if entry.generation else "a round"
-    yield _at(entry.began_ms, (number, "bold"), f" ({entry.protocol or 'no assignor'}): ", _result(entry))
+    yield _at(entry.began_ms, (entry.name, "bold"), f" ({entry.protocol or 'no assignor'}): ", _result(entry))
     words = [f"because {'; '.join([*dict.fromkeys(entry.causes), *_others(entry)])}"]
     words += filter(None, [reported(entry.report), _notices(entry)])
     words += [*_waited(entry), *_taken_over(entry), *_stopped(entry)]
@@ -293,13 +295,14 @@ def reported(report: Mapping[str, Any]) -> str:
 
 
 class _Changes(NamedTuple):
-    """The changes of a member. ``back``: revoked, and assigned again in the same round."""
+    """The changes of a member in a round. ``back``: revoked, and assigned again. ``held``: the opposite."""
 
     revoked: PartitionMap
     lost: PartitionMap
     back: PartitionMap
     assigned: PartitionMap
     kept: PartitionMap
+    held: PartitionMap
 
     @property
     def only(self) -> str:
@@ -314,6 +317,7 @@ _WORDS = {
     "back": ("got back", ""),
     "assigned": ("assigned", "green"),
     "kept": ("kept", ""),
+    "held": ("held for a time", ""),
 }
 _UNCHANGED = {"back": "got back all", "kept": "kept all"}
 
@@ -321,7 +325,7 @@ _UNCHANGED = {"back": "got back all", "kept": "kept all"}
 def _changes(member: MemberRound) -> _Changes:
     back = _common(member.revoked, member.assigned)
     revoked, assigned = _minus(member.revoked, back), _minus(member.assigned, back)
-    return _Changes(revoked, member.lost, back, assigned, member.kept)
+    return _Changes(revoked, member.lost, back, assigned, member.kept, member.held)
 
 
 def _rows(entry: Round) -> Iterator[Line]:
@@ -389,7 +393,7 @@ def _figures(entry: Round) -> tuple[str, ...]:
     names = list(entry.waited_for)
     return (
         clock(entry.began_ms),
-        f"{entry.generation or '-'}",
+        entry.number if entry.generation else "-",
         _seconds(ended_ms - entry.began_ms) if ended_ms is not None else "never",
         f"{entry.moved:,}",
         f"{entry.stopped:,}",

@@ -22,6 +22,7 @@ from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 
 _UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
+_MEMBER_ID = re.compile(r"\S+" + _UUID.pattern)
 
 _STEPS = (ev.Joined, ev.Assigned, ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)
 """The events of a consumer after a `Revoked` or `Lost` that show what it gave up its partitions for."""
@@ -38,12 +39,17 @@ _MOST_UNDER_WAY_MS = 1_000
 
 @dataclass
 class MemberRound:
-    """The changes of one member in one round. ``notes``: what its protocol family tells besides."""
+    """The changes of one member in one round.
+
+    ``assigned`` and ``kept`` are what it owns at the end of the round. ``held`` are the partitions that the
+    round gave it and took away again. ``notes``: what its protocol family tells besides.
+    """
 
     revoked: ev.PartitionMap = field(default_factory=dict)
     lost: ev.PartitionMap = field(default_factory=dict)
     assigned: ev.PartitionMap = field(default_factory=dict)
     kept: ev.PartitionMap = field(default_factory=dict)
+    held: ev.PartitionMap = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -51,14 +57,15 @@ class MemberRound:
 class Round:
     """A rebalance from its first cause until the group rests, or until the next round aborts it.
 
-    - ``generation`` is 0 until the new generation has started.
+    - ``generation`` is 0 until the new generation has started. ``generations`` lists those that started in
+      the round: without a coordinator several may, before the group rests in the last one.
     - ``rest`` is the state in which the group came to rest.
     - ``stable_ms`` is None if the group did not come to rest; ``aborted`` is the reason if something ended
       the round before, at ``aborted_ms``.
     - ``members`` maps the names of consumers to their changes.
     - ``report`` is the report of the assignor.
-    - ``joined`` lists the new members of the generation, ``left`` maps the members that the group has lost
-      since the last one to the reasons. ``returned`` lists those that are in the generation again, under
+    - ``joined`` lists the new members of its generations, ``left`` maps the members that the group has lost
+      since the last round to the reasons. ``returned`` lists those that are in the generation again, under
       another id.
     - ``waited_ms`` is the time until the generation started. ``waited_for`` maps the members whose join or
       removal ended this time to a description, and is empty for the first round of an empty group.
@@ -75,6 +82,7 @@ class Round:
     began_ms: int
     causes: list[str]
     generation: int = 0
+    generations: list[int] = field(default_factory=list)
     protocol: str = ""
     leader: str = ""
     rest: str = "Stable"
@@ -98,6 +106,17 @@ class Round:
     stopped_ms: int = 0
     longest_stop_ms: int = 0
     notices: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def number(self) -> str:
+        """The generation, or the first and the last one that started in the round: ``3-6``."""
+        several = self.generations[1:]
+        return f"{self.generations[0]}-{self.generation}" if several else str(self.generation)
+
+    @property
+    def name(self) -> str:
+        """``generation 5``, ``generations 3-6``, or ``a round`` if none has started."""
+        return f"generation{'s' * bool(self.generations[1:])} {self.number}" if self.generation else "a round"
 
 
 @dataclass
@@ -124,15 +143,27 @@ Entry: TypeAlias = Round | InitialGroup | Occurrence
 
 def entries(trace: Trace, registry: Registry | None = None) -> list[Entry]:
     """Return the rounds of a run and the occurrences, in order; an initial group comes first."""
-    reader = _Reader(family_of(trace.started, registry), trace)
-    for line, step in zip(trace.events, _steps(trace), strict=True):
-        reader.see(line.at_ms, line.event, step)
-    return reader.finish()
+    return _read(trace, registry).entries
 
 
 def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
     """Return the rounds of a run."""
-    return [entry for entry in entries(trace, registry) if isinstance(entry, Round)]
+    return rounds_and_rest(trace, registry)[0]
+
+
+def rounds_and_rest(trace: Trace, registry: Registry | None = None) -> tuple[list[Round], int]:
+    """Return the rounds of a run, and the sum of the stops that none of them ended, in milliseconds."""
+    reader = _read(trace, registry)
+    found = [entry for entry in reader.entries if isinstance(entry, Round)]
+    return found, reader.stopped_ms - sum(entry.stopped_ms for entry in found)
+
+
+def _read(trace: Trace, registry: Registry | None) -> "_Reader":
+    reader = _Reader(family_of(trace.started, registry), trace)
+    for line, step in zip(trace.events, _steps(trace), strict=True):
+        reader.see(line.at_ms, line.event, step)
+    reader.finish()
+    return reader
 
 
 def _steps(trace: Trace) -> list[ev.Event | None]:
@@ -177,6 +208,7 @@ class _Phase:
 class _Reader:
     def __init__(self, family: ProtocolSpec, trace: Trace) -> None:
         self.entries: list[Entry] = []
+        self.stopped_ms = 0
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
         self._joins = {(event.client, event.generation) for event in joined}
@@ -231,14 +263,15 @@ class _Reader:
         self._step = step
         self._now.apply(at_ms, event)
 
-    def finish(self) -> list[Entry]:
-        """Return the entries, after the last event."""
+    def finish(self) -> None:
+        """Complete the entries, after the last event."""
         if self._under_way is not None and not self._under_way.generation:
             self._under_way.joined, self._under_way.left = list(self._phase.joined), self._phase.left
-        return self.entries
+        self.stopped_ms += sum(self._now.at_ms - since_ms for since_ms in self._stops.idle_since.values())
 
     def _see(self, change: Change) -> None:
         event = change.event
+        self.stopped_ms += sum(stop.until_ms - stop.from_ms for stop in self._stops.ended)
         if self._initial is not None and self._is_initial(event, self._initial):
             return
         handler = self._handlers.get(type(event))
@@ -283,16 +316,16 @@ class _Reader:
         self._phase.joined[name] = None
 
     def _member_replaced(self, event: ev.MemberReplaced) -> None:
-        name = self._name(event.new_member_id)
+        name = self._names.get(event.new_member_id, event.instance_id)
         self._arrived(name)
-        self._return_of[name] = self._occurred(f"{event.instance_id} is back under its instance id")
+        self._return_of[name] = self._occurred(f"{name} is back under its instance id")
 
     def _member_removed(self, event: ev.MemberRemoved) -> None:
         name = self._name(event.member_id)
         self._phase.left[name], self._phase.left_ms[name] = event.reason, self._now.at_ms
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
-        cause = self._with_reason(_UUID.sub("", event.cause))
+        cause = self._with_reason(self._in_names(event.cause))
         entry = self._under_way
         if event.after in self._family.round_begins:
             if entry is not None and not entry.generation:
@@ -307,6 +340,11 @@ class _Reader:
             entry.stable_ms, entry.rest = self._now.at_ms, event.after
         elif event.after in self._family.vacant:
             self._emptied(event.after, cause)
+
+    def _in_names(self, cause: str) -> str:
+        """Write a cause with the names of consumers. Of two reasons for a join, keep that of the member."""
+        named = _MEMBER_ID.sub(lambda found: self._name(found[0]), cause)
+        return named.replace(" changed its metadata (", " joined again (")
 
     def _with_reason(self, cause: str) -> str:
         """Add the reason for which members left: ``c1 left (the consumer is being closed)``."""
@@ -358,13 +396,14 @@ class _Reader:
         phase, self._phase = self._phase, _Phase()
         members = [self._name(member_id) for member_id in event.members]
         entry.generation, entry.protocol = event.generation, event.protocol
+        entry.generations.append(event.generation)
         self._protocol = event.protocol
         entry.leader = self._name(event.leader)
-        entry.joined = [name for name in phase.joined if name in members]
-        entry.left = phase.left
+        entry.joined = [name for name in {**dict.fromkeys(entry.joined), **phase.joined} if name in members]
+        entry.left |= phase.left
         if self._family.servers is not None and phase.left and len(entry.causes) == 1:
             entry.causes = [_seen_first(entry.causes[0], phase.left)]
-        entry.returned = [name for name in phase.left if name in members]
+        entry.returned = [name for name in entry.left if name in members]
         entry.waited_ms = self._now.at_ms - entry.began_ms
         idle_since = self._stops.idle_since.values()
         entry.idle_meanwhile_ms = sum(self._now.at_ms - max(ms, entry.began_ms) for ms in idle_since)
@@ -437,13 +476,19 @@ class _Reader:
             self._occurred(f"{event.client} {revoked}")
             return
         delay_ms = self._now.at_ms - change.at_ms
-        change.text += f", which {revoked}" + (
+        closed = "closed first and " if change.text.startswith("restart ") else ""
+        change.text += f", which {closed}{revoked}" + (
             f" after {delay_ms / 1_000:g} s" if delay_ms >= _LATE_MS else ""
         )
 
     def _gave_up(self, event: ev.Revoked | ev.Lost, entry: Round) -> None:
         member = entry.members.setdefault(event.client, MemberRound())
-        _add(member.revoked if isinstance(event, ev.Revoked) else member.lost, event.partitions)
+        new = _without(_without(member.assigned, member.revoked), member.lost)
+        owned_before = _without(event.partitions, new)
+        _add(member.held, _without(event.partitions, owned_before))
+        _add(member.revoked if isinstance(event, ev.Revoked) else member.lost, owned_before)
+        member.assigned = _without(member.assigned, event.partitions)
+        member.kept = _without(member.kept, event.partitions)
 
     def _assigned(self, event: ev.Assigned) -> None:
         """Take over an assignment of a round, or that of a static member that has come back without one."""
@@ -456,7 +501,8 @@ class _Reader:
             return
         member = entry.members.setdefault(event.client, MemberRound())
         _add(member.assigned, event.added)
-        member.kept = _without(event.owned, event.added)
+        member.kept = _without(event.owned, member.assigned)
+        member.held = _without(member.held, event.added)
         entry.taken_over_ms, entry.taken_over_by = self._now.at_ms, event.client
         self._round_of[event.client] = entry
         entry.moved += len(self._stops.moved)

@@ -151,7 +151,7 @@ class _Lanes:
         self.lanes: dict[str, _Lane] = {}
         self.sentences: dict[str, int] = {}
         self._family = family
-        self.unowned_lag: list[list[float]] = []
+        self.unowned_lag: list[list[float | None]] = []
         self._now = timeline
         timeline.after.append(self._see)
         timeline.measured.append(self._measured)
@@ -164,6 +164,8 @@ class _Lanes:
 
     def _see(self, change: Change) -> None:
         event = change.event
+        if change.given_up or change.taken:
+            self._forget_lag(event.client)  # type: ignore[union-attr]
         if isinstance(event, ev.MemberStarted):
             self._started(event, self.lanes.setdefault(event.client, _Lane(event.client)))
         else:
@@ -177,6 +179,12 @@ class _Lanes:
             if name in self._now.consumers or lane.document["lag"]:
                 lane.figure("lag", at_ms, round(event.by_client.get(name, 0.0), 1))
         _add(self.unowned_lag, at_ms, round(event.unowned, 1))
+
+    def _forget_lag(self, client: str) -> None:
+        """Until the next measure, the lag of other partitions than before is not known."""
+        for series in (self.lanes[client].document["lag"], self.unowned_lag):
+            if series:
+                _add(series, self._now.at_ms, None)
 
     def _started(self, event: ev.MemberStarted, lane: _Lane) -> None:
         """Also of a consumer that starts again: it is in no generation."""
@@ -221,16 +229,18 @@ class _Lanes:
         lane.figure("owned", self._now.at_ms, len(consumer.owned) if consumer is not None else 0)
 
 
-def _add(series: list[list[float]], at_ms: int, value: float) -> None:
+def _add(series: list[list[float | None]], at_ms: int, value: float | None) -> None:
     if not series or series[-1][1] != value:
         series.append([at_ms, value])
 
 
-def _thinned(series: list[list[float]]) -> list[list[float]]:
+def _thinned(series: list[list[float | None]]) -> list[list[float | None]]:
     stretch = -(-len(series) // MOST_FIGURES)
     if stretch <= 1:
         return series
-    return [max(series[i : i + stretch], key=lambda pair: pair[1]) for i in range(0, len(series), stretch)]
+    return [
+        max(series[i : i + stretch], key=lambda pair: pair[1] or 0) for i in range(0, len(series), stretch)
+    ]
 
 
 def _rounds(listed: Sequence[Round], numbers: Mapping[str, int]) -> list[dict[str, Any]]:

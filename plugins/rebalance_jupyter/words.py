@@ -11,14 +11,13 @@ _SOON_MS = 5_000
 def sentence(entry: Round, follows: Round | None = None) -> str:
     """Describe a round: ``generation 5: c1 and c2 each give up 1 partition, c3 waits; a round follows``."""
     if entry.aborted:
-        number = f"generation {entry.generation}" if entry.generation else "a round"
-        return f"{number} was aborted: {entry.aborted}"
+        return f"{entry.name} was aborted: {entry.aborted}"
     if not entry.generation:
         return "a round that did not complete"
     if entry.stable_ms is None:
-        return f"generation {entry.generation} never became {entry.rest}"
+        return f"{entry.name} never became {entry.rest}"
     if not entry.members:
-        return f"generation {entry.generation}: no partitions are assigned"
+        return f"{entry.name}: no partitions are assigned"
     parts = [
         *_same(entry.members, "revoked", "gives up", "each give up"),
         *_same(entry.members, "lost", "loses", "each lose"),
@@ -31,7 +30,7 @@ def sentence(entry: Round, follows: Round | None = None) -> str:
         parts.append("all members keep their partitions")
     soon = follows is not None and follows.began_ms - entry.stable_ms <= _SOON_MS
     follow_up = "; the next round follows at once" if soon else ""
-    return f"generation {entry.generation}: {', '.join(parts)}{follow_up}"
+    return f"{entry.name}: {', '.join(parts)}{follow_up}"
 
 
 def _same(members: Mapping[str, MemberRound], what: str, one: str, many: str) -> list[str]:

@@ -105,6 +105,35 @@ def test_lanes_have_names_letters_and_marks(page):
     assert all_texts(page, ".rbl-legend >> nth=0 >> span") == ["A c1", "B c2", "C c3", "nobody"]
 
 
+@pytest.mark.parametrize(("count", "lane"), [(4, 18), (48, 12)])
+def test_letters_are_within_lanes_of_every_height(opened, count, lane):
+    owned = {"a": {"t": list(range(count))}}
+    page = opened(show(trace_of((0, started("a", "t")), round_at(1_000, 1, owned), topics={"t": count})))
+    heights = sorted(
+        page.locator(".rbl-owner").evaluate_all("(all) => all.map((each) => +each.getAttribute('y'))")
+    )
+    assert len(heights) == count
+    assert all(lane * row + 8 <= y <= lane * (row + 1) - 2 for row, y in enumerate(heights))
+
+
+def test_lanes_are_striped_while_their_owner_is_paused(opened):
+    trace = trace_of(
+        (0, started("a", "t")),
+        round_at(1_000, 1, {"a": {"t": [0]}}),
+        (40_000, ev.MemberPaused(client="a")),
+        (60_000, ev.MemberResumed(client="a")),
+        topics={"t": 1},
+    )
+    page = opened(show(trace))
+    colour = rgb(PALETTE[0])
+
+    def during(from_ms):
+        return set(pixels(page, 0, range(from_ms, from_ms + 19_000, 100), duration=100_000))
+
+    assert (during(20_000), during(40_500), during(61_000)) == ({colour}, {colour, BORDER}, {colour})
+    assert all_texts(page, ".rbl-legend >> nth=0 >> span") == ["A a", "nobody", "owner paused"]
+
+
 def lane_names(page):
     names = svg_texts(page, ".rbl-stack >> nth=0 >> text title")
     return [int(name.rpartition("-")[2]) for name in names]
@@ -193,12 +222,19 @@ def generation_at(trace, client, at_ms):
 
 
 def lag_at(trace, client, at_ms):
-    measures = [
-        e.event.by_client.get(client, 0.0)
-        for e in trace.events
-        if isinstance(e.event, ev.LagMeasured) and e.at_ms <= at_ms
-    ]
-    return measures[-1] if measures else None
+    """The last measure, or None if the member owns other partitions since."""
+    lag = None
+    for line in trace.events:
+        event = line.event
+        if line.at_ms > at_ms:
+            break
+        if isinstance(event, ev.LagMeasured):
+            lag = event.by_client.get(client, 0.0)
+        elif getattr(event, "client", None) == client and (
+            getattr(event, "added", None) or isinstance(event, (ev.Revoked, ev.Lost))
+        ):
+            lag = None
+    return lag
 
 
 def test_members_have_their_figures(page):
@@ -218,8 +254,8 @@ def test_members_have_their_figures(page):
                 assert "·" not in label
             else:
                 owned, lag = len(owned_at(ran(), name, at_ms)), lag_at(ran(), name, at_ms)
-                shown = math.floor(round(lag, 1) + 0.5)
-                assert re.fullmatch(rf"{name}: \w+ g{generation} · {owned} · lag {shown:,}", label)
+                shown = "" if lag is None else f" · lag {math.floor(round(lag, 1) + 0.5):,}"
+                assert re.fullmatch(rf"{name}: \w+ g{generation} · {owned}{shown}", label)
 
 
 def test_the_lag_of_partitions_without_an_owner_is_beside_the_legend(page):

@@ -160,6 +160,27 @@ def test_the_lag_of_partitions_without_an_owner_has_a_series_of_its_own():
     assert at(model.document["unowned_lag"], 175_000) == 0
 
 
+def test_lags_are_unknown_from_a_change_of_owners_to_the_next_measure():
+    def measured(**by_client):
+        lag = 100 + sum(by_client.values())
+        return ev.LagMeasured(lag=lag, max_lag=lag, lag_record_seconds=0, duplicates=0, by_client=by_client)
+
+    model = view_model(
+        trace_of(
+            [(0, started(name, "t")) for name in ("a", "b")],
+            round_at(1_000, 1, {"a": {"t": [0]}, "b": {}}),
+            (2_000, measured(a=5.0)),
+            (3_000, revoked("a", {"t": [0]})),
+            round_at(3_000, 2, {"a": {}, "b": {"t": [0]}}),
+            (4_000, measured(b=7.0)),
+            topics={"t": 1},
+        )
+    )
+    assert named(model, "a")["lag"] == [[2_000, 5.0], [3_000, None], [4_000, 0.0]]
+    assert named(model, "b")["lag"] == [[2_000, 0.0], [3_000, None], [4_000, 7.0]]
+    assert model.document["unowned_lag"] == [[2_000, 100.0], [3_000, None], [4_000, 100.0]]
+
+
 def test_of_long_series_the_largest_of_each_stretch_is_sent():
     measures = [
         (

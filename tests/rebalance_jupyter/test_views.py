@@ -7,7 +7,9 @@ import re
 import sys
 from types import SimpleNamespace
 
+import nbformat
 import pytest
+from nbconvert import HTMLExporter
 
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import AssignmentError, InputError
@@ -54,6 +56,15 @@ def state_in(page):
     return json.loads(
         re.search(r'<script type="application/json" id="state">(.*?)</script>', page, re.DOTALL)[1]
     )
+
+
+def test_html_of_a_notebook_without_the_state_of_its_widgets_has_pictures():
+    bundle = show(ran())._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    cell = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data=data)])
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    page, _ = HTMLExporter().from_notebook_node(notebook)
+    assert base64.b64encode(picture(ran()).encode()).decode() in page
 
 
 # --- run and show

@@ -158,6 +158,8 @@ class Trace {
       until = partition === before ? Math.max(until, end) : 0;
       this.overlaps ||= from < until;
     }
+    this.paused = this.members.map(({ states }) => states.flatMap(([at, state], n) =>
+      state === "paused" ? [[at, states[n + 1]?.[0] ?? this.duration]] : []));
     this.since = this.topics.flatMap(({ name, partitions }) => Array.from({ length: partitions }, (_, number) =>
       this.added[name]?.findLast(([, first]) => number >= first)?.[0] ?? 0));
   }
@@ -297,6 +299,11 @@ class Painter {
       for (let x = from; x < to; x++) this.pixels[y * this.width + x] = (x + y) % 5 ? this.light : this.dark;
   }
 
+  stripe(row, from, to) {
+    for (let y = row * this.lane; y < row * this.lane + this.bands; y++)
+      for (let x = from; x < to; x++) if ((x + y) % 5 === 0) this.pixels[y * this.width + x] = this.ink;
+  }
+
   border(row, from, to) {
     if (this.lane > 2) this.fill(row, from, to, this.ink);
   }
@@ -334,6 +341,8 @@ class Mixer {
   hatch(row, from, to) {
     if (from < to) this.fill(row, from, to, GREY);
   }
+
+  stripe() {}
 
   border() {}
 
@@ -604,6 +613,9 @@ class View {
           brush.fill(row, from, settled, BY_CHANGE.fresh);
           brush.fill(row, settled, to, BY_CHANGE.kept);
         }
+        if (owners.length === 1)
+          for (const [since, until] of trace.paused[owner])
+            brush.stripe(row, Math.max(from, column(since)), Math.min(to, column(until)));
         if (owner !== last && last !== NOBODY) brush.border(row, from, Math.min(to, from + 2));
         last = owner;
       });
@@ -631,7 +643,7 @@ class View {
           if (!owners.length || right - left < 14 * owners.length) return;
           const ground = trace.coloursAreMembers && owners.length === 1 ? colourOf(owners[0]) : "";
           pieces.push(worded(owners.map(letter).join(" "), {
-            x: (left + right) / 2, y: this.row[p] * lane + 12, "text-anchor": "middle",
+            x: (left + right) / 2, y: this.row[p] * lane + Math.min(lane - 2, 12), "text-anchor": "middle",
             style: `fill: ${DARK.has(ground) ? "#fff" : "#000"}; ${ground && `stroke: ${ground}`}`, class: owners.length > 1 ? "rbl-several" : "rbl-owner",
           }));
         });
@@ -647,6 +659,10 @@ class View {
       ? this.trace.members.map((member, i) => [colourOf(i), `${letter(i)} ${short(member.name)}`])
       : [[BY_CHANGE.fresh, "new owner"], [BY_CHANGE.kept, "kept"]];
     const entries = [...owners, [null, "nobody"]].map(([colour, label]) => entry(colour, label));
+    if (this.trace.paused.some((times) => times.length)) {
+      entries.push(entry(null, "owner paused"));
+      entries.at(-1).firstChild.className = "rbl-striped";
+    }
     if (this.trace.overlaps) entries.push(this.severalEntry());
     this.ownerLegend.replaceChildren(...entries);
   }
@@ -972,7 +988,7 @@ class View {
     const generation = valueAt(member.generations, at);
     if (!generation || state === "stopped" || state === "crashed") return state;
     const lag = valueAt(member.lag, at);
-    const late = lag === undefined ? "" : ` · lag ${COUNT.format(lag)}`;
+    const late = lag == null ? "" : ` · lag ${COUNT.format(lag)}`;
     return `${state} g${generation} · ${valueAt(member.owned, at) ?? 0}${late}`;
   }
 

@@ -120,6 +120,7 @@ def test_json_is_the_rounds(lab):
         "lost": {},
         "assigned": {"clicks": [4, 5]},
         "kept": {},
+        "held": {},
         "notes": [],
     }
     assert set(rounds[0]) >= {

@@ -220,6 +220,21 @@ def test_a_line_for_a_round_is_cut_to_a_narrow_terminal():
     assert lines[4].endswith("…")
 
 
+def test_stops_that_no_round_ends_are_summed_below_the_lines():
+    lines = told(
+        TWO,
+        (5_000, ev.MemberPaused(client="a")),
+        (7_000, ev.MemberResumed(client="a")),
+        (99_000, ev.MemberPaused(client="b")),
+        of=in_lines,
+    )
+    assert lines[3].split()[:6] == ["0:00:01.000", "1", "0", "s", "0", "0"]
+    assert lines[4] == (
+        "partitions stood still for 6 s more in sum outside of rounds: "
+        "while owners paused or were away, or up to the end"
+    )
+
+
 def test_a_run_without_rounds_has_no_table():
     assert told(of=in_lines)[:2] == ["by-hand under range, seed 1", ""]
     assert len(told(of=in_lines)) == 4

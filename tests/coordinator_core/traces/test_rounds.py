@@ -54,6 +54,7 @@ def test_a_round_has_its_times_its_cause_its_generation_and_its_members():
         began_ms=1_000,
         causes=["a joined"],
         generation=1,
+        generations=[1],
         protocol="sticky",
         leader="a",
         stable_ms=3_000,
@@ -153,6 +154,26 @@ def test_a_round_that_is_never_stable_has_no_such_time():
 def test_ids_of_members_are_told_as_the_names_of_consumers():
     (only,) = story((1_000, preparing(f"session of worker-7{UUID} expired")))
     assert only.causes == ["session of worker-7 expired"]
+
+
+def test_a_static_member_has_the_name_of_its_consumer_and_not_its_instance_id():
+    host = f"host-1{UUID}"
+    first, *_ = story(
+        (1_000, preparing(f"{host} joined")),
+        (1_000, ev.MemberAdded(group="g", member_id=host, instance_id="host-1")),
+        (2_000, generation(1, host)),
+        (2_000, joined("a", 1, host)),
+        (2_000, state("Stable")),
+    )
+    assert (first.causes, first.joined) == (["a joined"], ["a"])
+
+
+def test_a_join_with_a_reason_is_told_by_its_reason_and_not_by_its_metadata():
+    (only,) = story(
+        (1_000, preparing("a changed its metadata (the delay of lost partitions is over)")),
+        (1_000, preparing("b changed its metadata")),
+    )
+    assert only.causes == ["a joined again (the delay of lost partitions is over)", "b changed its metadata"]
 
 
 def test_partitions_given_up_before_the_first_round_belong_to_none():
@@ -264,7 +285,7 @@ def outline(of):
 
 
 def held(partitions):
-    return set(partitions.get("clicks", ()))
+    return {number for numbers in partitions.values() for number in numbers}
 
 
 def test_cooperative_sticky_takes_two_rounds_for_a_join_and_one_for_a_crash(scale_out):
@@ -517,6 +538,48 @@ def test_a_stop_that_ends_without_a_round_belongs_to_the_change_that_ends_it():
         "resume c-1 (pause), after 20 s without work on t 2-3",
     ]
     assert [entry.stopped for entry in of_kind(Round, told)] == [0]
+
+
+def test_a_member_that_runs_closes_before_it_is_restarted():
+    told = run_of("range", [{"at": "40s", "restart": "c-1"}])
+    assert [entry.text for entry in of_kind(Occurrence, told)] == [
+        "restart c-1, which closed first and revoked t 2-3"
+    ]
+
+
+CROWD = {
+    "members": [{"id": "c", "count": 6, "topics": ["t"]}],
+    "topics": {"t": {"partitions": 24, "rate": 240}},
+}
+JOINS = [{"at": "40s", "join": [{"id": name, "topics": ["t"]} for name in ("x", "y", "z")]}]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky", "watcher", "rocketmq"])
+def test_the_changes_of_a_round_lead_from_what_a_member_owned_to_what_it_owns(strategy):
+    """Also if a member gets partitions several times in a round, as without a coordinator."""
+    owned = {}
+    for entry in of_kind(Round, run_of(strategy, JOINS, **CROWD)):
+        for client, member in entry.members.items():
+            kept, new = held(member.kept), held(member.assigned)
+            given_up = held(member.revoked) | held(member.lost)
+            assert not kept & (new | given_up)
+            assert not held(member.held) & (kept | new | given_up)
+            assert kept | given_up == owned.get(client, set())
+            owned[client] = kept | new
+    assert sorted(number for partitions in owned.values() for number in partitions) == list(range(24))
+
+
+@pytest.mark.parametrize("strategy", ["watcher", "rocketmq"])
+def test_each_generation_and_each_new_member_is_in_a_round(strategy):
+    told = of_kind(Round, run_of(strategy, JOINS, **CROWD))
+    numbers = [number for entry in told for number in entry.generations]
+    assert numbers == list(range(1, told[-1].generation + 1))
+    assert sorted(name for entry in told for name in entry.joined) == [*(f"c-{n}" for n in range(6)), *"xyz"]
+
+
+def test_a_round_of_several_generations_names_the_first_and_the_last():
+    assert [Round(0, []).name, Round(0, [], 7, [7]).name] == ["a round", "generation 7"]
+    assert Round(0, [], 6, [3, 4, 5, 6]).name == "generations 3-6"
 
 
 def test_a_round_of_members_that_are_told_one_by_one_has_the_cause_that_they_were_told():
