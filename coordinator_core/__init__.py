@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from coordinator_core.registry.registry import default_registry as default_registry
     from coordinator_core.scoring.measuring import measure as measure
     from coordinator_core.simulation.run import simulate as simulate
-    from coordinator_core.traces.rounds import Round as Round
+    from coordinator_core.traces.entries import Round as Round
     from coordinator_core.traces.rounds import rounds as rounds
     from coordinator_core.traces.trace import Trace as Trace
     from coordinator_core.traces.trace import read_trace as read_trace
@@ -69,7 +69,8 @@ _NAMES = {
     "registry.registry": ("Registry", "default_registry"),
     "scoring.measuring": ("measure",),
     "simulation.run": ("simulate",),
-    "traces.rounds": ("Round", "rounds"),
+    "traces.entries": ("Round",),
+    "traces.rounds": ("rounds",),
     "traces.trace": ("Trace", "read_trace"),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

@@ -15,15 +15,8 @@ from coordinator_core.reading.partitions import listed
 from coordinator_core.reports.messages import is_quiet, kind_of, together
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.exchange import Exchange
-from coordinator_core.traces.rounds import (
-    Entry,
-    InitialGroup,
-    MemberRound,
-    Occurrence,
-    Round,
-    entries,
-    rounds_and_rest,
-)
+from coordinator_core.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
+from coordinator_core.traces.rounds import entries, rounds_and_rest
 from coordinator_core.traces.trace import Trace
 
 _INDENT = " " * 14

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, zip_longest
+from itertools import accumulate, groupby, zip_longest
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,20 @@ import numpy as np
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.reports.story import reported
+from coordinator_core.traces.entries import Round
 from coordinator_core.traces.family import family_of
 from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History, Span
-from coordinator_core.traces.rounds import Round, rounds
+from coordinator_core.traces.rounds import rounds
 from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.words import sentence
 
 NOBODY = -1
 MOST_FIGURES = 400
-"""The most figures of a member that are sent. Of a longer series, the largest of each stretch is sent."""
+"""The most figures of a member that are sent, beside the times from which they are unknown.
+
+Of a longer series, the largest of each stretch is sent."""
 
 _MEMBER_STATES = {
     "unjoined": "outside",
@@ -153,6 +157,8 @@ class _Lanes:
         self._family = family
         self.unowned_lag: list[list[float | None]] = []
         self._now = timeline
+        self._taken_ms = -1
+        self._took_ms: dict[str, int] = {}
         timeline.after.append(self._see)
         timeline.measured.append(self._measured)
 
@@ -166,6 +172,9 @@ class _Lanes:
         event = change.event
         if change.given_up or change.taken:
             self._forget_lag(event.client)  # type: ignore[union-attr]
+        if change.taken:
+            self._taken_ms = self._now.at_ms
+            self._took_ms[event.client] = self._now.at_ms  # type: ignore[union-attr]
         if isinstance(event, ev.MemberStarted):
             self._started(event, self.lanes.setdefault(event.client, _Lane(event.client)))
         else:
@@ -174,11 +183,15 @@ class _Lanes:
                 self._see_member(event, lane)
 
     def _measured(self, at_ms: int, event: ev.LagMeasured) -> None:
-        """Add the lag of each consumer that runs or has run. Those without a lag are not in the event."""
+        """Add the lag of each consumer that runs or has run. Those without a lag are not in the event.
+
+        What was taken over at that time is not yet a part of the new owner's lag.
+        """
         for name, lane in self.lanes.items():
-            if name in self._now.consumers or lane.document["lag"]:
+            if (name in self._now.consumers or lane.document["lag"]) and self._took_ms.get(name) != at_ms:
                 lane.figure("lag", at_ms, round(event.by_client.get(name, 0.0), 1))
-        _add(self.unowned_lag, at_ms, round(event.unowned, 1))
+        if self._taken_ms != at_ms:
+            _add(self.unowned_lag, at_ms, round(event.unowned, 1))
 
     def _forget_lag(self, client: str) -> None:
         """Until the next measure, the lag of other partitions than before is not known."""
@@ -235,12 +248,14 @@ def _add(series: list[list[float | None]], at_ms: int, value: float | None) -> N
 
 
 def _thinned(series: list[list[float | None]]) -> list[list[float | None]]:
-    stretch = -(-len(series) // MOST_FIGURES)
+    known = [pair for pair in series if pair[1] is not None]
+    stretch = -(-len(known) // MOST_FIGURES)
     if stretch <= 1:
         return series
-    return [
-        max(series[i : i + stretch], key=lambda pair: pair[1] or 0) for i in range(0, len(series), stretch)
-    ]
+    largest = [max(known[i : i + stretch], key=itemgetter(1)) for i in range(0, len(known), stretch)]
+    unknown = [pair for pair in series if pair[1] is None]
+    in_order = sorted([*unknown, *largest], key=itemgetter(0))
+    return [next(equal) for _, equal in groupby(in_order, key=itemgetter(1))]
 
 
 def _rounds(listed: Sequence[Round], numbers: Mapping[str, int]) -> list[dict[str, Any]]:

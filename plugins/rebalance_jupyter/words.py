@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from coordinator_core.traces.rounds import MemberRound, Round
+from coordinator_core.traces.entries import MemberRound, Round
 
 _LISTED = 3
 _SOON_MS = 5_000

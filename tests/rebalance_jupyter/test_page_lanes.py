@@ -223,17 +223,17 @@ def generation_at(trace, client, at_ms):
 
 def lag_at(trace, client, at_ms):
     """The last measure, or None if the member owns other partitions since."""
-    lag = None
+    lag, taken_ms = None, None
     for line in trace.events:
         event = line.event
         if line.at_ms > at_ms:
             break
-        if isinstance(event, ev.LagMeasured):
+        if isinstance(event, ev.LagMeasured) and line.at_ms != taken_ms:
             lag = event.by_client.get(client, 0.0)
-        elif getattr(event, "client", None) == client and (
-            getattr(event, "added", None) or isinstance(event, (ev.Revoked, ev.Lost))
-        ):
+        elif getattr(event, "client", None) == client and isinstance(event, (ev.Revoked, ev.Lost)):
             lag = None
+        elif getattr(event, "client", None) == client and getattr(event, "added", None):
+            lag, taken_ms = None, line.at_ms
     return lag
 
 

@@ -9,7 +9,7 @@ from coordinator_core.coordinator.classic.states import LEGAL_MOVES
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import default_registry
-from rebalance_jupyter.view_model import MOST_FIGURES, machine_of, view_model
+from rebalance_jupyter.view_model import MOST_FIGURES, _thinned, machine_of, view_model
 from tests.coordinator_core.traces.traces import (
     LATE_TAKE_OVER,
     assigned,
@@ -138,13 +138,23 @@ def test_members_have_states_callbacks_generations_and_what_they_own():
     assert at(named(model, "c2")["owned"], 90_000) == 0
 
 
+TAKEN = {
+    (line.at_ms, line.event.client)
+    for line in ran().events
+    if isinstance(line.event, ev.Assigned) and line.event.added
+}
+"""The times at which members of the sample take over partitions."""
+
+
 def test_lag_is_what_was_measured():
     model = view_model(ran())
     measures = [(e.at_ms, e.event.by_client) for e in ran().events if isinstance(e.event, ev.LagMeasured)]
     assert sum(bool(lags) for _, lags in measures) > 10
     for at_ms, lags in measures:
         for name in ("c1", "c2", "c3"):
-            if name in lags or name != "c3" or at_ms >= 30_000:  # c3 joins at 30 s
+            if (at_ms, name) in TAKEN:
+                assert at(named(model, name)["lag"], at_ms) is None
+            elif name in lags or name != "c3" or at_ms >= 30_000:  # c3 joins at 30 s
                 assert at(named(model, name)["lag"], at_ms) == round(lags.get(name, 0.0), 1)
 
 
@@ -154,6 +164,8 @@ def test_the_lag_of_partitions_without_an_owner_has_a_series_of_its_own():
     measures = [(e.at_ms, e.event) for e in ran().events if isinstance(e.event, ev.LagMeasured)]
     for at_ms, measured in measures:
         unowned = measured.lag - sum(measured.by_client.values())
+        if at_ms in {taken_ms for taken_ms, _ in TAKEN}:
+            continue
         assert at(model.document["unowned_lag"], at_ms) == pytest.approx(unowned, abs=0.06)
     assert at(model.document["unowned_lag"], 89_000) == 0
     assert at(model.document["unowned_lag"], 130_000) > 1_000
@@ -172,11 +184,12 @@ def test_lags_are_unknown_from_a_change_of_owners_to_the_next_measure():
             (2_000, measured(a=5.0)),
             (3_000, revoked("a", {"t": [0]})),
             round_at(3_000, 2, {"a": {}, "b": {"t": [0]}}),
+            (3_000, measured()),
             (4_000, measured(b=7.0)),
             topics={"t": 1},
         )
     )
-    assert named(model, "a")["lag"] == [[2_000, 5.0], [3_000, None], [4_000, 0.0]]
+    assert named(model, "a")["lag"] == [[2_000, 5.0], [3_000, None], [3_000, 0.0]]
     assert named(model, "b")["lag"] == [[2_000, 0.0], [3_000, None], [4_000, 7.0]]
     assert model.document["unowned_lag"] == [[2_000, 100.0], [3_000, None], [4_000, 100.0]]
 
@@ -193,6 +206,14 @@ def test_of_long_series_the_largest_of_each_stretch_is_sent():
     lag = named(view_model(trace), "m")["lag"]
     assert len(lag) <= MOST_FIGURES
     assert lag[-1][1] == len(measures) - 1
+
+
+def test_long_series_keep_the_times_from_which_they_are_unknown():
+    series = [[at_ms, None if at_ms == 500 else float(at_ms)] for at_ms in range(2 * MOST_FIGURES + 1)]
+    thinned = _thinned(series)
+    assert at(thinned, 499) == 499
+    assert at(thinned, 500) is None
+    assert len(thinned) == MOST_FIGURES + 1
 
 
 def test_who_stands_still_is_paused_until_nothing_holds_it():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.traces.rounds import MemberRound, Round
+from coordinator_core.traces.entries import MemberRound, Round
 from rebalance_jupyter.words import sentence
 
 KEEPS = MemberRound(kept={"t": [0]})

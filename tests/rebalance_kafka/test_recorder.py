@@ -9,8 +9,9 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.events import TraceEvent
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
+from coordinator_core.traces.entries import Occurrence
 from coordinator_core.traces.history import History
-from coordinator_core.traces.rounds import Occurrence, entries, rounds
+from coordinator_core.traces.rounds import entries, rounds
 from coordinator_core.traces.trace import read_trace
 from rebalance_kafka.broker import recorder
 from rebalance_kafka.wire.apis import Api
