@@ -36,11 +36,13 @@ class Preparation:
 
     def run(self, *, now_ms: int) -> bool:
         """Begin or continue. Return whether all partitions that must be given up are given up."""
-        if not self._begun:
+        if begins := not self._begun:
             self._begin(now_ms=now_ms)
         if self.is_waiting(now_ms=now_ms):
             return False
         if self._to_commit and now_ms < self._deadline_ms and not self._core.generation.is_lost:
+            if not begins:  # partitions that are kept have moved on, and the application may seek
+                self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)
             self._commit(now_ms=now_ms)
             if self.is_waiting(now_ms=now_ms):
                 return False
@@ -69,8 +71,6 @@ class Preparation:
             self._core.source.stopped(leaving, now_ms=now_ms)
 
     def _commit(self, *, now_ms: int) -> None:
-        if len(self._leaving) < len(self._core.subscriptions.partitions):  # those that are kept have moved on
-            self._to_commit |= self._offsets.all_consumed(now_ms=now_ms)
         offsets, self._in_flight = self._to_commit, True
 
         def done(result: CommitResult, at_ms: int) -> None:

@@ -95,6 +95,15 @@ def test_a_failed_commit_is_retried_after_the_backoff_with_the_same_offsets():
     assert bench.pending(m.JoinGroupRequest)
 
 
+def test_a_commit_that_is_retried_has_the_positions_after_a_seek():
+    """C-51."""
+    bench = rejoining(working())
+    bench.refuse(m.OffsetCommitRequest, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.call("seek", "t", 0, 50)
+    bench.sleep(100, polling=True)
+    assert committed(bench) == {T0: 50, T1: 100}
+
+
 def test_a_commit_that_cannot_succeed_is_not_retried():
     """Given REBALANCE_IN_PROGRESS for the commit, then the consumer revokes and joins. C-35, C-51."""
     bench = rejoining(working())
