@@ -343,7 +343,7 @@ def test_a_name_that_is_wider_than_the_terminal_is_folded_and_its_metrics_are_wh
     assert lines[second].split() == ["mean", "range"]
 
 
-SEVERAL = ["duplicate_records", "imbalance", "moved_partitions", "optimality_gap", "rounds"]
+SEVERAL = ["avoidable_moves", "imbalance", "moved_partitions", "optimality_gap", "rounds"]
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ SEVERAL = ["duplicate_records", "imbalance", "moved_partitions", "optimality_gap
         (SEVERAL, "imbalance", ["imbalance", "moved_partitions", "rounds"]),
         (SEVERAL, "optimality_gap", ["moved_partitions", "optimality_gap", "rounds"]),
         (["rounds", "custom"], "imbalance", ["rounds"]),
-        (["duplicate_records", "custom"], "imbalance", ["duplicate_records", "custom"]),
+        (["avoidable_moves", "custom"], "imbalance", ["avoidable_moves", "custom"]),
     ],
 )
 def test_the_short_form_has_the_headlines_and_the_metric_of_the_front(metrics, balance, shown):
