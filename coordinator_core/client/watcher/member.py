@@ -301,7 +301,12 @@ class WatcherMember:
         )
 
     def _told(self, parent: str, *, now_ms: int) -> None:
-        """Rebalance after a notice; at the end of the rebalance that is in progress, if there is one."""
+        """Rebalance after a notice; at the end of the rebalance that is in progress, if there is one.
+
+        A consumer that closes keeps what it has until it has left.
+        """
+        if not self._core.is_open:
+            return
         rests = self.is_at_rest
         if rests:
             self._begin(now_ms=now_ms)

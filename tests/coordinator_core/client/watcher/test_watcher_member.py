@@ -174,6 +174,19 @@ def test_a_notice_during_a_rebalance_begins_another_one_after_it(bench):
     assert bench.owns() == ["t0", "t1", "t2", "t3", "t4", "t5"]
 
 
+def test_a_member_that_closes_keeps_its_share_until_it_has_left(bench):
+    """Its last commit is under way when the registry tells of a change."""
+    del bench.responders[m.OffsetCommitRequest]
+    bench.source.offsets |= dict.fromkeys(bench.owned, 42)
+    count = len(bench.log)
+    bench.close()
+    bench.others = {}
+    bench.notify()
+    assert bench.kinds_since(count) == ["OffsetCommit"]
+    bench.accept(m.OffsetCommitRequest)
+    assert (bench.owns(), bench.kinds_since(count)[1:]) == ([], ["CloseSession"])
+
+
 def test_a_ping_finds_a_notice_that_was_lost(bench):
     bench.versions[IDS] += 1
     bench.others = {}
