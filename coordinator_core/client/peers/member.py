@@ -5,7 +5,7 @@ when a broker tells it of a change. For every topic it asks one broker, chosen a
 each topic between all members of the group, whatever they subscribe to.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from coordinator_core.client.peers.settings import PeersSettings
 from coordinator_core.client.periodic import Heartbeats, Looks, chosen
 from coordinator_core.client.requests import FOREVER_MS, NEVER, Reply
 from coordinator_core.errors import InputError, RebalanceLabError
-from coordinator_core.model import Cluster, GroupSubscription, Subscription, TopicPartition
+from coordinator_core.model import GroupSubscription, Subscription, TopicInfo, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import Response, TopicMetadata
@@ -84,7 +84,8 @@ class PeersMember:
         self._lists: dict[str, MemberListResponse] = {}
         self._waiting_for = self._asked = 0
         self._seen: frozenset[str] = frozenset()
-        self._cluster: Cluster | None = None
+        self._described: Mapping[str, TopicInfo] = {}
+        """The topics, as they were at the last look."""
         self._shares: dict[str, _Share] = {}
         """The last share of each topic."""
         self._agrees = False
@@ -134,7 +135,7 @@ class PeersMember:
         if any(node not in self._asked_from for node in self._brokers):
             return None
         topics, metadata = self._core.subscriptions.topics, self._core.metadata
-        if topics != self._topics or self._cluster != metadata.cluster(topics):
+        if topics != self._topics or self._described != metadata.cluster(topics).topics:
             return None
         return Heartbeats(
             MemberHeartbeatRequest(group_id=group_id, member_id=self._member_id),
@@ -343,7 +344,8 @@ class PeersMember:
             return
         lists = {frozenset(reply.members) for reply in self._lists.values()}
         self._agrees = len(lists) == 1 and len(self._lists) == len(self._subjects) and self._assignor.repeats
-        self._seen, self._cluster = next(iter(lists), frozenset()), core.metadata.cluster(self._topics)
+        self._seen = next(iter(lists), frozenset())
+        self._described = core.metadata.cluster(self._topics).topics
         version = min((reply.version for reply in self._lists.values()), default=before.number)
         kept = frozenset(share)
         dropped = sorted(tp for tp in owned if tp not in kept)

@@ -71,6 +71,18 @@ def test_a_member_looks_every_20_s(bench):
     assert bench.owns() == ["t4", "t5", "t6", "t7"]
 
 
+def test_a_member_rests_after_metadata_that_are_the_same_and_looks_first_after_others():
+    """The periodic messages of a member that does not rest are not left out."""
+    bench = Consumer(topics={"t": 8, "u": 4}, metadata_max_age_ms=1_000)
+    bench.subscribe("t")
+    bench.polls()
+    for count, rests in ((8, True), (9, False)):
+        bench.topics, sent = {"t": count, "u": 4}, len(bench.log)
+        bench.sleep(1_000)
+        assert bench.sent_since(sent, m.MetadataRequest)
+        assert (bench.client._member.heartbeats() is not None) is rests
+
+
 def test_a_member_looks_when_a_broker_tells_of_a_change(bench):
     bench.change("a", "b", "c", "d")
     bench.notify()
