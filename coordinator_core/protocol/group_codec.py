@@ -46,8 +46,9 @@ class GroupCodec:
     def decode(self, members: Mapping[str, tuple[bytes, str | None]]) -> dict[str, Subscription]:
         """Decode the subscription of each member, given with its instance id.
 
-        Subscriptions that have not changed are only decoded again if a sixteenth of the others were decoded
-        in later rounds, since those that are decoded together share an index.
+        The subscriptions of members whose bytes have not changed are remembered. When more than a sixteenth
+        of all have changed since they were last decoded together, all are decoded again: those that are
+        decoded together share an index.
 
         Raises:
             ProtocolError: if the bytes of a member are not a subscription.

@@ -351,7 +351,7 @@ class Rest:
         return self._client.poll_ms
 
     def poll_ahead(self, poll_ms: int, next_ms: int) -> tuple[int, int]:
-        """Leave out polls that end batches after one at ``poll_ms``, with their commits; not the last one.
+        """Leave out the polls after one at ``poll_ms`` that end batches, and their commits; not the last.
 
         Return the times of the last one that is left out and of the next one, by default those given.
         """
