@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from assignors.average import AverageAssignor, AverageByCircleAssignor
 from assignors.cooperative_sticky import CooperativeStickyAssignor
+from assignors.kip848 import Range848Assignor, Uniform848Assignor
 from assignors.lag_aware import LagAwareAssignor
 from assignors.optimal import OPTIONS, OptimalAssignor
 from assignors.range import RangeAssignor
@@ -45,4 +46,8 @@ def assignors() -> Iterable[AssignorSpec]:
         ),
         AssignorSpec("average", AverageAssignor, "Consecutive slices of each topic; RocketMQ's default."),
         AssignorSpec("average-by-circle", AverageByCircleAssignor, "Each topic in a circle; RocketMQ's."),
+        AssignorSpec("range-848", Range848Assignor, "Range without racks; Kafka's for KIP-848."),
+        AssignorSpec(
+            "uniform-848", Uniform848Assignor, "Best balance, then fewest moves; Kafka's default for KIP-848."
+        ),
     ]

@@ -5,10 +5,20 @@ arguments to `Exception` in order, so that its errors can be pickled.
 """
 
 from collections.abc import Sequence
+from types import FrameType
 
 
 class RebalanceLabError(Exception):
     """Base class of the errors of rebalance-lab."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the lines of cells that were executed, and the message."""
+        from linecache import getline
+        from traceback import walk_tb
+
+        calls = [(f.f_code.co_filename, n) for f, n in walk_tb(self.__traceback__) if _is_of_cell(f)]
+        lines = [f"line {number}: {getline(file, number).strip()}" for file, number in calls]
+        return [*lines, f"{type(self).__name__}: {self}"]
 
 
 class InputError(RebalanceLabError):
@@ -64,3 +74,7 @@ class ProtocolError(RebalanceLabError):
 
     def __str__(self) -> str:
         return f"{self.peer}: {self.reason}"
+
+
+def _is_of_cell(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") == "__main__"

@@ -1,23 +1,34 @@
 """Calls with a limit of wall-clock time: in a thread, which cannot be stopped, or in a process, which can.
 
 This is the only clock below the command line. The result of such a limit is not deterministic.
+
+A process is new (`Worker`), or a copy of this one (`Worker.copied`). A new one imports what it needs. A copy
+has everything that this process has, such as the classes of a notebook's cells, which cannot be imported,
+and starts in milliseconds. It has only the thread that has started it, and must not wait for the others.
+There are copies where the platform can make them (`CAN_COPY`).
 """
 
 import gc
 import os
 import pickle
 import signal
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from threading import TIMEOUT_MAX, Lock, Thread, current_thread, main_thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 T = TypeVar("T")
+
+CAN_COPY = hasattr(os, "fork") and sys.platform != "darwin"
+"""Whether a process can be copied. On macOS, libraries of the system may fail in a copy."""
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
@@ -124,15 +135,35 @@ class Worker:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
         call = pickle.dumps((target, arguments))
-        self.process = context.Process(target=_work, args=(theirs, call), daemon=True)
+        self.process: BaseProcess = context.Process(target=_work, args=(theirs, call), daemon=True)
         with without_interrupts():
             self.process.start()
         theirs.close()
+
+    @classmethod
+    def copied(cls, target: Callable[..., None], *arguments: Any) -> Self:
+        """Run the target in a copy of this process, which needs to pickle nothing."""
+        context = get_context("fork")
+        worker = cls.__new__(cls)
+        worker.connection, theirs = context.Pipe()
+        call = (worker.connection, theirs, target, arguments)
+        worker.process = context.Process(target=_work_as_copy, args=call, daemon=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12: this process has threads
+            worker.process.start()
+        theirs.close()
+        return worker
 
     def exit_status(self, seconds: float | None = None) -> int | None:
         """Return the status of the ended process, negative for a signal, or None if it still runs."""
         self.process.join(seconds)
         return self.process.exitcode
+
+    def how_it_ended(self) -> str:
+        """Describe the end of a process that has sent no answer."""
+        status = self.exit_status()
+        how = f"status {status}" if status is None or status >= 0 else f"signal {-status}"
+        return f"its process ended with {how} (by code of the strategy, or killed for lack of memory)"
 
     def kill(self) -> None:
         """Kill the process and, if it leads a process group, all processes of the group."""
@@ -150,4 +181,14 @@ def _work(connection: "Connection", call: bytes) -> None:
     target, arguments = pickle.loads(call)
     gc.freeze()
     gc.enable()
+    target(connection, *arguments)
+
+
+def _work_as_copy(
+    theirs: "Connection", connection: "Connection", target: Callable[..., None], arguments: Sequence[Any]
+) -> None:
+    """Make a call in a copy of a process. What the process had is not collected here."""
+    gc.freeze()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits for this one
+    theirs.close()
     target(connection, *arguments)

@@ -3,7 +3,9 @@
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import getmembers, isclass, isfunction, ismethod, isroutine, signature
@@ -21,6 +23,9 @@ from coordinator_core.reading.raised import raised
 _REFERENCE = re.compile(r"(?P<source>.+?\.py|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)(?=\+|$)")
 
 _CAPABILITIES = tuple(map(str, Capability))
+
+PROGRAM = "__main__"
+"""The module of the program that runs: in a notebook that of its cells."""
 
 EXPECTED = "path/to/file.py:Name or package.module:Name"
 
@@ -104,6 +109,51 @@ def factory_of(anything: Any, origin: str, *, makers: bool = False) -> Factory:
     raise PluginError(
         origin, "assignor", "neither a class with assign or solve, nor a function of two arguments"
     )
+
+
+def fresh(factory: Factory) -> Callable[..., Assignor]:
+    """Return a callable that makes another assignor at each call: a copy of the author's object, if any."""
+    return factory if factory.fresh else partial(_copied, factory)
+
+
+def _copied(factory: Factory) -> Assignor:
+    return deepcopy(factory())
+
+
+def of_program(name: str) -> Factory | None:
+    """Return the factory of a class, function or object of the program that runs, such as a notebook.
+
+    It is the present one of this name: that of a cell after the cell was run again. None if there is none.
+
+    Raises:
+        PluginError: if the class or function is not an assignor.
+    """
+    found = getattr(sys.modules[PROGRAM], name, None)
+    if isclass(found) or isfunction(found) or (found is not None and _is_assignor(found)):
+        return factory_of(found, name)
+    return None
+
+
+def names_of_program() -> list[str]:
+    """Return the names of the assignors that the program that runs has defined."""
+    return [
+        name
+        for name, thing in list(vars(sys.modules[PROGRAM]).items())
+        if getattr(thing, "__module__", "") == PROGRAM
+        and not name.startswith("_")
+        and (_is_assignor(thing) or _is_function(thing))
+    ]
+
+
+def reference_to(thing: Any) -> str | None:
+    """Return the text by which a class or function is found again, or None if there is none.
+
+    It is a name of the program that runs, or a reference ``module:Name``.
+    """
+    module, name = getattr(thing, "__module__", ""), getattr(thing, "__name__", "")
+    if not name or getattr(sys.modules.get(module), name, None) is not thing:
+        return None
+    return str(name) if module == PROGRAM else f"{module}:{name}"
 
 
 def reference_in(text: str) -> str | None:

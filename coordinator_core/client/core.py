@@ -108,13 +108,19 @@ class Core:
             )
         )
 
-    def report_assigned(self, added: Sequence[TopicPartition], owned: Sequence[TopicPartition]) -> None:
-        """Report the partitions that the consumer owns in its generation, and those it did not own before."""
+    def report_assigned(
+        self, added: Sequence[TopicPartition], owned: Sequence[TopicPartition], *, called: bool = True
+    ) -> None:
+        """Report the partitions that the consumer owns in its generation, and those it did not own before.
+
+        ``called``: whether the listener is called.
+        """
         self.effects.events.append(
             Assigned(
                 client=self.config.client_id,
                 generation=self.generation.number,
                 added=partition_map(added),
                 owned=partition_map(owned),
+                called=called,
             )
         )

@@ -1,5 +1,7 @@
 """The work before a join: commit, then give up partitions (PROTOCOL 9.5)."""
 
+from collections.abc import Callable, Iterable
+
 from coordinator_core.client.core import Core
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.model import RebalanceProtocol, TopicPartition
@@ -8,12 +10,24 @@ from coordinator_core.model import RebalanceProtocol, TopicPartition
 class Preparation:
     """Runs once in a rebalance, over as many polls as the commit takes (PITFALLS C-50, C-51)."""
 
-    def __init__(self, core: Core, offsets: Offsets, protocol: RebalanceProtocol) -> None:
-        self._core, self._offsets, self._protocol = core, offsets, protocol
+    def __init__(
+        self,
+        core: Core,
+        offsets: Offsets,
+        protocol: RebalanceProtocol,
+        unwanted: Callable[[], Iterable[TopicPartition]] | None = None,
+    ) -> None:
+        """``unwanted`` returns the partitions to revoke, in place of those that the protocol names."""
+        self._core, self._offsets, self._protocol, self._unwanted = core, offsets, protocol, unwanted
         self._begun = self._in_flight = False
         self._deadline_ms = self._retry_ms = 0
         self._to_commit: dict[TopicPartition, int] = {}
         self._leaving: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether partitions have been stopped that are not given up yet."""
+        return self._begun
 
     @property
     def gives_up(self) -> bool:
@@ -88,6 +102,10 @@ class Preparation:
     def _to_give_up(self) -> list[TopicPartition]:
         """Return the partitions to revoke, with those stopped earlier that are subscribed to again."""
         subscriptions = self._core.subscriptions
+        if self._unwanted is not None:
+            return sorted(
+                {*self._unwanted(), *(tp for tp in self._leaving if tp in subscriptions.partitions)}
+            )
         if self._protocol is RebalanceProtocol.EAGER:
             return sorted(subscriptions.partitions)
         topics = frozenset(subscriptions.topics)

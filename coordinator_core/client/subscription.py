@@ -106,6 +106,11 @@ class Subscriptions:
         self._enter(SubscriptionMode.AUTO_PATTERN)
         self._pattern = compiled
 
+    @property
+    def pattern(self) -> str | None:
+        """The regular expression of a subscription by pattern, or None."""
+        return None if self._pattern is None else self._pattern.pattern
+
     def match(self, known: Iterable[str]) -> None:
         """Subscribe to the known topics that match the pattern, if the subscription is one."""
         pattern = self._pattern

@@ -1,11 +1,13 @@
-"""DescribeGroups 0-5, ListGroups 0-4, DeleteGroups 0-2 and OffsetDelete 0, for one shard (PROTOCOL 7.3).
+"""DescribeGroups 0-5, ListGroups 0-5, DeleteGroups 0-2 and OffsetDelete 0, for one shard (PROTOCOL 7.3).
 
-Not implemented: authorized operations, a filter by group type (ListGroups 5).
+Not implemented: authorized operations.
 """
+
+from collections.abc import Collection
 
 import msgspec
 
-from coordinator_core.coordinator.expiry import delete_group
+from coordinator_core.coordinator.expiry import Unattended, delete_group
 from coordinator_core.coordinator.records import OffsetRecord
 from coordinator_core.coordinator.shard import DEAD, Group, Step
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -17,6 +19,9 @@ from coordinator_core.protocol.messages import (
     PartitionError,
 )
 
+DEFAULT_TYPE = "classic"
+"""The type of a group that no member has joined yet."""
+
 
 def describe(group: Group | None, group_id: str) -> DescribedGroup:
     """Describe a group. An unknown group is Dead, with GROUP_ID_NOT_FOUND (as of Kafka 4)."""
@@ -27,7 +32,8 @@ def describe(group: Group | None, group_id: str) -> DescribedGroup:
 
 def listed(group: Group) -> ListedGroup:
     """Return one row of ListGroups."""
-    return ListedGroup(group.group_id, group.protocol_type or "", str(group.state))
+    group_type = group.family or DEFAULT_TYPE
+    return ListedGroup(group.group_id, group.protocol_type or "", str(group.state), group_type)
 
 
 def cannot_delete(group: Group | None) -> ErrorCode:
@@ -77,6 +83,14 @@ def delete_offsets(step: Step, request_id: int, request: OffsetDeleteRequest) ->
         step.append(records, write)
     else:
         write.completed(step, ErrorCode.NONE)
+
+
+def delete_offsets_of(step: Step, group_id: str, topics: Collection[str]) -> None:
+    """Delete the committed offsets of topics that are deleted."""
+    committed = step.shard.table.offsets.get(group_id, {})
+    records = tuple(OffsetRecord(group_id, topic, n, None) for topic, n in committed if topic in topics)
+    if records:
+        step.append(records, Unattended())
 
 
 class DeleteOffsets(msgspec.Struct, frozen=True):

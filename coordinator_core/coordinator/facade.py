@@ -1,6 +1,6 @@
 """The coordinator of one broker: messages, deadlines and finished writes go in, outcomes come out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -156,6 +156,14 @@ class Coordinator:
                     part.on_topics(self._step(shard, effects, now_ms), group)
         return effects
 
+    def on_topics_deleted(self, topics: Collection[str], *, now_ms: int) -> Outcome:
+        """Delete the offsets that groups have committed for topics."""
+        effects = Outcome()
+        for shard in self._shards.values():
+            for group_id in list(shard.table.offsets):
+                admin.delete_offsets_of(self._step(shard, effects, now_ms), group_id, topics)
+        return effects
+
     def next_deadline_ms(self) -> int | None:
         """Return when to call `on_deadline` next, or None."""
         return self._timers.next_ms()
@@ -261,11 +269,17 @@ class Coordinator:
 
     def _list(self, request: m.ListGroupsRequest) -> m.ListGroupsResponse:
         loading = any(shard.loading for shard in self._shards.values())
-        wanted = {state.lower() for state in request.states}
+        states = {state.lower() for state in request.states}
+        types = {group_type.lower() for group_type in request.types}
         rows = (admin.listed(group) for group in sorted(self.groups(), key=lambda group: group.group_id))
         return m.ListGroupsResponse(
             error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE,
-            groups=tuple(row for row in rows if not wanted or row.state.lower() in wanted),
+            groups=tuple(
+                row
+                for row in rows
+                if (not states or row.state.lower() in states)
+                and (not types or row.group_type.lower() in types)
+            ),
         )
 
     def _delete(self, group_id: str, effects: Outcome, now_ms: int) -> m.DeletedGroup:

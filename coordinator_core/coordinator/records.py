@@ -79,7 +79,18 @@ class GenerationRecord(msgspec.Struct, frozen=True, tag="n", array_like=True):
     value: int | None
 
 
-Record: TypeAlias = GroupRecord | OffsetRecord | GenerationRecord
+class PartRecord(msgspec.Struct, frozen=True, tag="p", array_like=True):
+    """A part of a group, as the group's protocol family writes it; None deletes the part.
+
+    The parts of a group are deleted with it.
+    """
+
+    group_id: str
+    key: str
+    value: bytes | None
+
+
+Record: TypeAlias = GroupRecord | OffsetRecord | GenerationRecord | PartRecord
 
 
 class CommittedOffsets(msgspec.Struct, frozen=True):
@@ -101,7 +112,7 @@ class CommittedOffsets(msgspec.Struct, frozen=True):
 Records: TypeAlias = tuple[Record, ...] | CommittedOffsets
 """Records that are appended together."""
 
-RecordKey: TypeAlias = tuple[str] | tuple[str, str, int]
+RecordKey: TypeAlias = tuple[str] | tuple[str, str] | tuple[str, str, int]
 Partition: TypeAlias = tuple[str, int]
 """A topic and the number of a partition: a plain pair, which a `TopicPartition` equals."""
 
@@ -116,16 +127,19 @@ def record_key(record: Record) -> RecordKey:
         return (record.group_id,)
     if isinstance(record, GenerationRecord):
         return (record.group_id, "", -1)
+    if isinstance(record, PartRecord):
+        return (record.group_id, record.key)
     return (record.group_id, record.topic, record.partition)
 
 
 class GroupTable:
-    """The durable state: groups, offsets and generations. It changes only by applying records."""
+    """The durable state: groups with their parts, offsets, generations. Only records change it."""
 
     def __init__(self) -> None:
         self.groups: dict[str, StoredGroup] = {}
         self.offsets: defaultdict[str, dict[Partition, StoredOffset]] = defaultdict(dict)
         self.generations: dict[str, int] = {}
+        self.parts: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
 
     def apply_all(self, records: Iterable[Record]) -> None:
         """Apply records, live or at recovery."""
@@ -147,8 +161,14 @@ class GroupTable:
         elif isinstance(record, GroupRecord):
             if record.value is None:
                 self.groups.pop(record.group_id, None)
+                self.parts.pop(record.group_id, None)
             else:
                 self.groups[record.group_id] = record.value
+        elif isinstance(record, PartRecord):
+            if record.value is None:
+                self.parts[record.group_id].pop(record.key, None)
+            else:
+                self.parts[record.group_id][record.key] = record.value
         elif record.value is None:
             self.generations.pop(record.group_id, None)
         else:

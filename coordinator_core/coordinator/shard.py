@@ -36,8 +36,9 @@ class Group(Protocol):
     def state(self) -> str:
         """The name of the state, as administrators see it."""
 
-    generation: int
-    """The number of the current generation, or the family's equivalent of it."""
+    @property
+    def generation(self) -> int:
+        """The number of the current generation, or the family's equivalent of it."""
 
     protocol_type: str | None
     """The kind of members in the group: "consumer", "connect", ..."""
@@ -54,8 +55,9 @@ class Group(Protocol):
     def expects_members(self) -> bool:
         """Whether a client has announced that it will join. An Empty group is then kept."""
 
-    emptied_at_ms: int
-    """When the last member left; 0 if the group never had one."""
+    @property
+    def emptied_at_ms(self) -> int:
+        """When the last member left; 0 if the group never had one."""
 
     def describe(self) -> DescribedGroup:
         """Return the group as administrators see it."""

@@ -2,7 +2,8 @@
 
 Encoding is deterministic (topics in the given order, owned partitions sorted by topic), because the
 coordinator compares a member's bytes to find out whether the member has changed (PITFALLS C-21). A version
-newer than 3 is decoded by the schema of version 3 (C-68).
+newer than 3 is decoded by the schema of version 3 (C-68). A subscription may end after any field, as some
+clients announce a version and leave out its last fields.
 """
 
 import struct
@@ -64,7 +65,8 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
 
     ``head``: the bytes of the version and the topics; ``user_data_at``, ``owned_at``, ``generation_at`` and
     ``rack_at``: the offsets of these fields, the first one after the size of the user data. A field that the
-    version does not have is empty.
+    version does not have is empty. ``error``: why the bytes are not a subscription; the subscription then has
+    no topics.
     """
 
     data: bytes
@@ -74,6 +76,7 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     owned_at: int
     generation_at: int
     rack_at: int
+    error: str = ""
 
 
 def decode_subscription(data: bytes, *, instance_id: str | None = None) -> Subscription:
@@ -89,17 +92,14 @@ def decode_subscriptions(members: Sequence[tuple[bytes, str | None]]) -> list[De
     """Decode the subscriptions of a group, given with the instance ids, as `decode_subscription` does.
 
     Equal topics are one tuple, except in groups with many lists of topics. The owned partitions of most
-    members share an index.
-
-    Raises:
-        ProtocolError: if the bytes of a member are not a subscription.
+    members share an index. Bytes that are not a subscription have an ``error``.
     """
     heads = _heads([data for data, _ in members])
     if len(members) < FEWEST_LISTS:
-        return [_decoded(data, i, head) for (data, i), head in zip(members, heads, strict=True)]
+        return [_decoded_alone(data, i, head) for (data, i), head in zip(members, heads, strict=True)]
     together = _decoded_together(members, heads)
     return [
-        _decoded(data, instance_id, head) if decoded is None else decoded
+        _decoded_alone(data, instance_id, head) if decoded is None else decoded
         for (data, instance_id), head, decoded in zip(members, heads, together, strict=True)
     ]
 
@@ -197,21 +197,28 @@ def _decoded_together(
     ]
 
 
+def _decoded_alone(data: bytes, instance_id: str | None, head: _Head | None) -> Decoded:
+    try:
+        return _decoded(data, instance_id, head)
+    except ProtocolError as error:
+        return Decoded(data, Subscription((), instance_id=instance_id), b"", 0, 0, 0, 0, str(error))
+
+
 def _decoded(data: bytes, instance_id: str | None, head: _Head | None) -> Decoded:
     reader = _Reader(data, "subscription")
     if head is None:
         head = reader.head()
     reader.at = len(head.encoded)
-    user_data = reader.nullable_bytes()
+    user_data = None if reader.is_at_end else reader.nullable_bytes()
     owned_at = reader.at
     owned, generation, rack = NO_PARTITIONS, NO_GENERATION, None
-    if head.version >= 1:
+    if head.version >= 1 and not reader.is_at_end:
         owned = Partitions(reader.topic_partitions())
     generation_at = reader.at
-    if head.version >= 2:
+    if head.version >= 2 and not reader.is_at_end:
         generation = reader.i32()
     rack_at = reader.at
-    if head.version >= 3:
+    if head.version >= 3 and not reader.is_at_end:
         rack = reader.nullable_string()
     subscription = Subscription(head.topics, owned, generation, rack, instance_id, user_data)
     user_data_at = owned_at - len(user_data or b"")
@@ -328,6 +335,10 @@ class _Reader:
             )
         self.at += size
         return piece
+
+    @property
+    def is_at_end(self) -> bool:
+        return self.at == len(self._data)
 
     def head(self) -> _Head:
         """Read the version and the topics of a subscription."""

@@ -23,7 +23,7 @@ class RunStarted(_Event, frozen=True, omit_defaults=True):
 
     ``racks``: the racks of each partition's replicas, if they are known. ``protocol``: the protocol family,
     empty for the default one (see `Trace.protocol`). ``measure_from_ms``: the time from which costs are
-    counted, if it is given; else it is the first rest of the group.
+    counted, if it is given; else it is the first rest of the group. ``own_epochs``: see `ProtocolSpec`.
     """
 
     scenario: str
@@ -34,6 +34,7 @@ class RunStarted(_Event, frozen=True, omit_defaults=True):
     racks: dict[str, tuple[tuple[str, ...], ...]] = {}
     protocol: str = ""
     measure_from_ms: int | None = None
+    own_epochs: bool = False
 
 
 class RunEnded(_Event, frozen=True):
@@ -253,7 +254,9 @@ class Joined(_Event, frozen=True):
 class AssignmentComputed(_Event, frozen=True):
     """The leader has run the assignor.
 
-    ``members`` are the subscribed topics by member id; ``report`` is the assignor's report.
+    ``members`` are the subscribed topics by member id; ``report`` is the assignor's report. Its entry
+    ``unreadable`` has the reason by member id for each member whose subscription cannot be decoded. They are
+    assigned nothing.
     """
 
     client: str
@@ -280,16 +283,18 @@ class Lost(_Event, frozen=True):
     partitions: PartitionMap
 
 
-class Assigned(_Event, frozen=True):
+class Assigned(_Event, frozen=True, omit_defaults=True):
     """The consumer has an assignment: the partitions added, and all that it owns from now on.
 
-    Nothing is added if the consumer resumed a membership, as it owned the partitions before.
+    Nothing is added if the consumer resumed a membership, as it owned the partitions before. ``called``:
+    whether the application's listener is called.
     """
 
     client: str
     generation: int
     added: PartitionMap
     owned: PartitionMap
+    called: bool = True
 
 
 class WorkStopped(_Event, frozen=True):

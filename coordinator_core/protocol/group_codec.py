@@ -41,6 +41,8 @@ class GroupCodec:
     def __init__(self) -> None:
         self._decoded: dict[str, Decoded] = {}
         self._apart: frozenset[str] = frozenset()
+        self.unreadable: dict[str, str] = {}
+        """The members of the last round whose bytes are not a subscription, and why."""
         self._encoded: _Encoded | None = None
 
     def decode(self, members: Mapping[str, tuple[bytes, str | None]]) -> dict[str, Subscription]:
@@ -48,10 +50,8 @@ class GroupCodec:
 
         The subscriptions of members whose bytes have not changed are remembered. When more than a sixteenth
         of all have changed since they were last decoded together, all are decoded again: those that are
-        decoded together share an index.
-
-        Raises:
-            ProtocolError: if the bytes of a member are not a subscription.
+        decoded together share an index. A member whose bytes are not a subscription has no topics, and is
+        `unreadable`.
         """
         last, known = self._decoded, dict[str, Decoded]()
         for m, sent in members.items():
@@ -64,6 +64,7 @@ class GroupCodec:
             changed, apart = list(members), frozenset()
         known.update(zip(changed, decode_subscriptions([members[m] for m in changed]), strict=True))
         self._decoded, self._apart = known, apart
+        self.unreadable = {m: known[m].error for m in members if known[m].error}
         return {m: known[m].subscription for m in members}
 
     def encode(self, assignment: GroupAssignment, members: Iterable[str]) -> list[bytes]:

@@ -197,15 +197,17 @@ class DescribeGroupsResponse(_Message, frozen=True):
 
 
 class ListGroupsRequest(_Message, frozen=True):
-    """``states``: the names of the states to list; empty for all."""
+    """``states`` and ``types``: the names of the states and types of groups to list; empty for all."""
 
     states: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
 
 class ListedGroup(msgspec.Struct, frozen=True):
     group_id: str
     protocol_type: str
     state: str
+    group_type: str = ""
 
 
 class ListGroupsResponse(_Message, frozen=True):
@@ -383,9 +385,19 @@ class FamilyRequest(_Message, frozen=True):
     waits: ClassVar[bool] = False
     is_periodic: ClassVar[bool] = False
 
+    @property
+    def repeats(self) -> bool:
+        """Whether a member at rest sends this request again and again."""
+        return self.is_periodic
+
 
 class FamilyResponse(_Message, frozen=True):
     """The base of the responses that only one protocol family has."""
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the response changes nothing at a member at rest, which waits for none of its family."""
+        return True
 
 
 Request: TypeAlias = (

@@ -1,9 +1,12 @@
 """Exceptions of authors' code: assignors, plugins and their modules."""
 
+import linecache
+import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
+from typing import Any
 
 _AROUND = frozenset(
     {
@@ -18,17 +21,28 @@ _AROUND = frozenset(
 def raised(error: BaseException) -> str:
     """Return the exception and its place in the author's code: ``KeyError: 'a' (mine.py:12)``.
 
-    The place is the last line in the package of the author. An exception outside of it has no place.
+    The place is the last line in the package of the author; for a cell of a notebook with the line itself:
+    ``KeyError: 'a' (cell In[3], line 2: return owners["a"])``. An exception outside of it has no place.
     """
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):  # its text has file and line
         return text
-    frames = list(traceback.walk_tb(_authors_part(error)))
+    place = place_in(traceback.walk_tb(_authors_part(error)))
+    return f"{text} ({place})" if place else text
+
+
+def place_in(stack: Iterable[tuple[FrameType, int]]) -> str:
+    """Return the last line of the author in a stack, the outermost call first; empty if it has none."""
+    frames = [pair for pair in stack if _package(pair[0]) not in _AROUND]
     if not frames:
-        return text
+        return ""
     package = _package(frames[0][0])
     frame, line = [pair for pair in frames if _package(pair[0]) == package][-1]
-    return f"{text} ({_shown(frame.f_code.co_filename)}:{line})"
+    file = frame.f_code.co_filename
+    cell = _cell(file)
+    return (
+        f"{cell}, line {line}: {linecache.getline(file, line).strip()}" if cell else f"{_shown(file)}:{line}"
+    )
 
 
 def traceback_of(error: BaseException) -> str:
@@ -64,6 +78,14 @@ def _levels(error: BaseException) -> Iterator[TracebackType]:
 def _package(frame: FrameType) -> str:
     name: str = frame.f_globals.get("__name__", "")
     return name.partition(".")[0]
+
+
+def _cell(file: str) -> str:
+    """Return the name of a notebook's cell, ``cell In[3]``; empty if the file is not a cell."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    return " ".join(named).lower().replace("in[", "In[") if named else ""
 
 
 def _shown(file: str) -> str:

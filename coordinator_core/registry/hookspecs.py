@@ -67,7 +67,7 @@ class Strategy:
     assignor, the innermost first. ``delay_ms``: lost partitions wait so long for their owner, None if they
     do not (`assigning.delaying`), `DELAY_OF_SETTINGS` if the settings have the time. ``provider`` informs the
     assignor; "" means no provider. ``settings`` are settings of the protocol, by their dotted names, in place
-    of those of the scenario.
+    of those of the scenario. ``factory`` makes the assignor in place of the one that ``assignor`` names.
     """
 
     name: str
@@ -79,6 +79,7 @@ class Strategy:
     delay_ms: int | None = None
     provider: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    factory: "Callable[..., Assignor] | None" = None
 
     def with_changes(self, **changes: Any) -> "Strategy":
         """Return a copy with some fields changed."""
@@ -135,6 +136,8 @@ class ProtocolSpec:
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
     protocol to the reason; ``"assignors"`` stands for assignors of single members, ``"owned"`` for groups
     that run already.
+    ``own_epochs``: each member has an epoch of its own, and is valid while the group has it. A round lasts
+    until all members have reached the last assignment.
     ``planned``: `simulation.plan` can compute the assignments without messages. ``modifiers`` are those of
     protocols (`ModifierSpec.of_protocol`) that this one supports. ``aliases`` maps further names to texts of
     strategies (``{"eager": "range+classic"}``).
@@ -159,6 +162,7 @@ class ProtocolSpec:
     )
     stops: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    own_epochs: bool = field(default=False, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
     modifiers: frozenset[str] = field(default=frozenset(), kw_only=True)
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)

@@ -309,11 +309,11 @@ class Registry:
         """Return the subcommands that plugins add to the command line."""
         return self._records["commands"]
 
-    def strategy(self, text: str, *, what: str = "strategy") -> Strategy:
-        """Return the strategy of a text. See `strategies.parse_strategy`."""
-        from coordinator_core.registry.strategies import parse_strategy
+    def strategy(self, anything: Any, *, what: str = "strategy") -> Strategy:
+        """Return the strategy of a text, or of an assignor in any form. See `strategies.strategy_of`."""
+        from coordinator_core.registry.strategies import strategy_of
 
-        return parse_strategy(text, self, what=what)
+        return strategy_of(anything, self, what=what)
 
     def build(
         self,
@@ -338,6 +338,8 @@ class Registry:
 
     def is_ours(self, strategy: Strategy) -> bool:
         """Whether a run under a strategy executes code of this distribution alone."""
+        if strategy.factory is not None:
+            return False
         assignor = "assignors", strategy.assignor
         of_runs = {assignor, *(key for key in self._owners if key[0] in _OF_EVERY_RUN)}
         owners = (self._owners.get(key) for key in of_runs)

@@ -1,7 +1,9 @@
 """The text of a strategy, ``assignor+protocol+modifiers``, and the assignor that it describes.
 
-The assignor comes first: an installed name, ``path/to/file.py:Name`` or ``module:Name``. The parts after it
-come in any order: options of the assignor, modifiers, and the protocol (``classic`` unless it is named).
+The assignor comes first: an installed name, ``path/to/file.py:Name``, ``module:Name``, or the name of an
+assignor of the program that runs, such as a class of a notebook's cell. It is looked up each time that an
+assignor is made. The parts after it come in any order: options of the assignor, modifiers, and the protocol
+(``classic`` unless it is named).
 
 An alias stands for the beginning of a text: ``eager`` is an alias of ``range+classic``, thus ``eager+static``
 means ``range+classic+static``. A strategy keeps the name that was written.
@@ -9,11 +11,21 @@ means ``range+classic+static``. A strategy keeps the name that was written.
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS, with_delay
-from coordinator_core.assigning.loading import assignor_from, load_reference, reference_in
+from coordinator_core.assigning.loading import (
+    Factory,
+    assignor_from,
+    factory_of,
+    fresh,
+    load_reference,
+    names_of_program,
+    of_program,
+    reference_in,
+    reference_to,
+)
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.reading.suggestions import unknown_name
 from coordinator_core.registry.hookspecs import (
@@ -40,6 +52,26 @@ class Catalog(Protocol):
     def blaming(
         self, kind: str, name: str, *, passing: tuple[type[Exception], ...] = ...
     ) -> AbstractContextManager[None]: ...
+
+
+def strategy_of(anything: Any, catalog: Catalog, *, what: str = "strategy") -> Strategy:
+    """Return a strategy given in any form: its text, itself, or an assignor.
+
+    An assignor is a class, a function of (cluster, group), or an object. Each consumer gets a copy of an
+    object. An assignor that the program or a module has under a name is known by that name.
+
+    Raises:
+        InputError, PluginError: as those of `parse_strategy`; if `anything` is not an assignor.
+    """
+    if isinstance(anything, Strategy):
+        return anything
+    text = anything if isinstance(anything, str) else reference_to(anything)
+    if text is not None and (isinstance(anything, str) or text not in _names(catalog)):
+        return parse_strategy(text, catalog, what=what)
+    spec = _spec_of(factory_of(anything, repr(anything)))
+    with catalog.blaming("assignors", spec.name):
+        name = spec.factory().name
+    return Strategy(name=name, assignor=name, provider=_provider_of(spec), factory=spec.factory)
 
 
 def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> Strategy:
@@ -88,9 +120,10 @@ def build_assignor(
     Raises:
         PluginError: if the code of the assignor, a combinator or the provider fails.
     """
-    spec = _assignor_spec(strategy.assignor, catalog, "strategy")
-    with catalog.blaming("assignors", spec.name, passing=()):
-        made = spec.factory(**strategy.arguments)
+    name, factory = strategy.assignor, strategy.factory
+    factory = factory or _assignor_spec(name, catalog, "strategy").factory
+    with catalog.blaming("assignors", name, passing=()):
+        made = factory(**strategy.arguments)
         if not isinstance(getattr(made, "name", None), str):
             raise TypeError("the object that it returns has no name")
     made = assignor_from(made)
@@ -128,10 +161,18 @@ def _assignor_spec(name: str, catalog: Catalog, what: str) -> AssignorSpec:
     if name in catalog.protocols():
         expected = f"an assignor in front of it: range+{name}"
         raise InputError(what, f"{name!r}, a protocol without an assignor", expected)
-    if name != reference_in(name):
-        raise unknown_name(what, name, [*catalog.assignors(), *catalog.aliases()])
-    factory = load_reference(name)
-    return AssignorSpec(name, factory, options=factory.options)
+    factory = load_reference(name) if name == reference_in(name) else of_program(name)
+    if factory is None:
+        raise unknown_name(what, name, [*_names(catalog), *names_of_program()])
+    return _spec_of(factory)
+
+
+def _spec_of(factory: Factory) -> AssignorSpec:
+    return AssignorSpec(factory.origin, fresh(factory), options=factory.options, provider=factory.provider)
+
+
+def _names(catalog: Catalog) -> list[str]:
+    return [*catalog.assignors(), *catalog.aliases()]
 
 
 def _provider_of(spec: AssignorSpec) -> str:

@@ -142,7 +142,8 @@ class Application:
             if kind is ev.Revoked or kind is ev.Lost:
                 took_ms += drawn(self._times.on_revoked, self._random)
             elif isinstance(event, ev.Assigned):
-                took_ms += drawn(self._times.on_assigned, self._random)
+                if event.called:
+                    took_ms += drawn(self._times.on_assigned, self._random)
                 every_ms = self.facts.fetches_every_ms
                 if event.added:
                     self._fetched_ms = now_ms

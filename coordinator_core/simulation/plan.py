@@ -10,6 +10,7 @@ a coordinator draws at random, may differ.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
 from coordinator_core.assigning.computing import compute_assignment
@@ -42,7 +43,7 @@ EMPTY = GroupState.EMPTY.value
 NO_BROKER = -1
 
 
-def plan(scenario: Scenario, strategy: Strategy | str, registry: Registry) -> Trace:
+def plan(scenario: Scenario, strategy: Any, registry: Registry) -> Trace:
     """Return the trace of a scenario under a strategy, without messages. Equal arguments give equal traces.
 
     Raises:
@@ -111,9 +112,9 @@ def check_planned(strategy: Strategy, registry: Registry) -> None:
 class PlannedRun:
     """A simulation without messages."""
 
-    def __init__(self, scenario: Scenario, strategy: Strategy | str, registry: Registry) -> None:
+    def __init__(self, scenario: Scenario, strategy: Any, registry: Registry) -> None:
         self.scenario, self.registry = scenario, registry
-        self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
+        self.strategy = registry.strategy(strategy)
         check_planned(self.strategy, registry)
         family = family_for(scenario, self.strategy, registry)
         if scenario.has_assignors:

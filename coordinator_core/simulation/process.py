@@ -26,7 +26,7 @@ from coordinator_core.simulation.clients import CLIENTS, ClientFacts, Joins
 from coordinator_core.simulation.clock import Alarm
 from coordinator_core.simulation.dice import Dice, Spread
 from coordinator_core.simulation.exchange import Exchange
-from coordinator_core.simulation.kinds import Kind, kind_of
+from coordinator_core.simulation.kinds import Kind, kind_of_request
 from coordinator_core.simulation.network import Connection
 from coordinator_core.simulation.quiet import Overload
 from coordinator_core.simulation.rest import Rest, is_success
@@ -536,7 +536,7 @@ class Process:
 
     def _send(self, node: int, request_id: int, request: Request) -> None:
         world = self._world
-        kind = kind_of(type(request))
+        kind = kind_of_request(request)
         world.messages[kind.api] = world.messages.get(kind.api, 0) + 1
         exchange = None
         if world.exchanged is not None:

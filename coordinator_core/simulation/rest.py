@@ -53,15 +53,14 @@ LATENCIES = 4
 
 
 def is_success(response: Response) -> bool:
-    """Return whether the response to a periodic request changes nothing at its receiver.
-
-    A member at rest waits for no response of its family.
-    """
+    """Return whether the response to a periodic request changes nothing at its receiver."""
     if isinstance(response, HeartbeatResponse):
         return not response.error
     if isinstance(response, OffsetCommitResponse):
         return not [partition for partition in response.partitions if partition.error]
-    return isinstance(response, MetadataResponse | FamilyResponse)
+    if isinstance(response, FamilyResponse):
+        return response.changes_nothing
+    return isinstance(response, MetadataResponse)
 
 
 def _api(request: Request) -> str:

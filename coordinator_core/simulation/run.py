@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from math import inf
 from random import Random
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,6 @@ from coordinator_core.errors import InputError
 from coordinator_core.families.family import RunningGroup, family_for
 from coordinator_core.model import Cluster, TopicPartition
 from coordinator_core.protocol import events as ev
-from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.administrator import Administrator
 from coordinator_core.simulation.application import drawn
@@ -55,7 +55,7 @@ _OBSERVED = frozenset((ev.GroupStateChanged, ev.CoordinatorElected, ev.Generatio
 @collecting_rarely()
 def simulate(
     scenario: Scenario,
-    strategy: Strategy | str,
+    strategy: Any,
     registry: Registry,
     *,
     progress: Callable[[int], None] | None = None,
@@ -63,7 +63,7 @@ def simulate(
     exchanged: Callable[[Exchange], None] | None = None,
     every_message: bool = False,
 ) -> Trace:
-    """Run a scenario under a strategy and return its trace.
+    """Run a scenario under a strategy, in any form that `Registry.strategy` accepts, and return its trace.
 
     ``progress`` is called with the virtual time in steps. ``watch`` observes every event and every committed
     offset, and lists the rules that were broken. ``exchanged`` is called with each request that a consumer
@@ -91,7 +91,7 @@ class Run:
     def __init__(
         self,
         scenario: Scenario,
-        strategy: Strategy | str,
+        strategy: Any,
         registry: Registry,
         *,
         watch: Invariants | None = None,
@@ -99,7 +99,7 @@ class Run:
         every_message: bool = False,
     ) -> None:
         self.scenario, self.registry = scenario, registry
-        self.strategy = registry.strategy(strategy) if isinstance(strategy, str) else strategy
+        self.strategy = registry.strategy(strategy)
         self.family = family_for(scenario, self.strategy, registry)
         self.strategy = self.family.timed(self.strategy)
         self.load = Load(is_shared=self.family.spec.servers is not None)

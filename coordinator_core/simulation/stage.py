@@ -149,6 +149,7 @@ class Stage(Generic[C]):
                 racks=self.scenario.racks,
                 protocol="" if protocol == DEFAULT_PROTOCOL else protocol,
                 measure_from_ms=self.scenario.measure_from_ms,
+                own_epochs=self.registry.protocol(protocol).own_epochs,
             )
         )
 

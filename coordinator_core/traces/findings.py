@@ -32,6 +32,8 @@ _FAILURES = {
     "INVALID_SESSION_TIMEOUT": "set session.timeout.ms to a value from group.min.session.timeout.ms to"
     " group.max.session.timeout.ms of the brokers",
     "FENCED_INSTANCE_ID": "give every consumer an instance id of its own",
+    "UNRELEASED_INSTANCE_ID": "close the consumer before its process is restarted, or restart it when its"
+    " session has expired",
     "INCONSISTENT_GROUP_PROTOCOL": "give all members an assignor in common",
     "GROUP_MAX_SIZE_REACHED": "raise group.max.size, or start fewer consumers",
 }

@@ -134,7 +134,10 @@ class Invariants:
         self._family = family_of(event, self._registry)
 
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
-        self._highest = max(self._highest, event.generation)
+        """Note the generation in the log. An epoch without an assignment is yet to start."""
+        family = self._family
+        is_to_start = family is not None and family.own_epochs and event.group_state in family.round_begins
+        self._highest = max(self._highest, event.generation - is_to_start)
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         assert self._family is not None

@@ -224,7 +224,7 @@ class _Reader:
         cause = self._with_reason(self._in_names(event.cause))
         entry = self._under_way
         if event.after in self._family.round_begins:
-            if entry is not None and not entry.generation:
+            if entry is not None and (self._family.own_epochs or not entry.generation):
                 entry.causes.append(cause)
                 return
             self._abort(cause)
@@ -304,7 +304,7 @@ class _Reader:
         idle_since = self._stops.idle_since.values()
         entry.idle_meanwhile_ms = sum(self._now.at_ms - max(ms, entry.began_ms) for ms in idle_since)
         self._of_generation[event.generation] = entry
-        if entry.was_empty:
+        if entry.was_empty or self._family.own_epochs:
             return
         absent = [name for name in members if self._is_absent(name, event.generation, phase, entry)]
         if 0 < len(absent) < len(members):
@@ -315,6 +315,12 @@ class _Reader:
     def _is_absent(self, name: str, generation: int, phase: _Phase, entry: Round) -> bool:
         """Return whether a member is in a generation that it has not joined."""
         return (name, generation) not in self._joins and phase.arrived_ms.get(name, 0) < entry.began_ms
+
+    def _round_in(self, generation: int) -> Round | None:
+        """Return the round of a generation, or the present one if members have epochs of their own."""
+        if self._family.own_epochs and self._under_way is not None:
+            return self._under_way
+        return self._of_generation.get(generation)
 
     # --- members
 
@@ -345,7 +351,7 @@ class _Reader:
         """Partitions are revoked before the consumer joins, for an assignment, or because it closes."""
         step = self._step
         if isinstance(step, (ev.Joined, ev.Assigned)):
-            entry = self._of_generation.get(step.generation, self._under_way)
+            entry = self._round_in(step.generation) or self._under_way
             if entry is None:
                 self._for_next_round.append(event)
             else:
@@ -359,7 +365,7 @@ class _Reader:
         """A consumer finds out between rounds, or in one, that it is no longer the owner of partitions."""
         entry = self._under_way
         if isinstance(self._step, ev.Assigned):
-            entry = self._of_generation.get(self._step.generation, entry)
+            entry = self._round_in(self._step.generation) or entry
         if entry is None or isinstance(self._step, (ev.MemberStarted, ev.MemberStopped, ev.ConsumerFailed)):
             self._occurred(f"{event.client} lost {listed(event.partitions)}")
         else:
@@ -389,7 +395,8 @@ class _Reader:
     def _assigned(self, event: ev.Assigned) -> None:
         """Take over an assignment of a round, or that of a static member that has come back without one."""
         key = (event.client, event.generation)
-        entry = None if key in self._taken_over else self._of_generation.get(event.generation)
+        again = key in self._taken_over and not self._family.own_epochs
+        entry = None if again else self._round_in(event.generation)
         self._taken_over[key] = None
         if entry is None:
             self._round_of.pop(event.client, None)

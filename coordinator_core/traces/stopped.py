@@ -374,8 +374,13 @@ class StoppedTime:
         self._update(self._kinds)
 
     def _generation_started(self, event: ev.GenerationStarted) -> None:
-        """The last owners of partitions do not count any longer: the new assignment decides."""
+        """The last owners of partitions do not count any longer: the new assignment decides.
+
+        Where members have epochs of their own, a partition of a member waits until the group has lost it.
+        """
         self._pending = dict.fromkeys(event.members)
+        if self._now.own_epochs:
+            return
         left, self._left, self._left_by = self._left, {}, {}
         self._update(left)
 

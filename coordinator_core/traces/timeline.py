@@ -80,6 +80,7 @@ class Timeline:
     since which they own it, in that order. A partition has several owners while one of them does not know
     yet that another has it; ``contested`` are the partitions that have. ``working`` maps each partition
     that owners work on to their number. ``members`` are ids in the group, as the coordinator has them.
+    ``own_epochs``: members have epochs of their own in place of the group's generation.
 
     Observers are functions: those in ``before`` receive the time and the event while the timeline still
     has the group as it was, those in ``after`` receive the `Change`. A measure of the load changes nothing,
@@ -89,6 +90,7 @@ class Timeline:
     def __init__(self) -> None:
         self.at_ms = 0
         self.state, self.generation = "", -1
+        self.own_epochs = False
         self.topics: dict[str, int] = {}
         self.deleted: dict[str, int] = {}
         self.members: dict[str, None] = {}
@@ -163,9 +165,10 @@ class Timeline:
         return self._subscribed
 
     def is_valid(self, client: str) -> bool:
-        """Return whether a consumer is a member of the group in its present generation."""
+        """Return whether a consumer is a member of the group, in its present generation or its own epoch."""
         consumer = self.consumers[client]
-        return consumer.member_id in self.members and consumer.generation == self.generation
+        is_present = self.own_epochs or consumer.generation == self.generation
+        return is_present and consumer.member_id in self.members
 
     def partitions(self, listed: ev.PartitionMap) -> list[TopicPartition]:
         """Return the partitions of an event, one by one."""
@@ -178,7 +181,7 @@ class Timeline:
     # --- topics and consumers
 
     def _run_started(self, event: ev.RunStarted) -> None:
-        self.topics = dict(event.topics)
+        self.topics, self.own_epochs = dict(event.topics), event.own_epochs
         self._subscribed = None
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:

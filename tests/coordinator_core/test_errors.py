@@ -4,6 +4,8 @@ import pickle
 
 import pytest
 
+from coordinator_core.cli.advise import RunError
+from coordinator_core.cli.running import StrategyRun
 from coordinator_core.errors import AssignmentError, InputError, PluginError, ProtocolError, RebalanceLabError
 
 EXAMPLES = [
@@ -11,6 +13,7 @@ EXAMPLES = [
     AssignmentError("mine", ["t0-1 is assigned twice", "unknown member 'x'"], "group 'g'"),
     PluginError("mine", "assignors", "ZeroDivisionError: division by zero"),
     ProtocolError("assignment", "1 byte"),
+    RunError("mine", StrategyRun("mine", error="it failed", traceback="line 3")),
 ]
 
 

@@ -234,11 +234,7 @@ class Joining:
             self._leader.resign()  # it may have led a round that failed
             self._send_sync((), now_ms=now_ms)
             return
-        try:
-            self._leader.elect(response)
-        except ProtocolError as error:
-            self._core.fail(error)
-            return
+        self._leader.elect(response)
         if self._leader.knows_all_topics:
             self._lead(now_ms=now_ms)
         else:

@@ -27,8 +27,7 @@ def decode_members(
 ) -> dict[str, Subscription]:
     """Return the subscription of each member id. Of two with one id the last counts (PITFALLS C-68).
 
-    Raises:
-        ProtocolError: if a subscription cannot be decoded.
+    A subscription that cannot be decoded has no topics, so that the member is assigned nothing.
     """
     codec = codec or GroupCodec()
     return codec.decode({m.member_id: (m.metadata, m.group_instance_id) for m in members})
@@ -67,11 +66,7 @@ class Leader:
         self._based_on_version = 0
 
     def elect(self, response: JoinGroupResponse) -> None:
-        """Lead the generation of a response to JoinGroup.
-
-        Raises:
-            ProtocolError: if the subscription of a member cannot be decoded.
-        """
+        """Lead the generation of a response to JoinGroup."""
         self.is_elected = True
         self._members = decode_members(response.members, self._codec)
         self._skips_assignment = response.skip_assignment
@@ -115,7 +110,7 @@ class Leader:
         Raises:
             RebalanceLabError: if the assignor raises or returns an invalid assignment.
         """
-        core, members = self._core, self._members
+        core, members, unreadable = self._core, self._members, self._codec.unreadable
         self._based_on, self._based_on_version = self._snapshot(), core.metadata.version
         self._members = {}
         if self._skips_assignment:
@@ -133,7 +128,7 @@ class Leader:
                 assignor=assignor.name,
                 members={member: list(s.topics) for member, s in members.items()},
                 payload_bytes=encoded.payload_bytes,
-                report=encoded.report,
+                report=encoded.report | ({"unreadable": unreadable} if unreadable else {}),
             )
         )
         return encoded.assignments

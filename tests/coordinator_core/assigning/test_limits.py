@@ -9,7 +9,7 @@ from math import inf
 
 import pytest
 
-from coordinator_core.assigning.limits import Worker, each_within, within
+from coordinator_core.assigning.limits import CAN_COPY, Worker, each_within, within
 
 NEVER = 0.02
 """Seconds; the calls that are too late here wait until they are let go."""
@@ -139,3 +139,62 @@ def test_a_worker_that_ends_has_a_status(worker):
 def test_a_worker_that_is_killed_has_ended(worker):
     worker.kill()
     assert worker.exit_status() == -signal.SIGKILL
+
+
+# --- in a copy of this process
+
+copies = pytest.mark.skipif(not CAN_COPY, reason="the platform cannot copy a process")
+
+
+@pytest.fixture
+def copied():
+    """Start copies that are ended with the test."""
+    workers = []
+
+    def start(target, *arguments):
+        workers.append(Worker.copied(target, *arguments))
+        return workers[-1]
+
+    yield start
+    for each in workers:
+        each.kill()
+
+
+@copies
+def test_a_copy_has_what_cannot_be_pickled(copied):
+    worker = copied(lambda connection, call: connection.send(call()), lambda: "of a closure")
+    assert worker.connection.recv() == "of a closure"
+    assert worker.exit_status(60) == 0
+
+
+@copies
+def test_a_copy_can_be_started_by_any_thread(copied):
+    received = []
+
+    def ask():
+        received.append(copied(lambda connection: connection.send("here")).connection.recv())
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join(60)
+    assert received == ["here"]
+
+
+@copies
+def test_a_copy_ignores_ctrl_c_and_is_killed(copied):
+    def wait(connection):
+        connection.send(signal.getsignal(signal.SIGINT))
+        threading.Event().wait()
+
+    worker = copied(wait)
+    assert worker.connection.recv() is signal.SIG_IGN
+    worker.kill()
+    assert worker.how_it_ended().startswith("its process ended with signal 9 ")
+
+
+@copies
+def test_a_copy_that_ends_without_an_answer_is_described(copied):
+    worker = copied(lambda connection: sys.exit(3))
+    with pytest.raises(EOFError):
+        worker.connection.recv()
+    assert worker.how_it_ended().startswith("its process ended with status 3 ")

@@ -43,6 +43,7 @@ STRATEGIES = {
     "classic": "range",
     "+delay": "cooperative-sticky+delay=60s",
     "server-side": "range+server-side",
+    "reconcile": "sticky+reconcile",
     "watcher": "watcher",
     "peers": "rocketmq",
 }
@@ -82,7 +83,7 @@ def scenario(*events, **more):
 
 
 def test_the_tables_have_every_protocol_modifier_and_event():
-    """PROTOCOL 11.1, 11.2, 11.3, 11.6 and 11.7: every protocol has a column."""
+    """PROTOCOL 11.1, 11.2, 11.3, 11.6, 11.7 and 11.8: every protocol has a column."""
     protocols = set(REGISTRY.protocols())
     assert all({*row} == {f"+{name}" for name in protocols} for row in TOGETHER.values())
     assert set(MEANINGS) == set(EVENTS) == set(REGISTRY.scenario_events())

@@ -120,15 +120,19 @@ def test_all_are_decoded_together_when_many_have_changed(read):
     assert read == [3 * FEWEST_LISTS, *[1] * FEWEST_LISTS, 3 * FEWEST_LISTS]
 
 
-def test_a_subscription_that_is_none_is_an_error_in_every_round():
+@pytest.mark.parametrize("others", [1, 3 * FEWEST_LISTS])
+def test_a_member_whose_subscription_is_unreadable_has_no_topics_in_every_round(others):
     """C-53."""
     codec = GroupCodec()
-    good = sent({"m": subscription(1)})
-    codec.decode(good)
+    members = {f"m{m}": subscription(m + 30) for m in range(others)}
+    check(codec, members)
     for _ in range(2):
-        with pytest.raises(ProtocolError):
-            codec.decode({**good, "n": (b"\0", None)})
-    assert list(codec.decode(good)) == ["m"]
+        read = codec.decode({**sent(members), "n": (b"\0", None)})
+        assert read.pop("n").topics == ()
+        assert read.keys() == members.keys()
+        assert codec.unreadable == {"n": "subscription: 1 bytes, ends at byte 0 where 2 more are announced"}
+    check(codec, members)
+    assert codec.unreadable == {}
 
 
 INDEXES = [TopicIndex({"a": 4, "b": 3}), TopicIndex({"a": 4, "b": 3}), TopicIndex({"a": 3, "b": 4})]

@@ -34,7 +34,7 @@ HOOKS = [
     "commands",
 ]
 BUILT_IN = ["range", "roundrobin", "sticky", "cooperative-sticky", "optimal", "lag-aware", "rendezvous"]
-BUILT_IN += ["average", "average-by-circle"]
+BUILT_IN += ["average", "average-by-circle", "range-848", "uniform-848"]
 
 
 def manager():

@@ -1,8 +1,12 @@
 """The text of a strategy: an assignor, a protocol, modifiers, and aliases for their beginning."""
 
+import sys
+from types import ModuleType
+
 import pytest
 
 from coordinator_core.assigning.combinators import with_cooperative
+from coordinator_core.assigning.loading import author_of
 from coordinator_core.errors import InputError, PluginError
 from coordinator_core.registry.hookspecs import AssignorSpec, ModifierSpec, ProtocolSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry, installed_registry
@@ -268,3 +272,86 @@ def test_combinators_get_further_assignors_by_their_strategies(registry):
 
     registry.register(Wrapping(), name="wrapping")
     assert registry.assignor("range+wrapped").name == "plain-cooperative"
+
+
+# --- assignors in any form
+
+
+def held(cluster, group):
+    return {member: [] for member in group}
+
+
+PROGRAM = """\
+class Mine:
+    def assign(self, cluster, group):
+        return {member: [] for member in group}
+
+def first_come(cluster, group):
+    return {}
+
+class Wrong: ...
+
+number = 3
+"""
+
+
+@pytest.fixture
+def program(monkeypatch):
+    """The module of the program that runs, such as a notebook, with a class and a function."""
+    made = ModuleType("__main__")
+    exec(PROGRAM, vars(made))
+    monkeypatch.setitem(sys.modules, "__main__", made)
+    return made
+
+
+def test_a_strategy_is_itself(registry):
+    strategy = registry.strategy("plain+static")
+    assert registry.strategy(strategy) is strategy
+
+
+def test_a_class_and_a_function_of_the_program_are_known_by_their_names(registry, program):
+    assert registry.strategy(program.Mine) == registry.strategy("Mine")
+    assert registry.strategy(program.first_come).name == "first_come"
+    assert registry.strategy("Mine+static").static
+    assert registry.assignor("Mine").name == "mine"
+    assert not registry.is_ours(registry.strategy("Mine"))
+
+
+def test_the_program_s_class_is_looked_up_at_each_use(registry, program):
+    strategy = registry.strategy(program.Mine)
+    program.Mine = type("Mine", (program.Mine,), {"name": "newer"})
+    assert registry.build(strategy).name == "newer"
+
+
+def test_what_is_installed_goes_before_the_program(registry, program):
+    program.plain = program.first_come
+    assert registry.assignor("plain").name == "plain"
+    program.first_come.__name__ = "plain"
+    assert registry.build(registry.strategy(program.first_come)).name == "plain"
+    assert not registry.is_ours(registry.strategy(program.first_come))
+
+
+def test_a_function_of_a_module_is_known_by_its_reference(registry):
+    assert registry.strategy(held).name == f"{__name__}:held"
+
+
+def test_an_object_has_its_own_name_and_each_consumer_gets_a_copy(registry):
+    given = Plain()
+    strategy = registry.strategy(given)
+    first, second = (author_of(registry.build(strategy)) for _ in range(2))
+    assert (strategy.name, type(first)) == ("plain", Plain)
+    assert len({id(given), id(first), id(second)}) == 3
+    assert not registry.is_ours(strategy)
+
+
+@pytest.mark.parametrize("thing", [3, None, object(), dict, lambda one: one])
+def test_what_is_no_assignor_is_refused(registry, thing):
+    with pytest.raises(PluginError, match="neither a class with assign or solve, nor a function"):
+        registry.strategy(thing)
+
+
+def test_a_name_of_the_program_that_is_no_assignor_is_refused(registry, program):
+    with pytest.raises(PluginError, match=r"Wrong.*neither a class with assign"):
+        registry.strategy("Wrong")
+    assert "expected one of" in problem(registry, "number")
+    assert "did you mean 'Mine'?" in problem(registry, "Mime")

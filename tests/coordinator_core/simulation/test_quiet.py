@@ -20,6 +20,8 @@ STRATEGIES = (
     "cooperative-sticky+delay=60s",
     "cooperative-sticky+static+delay=20s",
     "range+server-side",
+    "sticky+reconcile",
+    "sticky+reconcile+static",
     "watcher",
     "watcher+owners=off",
     "rocketmq",
@@ -207,6 +209,7 @@ def test_heartbeats_of_a_quiet_hour_are_counted_and_not_sent():
     ("strategy", "kinds"),
     [
         ("range+server-side", {"Heartbeat"}),
+        ("sticky+reconcile", {"ConsumerGroupHeartbeat"}),
         ("watcher", {"Ping"}),
         ("rocketmq", {"MemberHeartbeat", "MemberList"}),
     ],

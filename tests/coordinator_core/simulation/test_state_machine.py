@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from coordinator_core.coordinator.reconcile.settings import SESSION
 from coordinator_core.documents.scenario import ScenarioEvent, parse_scenario
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import Run
@@ -72,7 +73,7 @@ class Group(RuleBasedStateMachine):
                 for i in range(members)
             ],
             "events": [],
-            "config": CONFIG,
+            "config": CONFIG | ({SESSION: SESSION_MS} if "reconcile" in self.strategy else {}),
             "network": {"latency": latency, "loss": loss, "duplicate": duplicate},
         }
         self.watch = Invariants()
@@ -128,7 +129,7 @@ class Group(RuleBasedStateMachine):
     def roll(self, after, kill, batch, surge, others, first):
         """Members may come back with another list of assignors, in which the group's is always one."""
         paces = {"every": 2_000, "down": 1_500, "kill": kill, "batch": max(batch, surge), "surge": surge}
-        if others is not None and "server-side" not in self.strategy:  # whose members have no assignors
+        if others is not None and "assignors" not in self.run.family.spec.meaningless:
             own = [self.strategy.partition("+")[0]]
             paces["assignors"] = own + others if first else others + own
         self.happen(after, "rolling_restart", paces)
@@ -152,6 +153,7 @@ class Group(RuleBasedStateMachine):
         if name is not None:
             self.happen(after, kind, name, **{"for": lasting})
 
+    @precondition(lambda self: self.run.family.spec.remove_members is not None)
     @rule(after=some_time, pick=st.integers(0, 9), present=st.booleans())
     def remove_member(self, after, pick, present):
         name = self.some(pick, present)
@@ -224,13 +226,15 @@ STRATEGIES = rest_slow(
         "range",
         "cooperative-sticky",
         "range+server-side",
+        "sticky+reconcile",
         f"cooperative-sticky+delay={DELAY_MS}ms",
         "sticky",
         "cooperative-sticky+static",
         "sticky+server-side",
+        "uniform-848+reconcile+static",
         f"cooperative-sticky+static+delay={DELAY_MS}ms",
     ],
-    4,
+    5,
 )
 
 

@@ -74,11 +74,15 @@ def test_a_member_listed_twice_counts_once(bench):
     assert bench.sent_assignments() == {"m1": [T0, T1, T2, T3]}
 
 
-def test_an_invalid_subscription_of_a_member_ends_the_leader(bench):
+def test_a_member_with_an_invalid_subscription_is_named_and_gets_nothing(bench):
+    """C-53."""
     bench.subscribe("t")
     bench.polls()
-    bench.respond_to_join(leader="m1", members=(m.JoinGroupMember("m2", None, b"\x00"),))
-    assert bench.client.failure.startswith("subscription: 1 bytes")
+    mine = m.JoinGroupMember("m1", None, encode_subscription(bench.subscription()))
+    bench.respond_to_join(leader="m1", members=(mine, m.JoinGroupMember("m2", None, b"\x00")))
+    assert bench.sent_assignments() == {"m1": [T0, T1, T2, T3], "m2": []}
+    (computed,) = bench.events_of(AssignmentComputed)
+    assert computed.report["unreadable"]["m2"].startswith("subscription: 1 bytes")
 
 
 @pytest.mark.parametrize("failure", ["raises", "lies"])

@@ -1,0 +1,33 @@
+"""The coordinator's part of groups that it reconciles (``group.protocol=consumer``, KIP-848).
+
+Members report in heartbeats what they own, and the responses tell them what they may own. There is no round
+for which members wait: each goes on as soon as the partitions are free that it waits for.
+"""
+
+from functools import partial
+
+from coordinator_core.coordinator.parts import CoordinatorPart, Row
+from coordinator_core.coordinator.reconcile import heartbeat
+from coordinator_core.coordinator.reconcile.expiry import on_timer
+from coordinator_core.coordinator.reconcile.group import FAMILY, restored
+from coordinator_core.coordinator.reconcile.heartbeat import Computing
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
+
+
+def reconcile_part(computing: Computing, settings: ReconcileSettings) -> CoordinatorPart:
+    """Return the part. ``computing`` runs the assignors for the members of a group."""
+    return CoordinatorPart(
+        name=FAMILY,
+        requests={
+            ConsumerGroupHeartbeatRequest: Row(
+                partial(heartbeat.handle, computing, settings), heartbeat.refused
+            )
+        },
+        restore=partial(restored, settings),
+        on_timer=on_timer,
+        on_topics=partial(heartbeat.on_topics, computing),
+    )
+
+
+__all__ = ["reconcile_part"]

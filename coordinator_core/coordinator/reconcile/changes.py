@@ -1,0 +1,207 @@
+"""How a group changes: tasks make records, and what they mean is carried out when these are written.
+
+The tasks that wait at one time write together. Requests and deadlines that come while records are being
+written wait until then, so that no task sees a state that may not become durable.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from coordinator_core.coordinator.outcome import Reply
+from coordinator_core.coordinator.reconcile.group import (
+    MOVES,
+    ReconcileGroup,
+    State,
+    Task,
+    TimerKind,
+    find,
+    state_of,
+)
+from coordinator_core.coordinator.reconcile.state import CURRENT, MEMBER, SHARE, TARGET, apply, part_record
+from coordinator_core.coordinator.records import GroupRecord, PartRecord, StoredGroup
+from coordinator_core.coordinator.shard import Step
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.events import (
+    Event,
+    GenerationStarted,
+    GroupStateChanged,
+    MemberAdded,
+    MemberRemoved,
+    MemberReplaced,
+)
+from coordinator_core.protocol.messages import Response
+from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatResponse
+
+RETRY_MS = 500
+"""The time after which deadlines are carried out again whose records could not be written."""
+
+
+class Changes:
+    """The state of a group with the changes of some tasks, and what follows once their records are written.
+
+    ``state`` is that of the group, and a copy of it from the first record on. ``follow`` are calls with the
+    step that carries them out: they set timers.
+    """
+
+    def __init__(self, group: ReconcileGroup, now_ms: int) -> None:
+        self.group, self.now_ms = group, now_ms
+        self.state = group.durable
+        self.records: list[GroupRecord | PartRecord] = []
+        self.replies: list[Reply] = []
+        self.events: list[Event] = []
+        self.follow: list[Callable[[Step], None]] = []
+        self._shown = group.state
+
+    def _put(self, record: GroupRecord | PartRecord) -> None:
+        if not self.records:
+            self.state = self.state.copy()
+        self.records.append(record)
+        apply(self.state, record)
+
+    def put(self, kind: str, member_id: str, value: Any) -> None:
+        """Write a part of the group; None deletes it."""
+        self._put(part_record(self.group.group_id, kind, member_id, value))
+
+    def bump(self, cause: str) -> None:
+        """Raise the epoch of the group, because it has changed."""
+        stored = StoredGroup(
+            PROTOCOL_TYPE, None, self.state.epoch + 1, None, (), self.now_ms, self.group.family
+        )
+        self._put(GroupRecord(self.group.group_id, stored))
+        self.show(cause, begins=True)
+
+    def show(self, cause: str, *, begins: bool = False) -> None:
+        """Report the state of the group if it has changed, or if a change of the group begins."""
+        before, after = self._shown, state_of(self.state)
+        if after is before and not (begins and after is State.ASSIGNING):
+            return
+        if after is not before and after not in MOVES[before]:
+            raise AssertionError(f"illegal move of a group from {before.value} to {after.value}")
+        self._shown = after
+        self.events.append(
+            GroupStateChanged(
+                group=self.group.group_id,
+                before=before.value,
+                after=after.value,
+                generation=self.state.epoch,
+                cause=cause,
+            )
+        )
+
+    def targeted(self) -> None:
+        """Report that the shares of the epoch are computed."""
+        self.events.append(
+            GenerationStarted(
+                group=self.group.group_id,
+                generation=self.state.epoch,
+                protocol=self.state.target.assignor,
+                leader="",
+                members=list(self.state.members),
+            )
+        )
+        self.show("the shares are computed")
+
+    def reply(self, request_id: int, response: Response) -> None:
+        """Answer a request."""
+        self.replies.append(Reply(request_id, response))
+
+    def added(self, member_id: str, instance_id: str | None) -> None:
+        """Report a new member."""
+        self.events.append(
+            MemberAdded(group=self.group.group_id, member_id=member_id, instance_id=instance_id)
+        )
+
+    def replaced(self, instance_id: str, old: str, new: str) -> None:
+        """Report that a static member came back under a new id."""
+        self.events.append(
+            MemberReplaced(
+                group=self.group.group_id, instance_id=instance_id, old_member_id=old, new_member_id=new
+            )
+        )
+
+    def delete(self, member_id: str) -> None:
+        """Delete the parts of a member, and its deadlines."""
+        group = self.group
+        for kind in (CURRENT, SHARE, MEMBER):
+            self.put(kind, member_id, None)
+
+        def forget(step: Step) -> None:
+            group.reported.pop(member_id, None)
+            step.cancel(TimerKind.SESSION, group, member_id)
+            step.cancel(TimerKind.REBALANCE, group, member_id)
+
+        self.follow.append(forget)
+
+    def remove(self, member_id: str, reason: str, cause: str) -> None:
+        """Remove a member from the group. Its partitions are free."""
+        self.delete(member_id)
+        self.events.append(MemberRemoved(group=self.group.group_id, member_id=member_id, reason=reason))
+        if not self.state.members:
+            self.put(TARGET, "", None)
+            self.follow.append(lambda step: step.schedule_retention(self.group))
+        self.bump(cause)
+
+
+def submit(step: Step, group: ReconcileGroup, task: Task, *, again: bool = False) -> None:
+    """Run a task now, or when the records that are being written are written.
+
+    ``again``: run it again if its records cannot be written.
+    """
+    group.tasks.append((task, again))
+    _run(step, group)
+
+
+def retry(step: Step, group: ReconcileGroup) -> None:
+    """Run the tasks again whose records could not be written."""
+    group.tasks += [(task, True) for task in group.failed]
+    group.failed.clear()
+    _run(step, group)
+
+
+def _run(step: Step, group: ReconcileGroup) -> None:
+    if group.is_writing or not group.tasks:
+        return
+    tasks, group.tasks = group.tasks, []
+    changes = Changes(group, step.now_ms)
+    for task, _ in tasks:
+        task(changes)
+    if changes.records:
+        group.is_writing = True
+        again = tuple(task for task, again in tasks if again)
+        step.append(tuple(changes.records), StoreChanges(group.group_id, changes, again))
+    else:
+        _carry_out(step, changes)
+
+
+def _carry_out(step: Step, changes: Changes) -> None:
+    changes.group.durable = changes.state
+    for follow in changes.follow:
+        follow(step)
+    step.effects.events += changes.events
+    step.effects.replies += changes.replies
+
+
+class StoreChanges(msgspec.Struct, frozen=True):
+    """The records of changes under way to the log."""
+
+    group_id: str
+    changes: Changes
+    again: tuple[Task, ...]
+
+    def completed(self, step: Step, error: ErrorCode) -> None:
+        """Carry the changes out. If the write failed, the group stays as it was; requests get the error."""
+        group = find(step, self.group_id)
+        if group is not self.changes.group:
+            return
+        group.is_writing = False
+        if error:
+            response = ConsumerGroupHeartbeatResponse(error=error)
+            step.effects.replies += [Reply(reply.request_id, response) for reply in self.changes.replies]
+            group.failed += self.again
+            step.schedule(TimerKind.RETRY, group, RETRY_MS)
+        else:
+            _carry_out(step, self.changes)
+        _run(step, group)

@@ -1,0 +1,27 @@
+"""The deadlines of a group that the coordinator reconciles."""
+
+from coordinator_core.coordinator.reconcile.changes import Changes, retry, submit
+from coordinator_core.coordinator.reconcile.group import ReconcileGroup, TimerKind
+from coordinator_core.coordinator.reconcile.state import MemberState
+from coordinator_core.coordinator.shard import Step
+from coordinator_core.coordinator.timers import TimerKey
+
+
+def on_timer(step: Step, group: ReconcileGroup, key: TimerKey) -> None:
+    """Remove a member whose session has expired, or that has not given up partitions in time."""
+    member_id = key.member_id
+
+    def session(changes: Changes) -> None:
+        if member_id in changes.state.members:
+            changes.remove(member_id, "session expired", f"session of {member_id} expired")
+
+    def rebalance(changes: Changes) -> None:
+        current = changes.state.currents.get(member_id)
+        if current is not None and current.state is MemberState.UNREVOKED:
+            reason = "did not give up its partitions within the rebalance timeout"
+            changes.remove(member_id, reason, f"{member_id} {reason}")
+
+    if key.kind == TimerKind.RETRY:
+        retry(step, group)
+    else:
+        submit(step, group, session if key.kind == TimerKind.SESSION else rebalance, again=True)

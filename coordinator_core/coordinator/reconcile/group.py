@@ -1,0 +1,194 @@
+"""A group that the coordinator reconciles, as the coordinator runs it."""
+
+from collections.abc import Callable, Collection, Mapping
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.coordinator.reconcile.state import GroupState, Member, MemberState, restored_state
+from coordinator_core.coordinator.records import StoredGroup
+from coordinator_core.coordinator.shard import DEAD, EMPTY, GROUP_BYTES, MEMBER_BYTES, Step
+from coordinator_core.model import Partitions, TopicPartition
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, encode_assignment
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import DescribedGroup, DescribedMember, OffsetCommitRequest
+
+if TYPE_CHECKING:
+    from coordinator_core.coordinator.reconcile.changes import Changes
+
+FAMILY = "reconcile"
+
+
+class State(StrEnum):
+    """The states of a group."""
+
+    EMPTY = EMPTY
+    """The group has no members."""
+
+    ASSIGNING = "Assigning"
+    """The group has changed since its shares were computed. The next heartbeat computes them."""
+
+    RECONCILING = "Reconciling"
+    """Members have yet to reach their shares."""
+
+    STABLE = "Stable"
+    """Every member has reached its share."""
+
+    DEAD = DEAD
+    """The group is forgotten."""
+
+
+MOVES: Mapping[State, frozenset[State]] = {
+    State.EMPTY: frozenset({State.ASSIGNING, State.DEAD}),
+    State.ASSIGNING: frozenset({State.RECONCILING, State.STABLE, State.EMPTY, State.DEAD}),
+    State.RECONCILING: frozenset({State.STABLE, State.ASSIGNING, State.EMPTY, State.DEAD}),
+    State.STABLE: frozenset({State.ASSIGNING, State.RECONCILING, State.EMPTY, State.DEAD}),
+    State.DEAD: frozenset({State.DEAD}),
+}
+
+
+class TimerKind(IntEnum):
+    """What a deadline of a group is for. Deadlines of one moment fire in this order."""
+
+    SESSION = 1
+    REBALANCE = 2
+    RETRY = 3
+
+
+Task: TypeAlias = Callable[["Changes"], None]
+"""The work for a request or a deadline: it reads and changes the state of the group."""
+
+
+def state_of(state: GroupState) -> State:
+    """Return the state of a group, as administrators see it."""
+    if not state.members:
+        return State.EMPTY
+    if state.epoch > state.target.epoch:
+        return State.ASSIGNING
+    return State.RECONCILING if state.behind else State.STABLE
+
+
+class ReconcileGroup:
+    """A group: its durable state, and the work that waits while records are being written.
+
+    ``tasks`` wait until records are written, each with whether it is run again if that fails; ``failed`` are
+    those that are. ``reported`` maps members to the partitions that they have last reported to own; a member
+    without an entry owns what it was assigned.
+    """
+
+    family = FAMILY
+    protocol_type: str | None = PROTOCOL_TYPE
+
+    def __init__(self, group_id: str, settings: ReconcileSettings, durable: GroupState | None = None) -> None:
+        self.group_id, self.settings = group_id, settings
+        self.durable = durable or GroupState()
+        self.tasks: list[tuple[Task, bool]] = []
+        self.failed: list[Task] = []
+        self.is_writing = False
+        self.reported: dict[str, frozenset[TopicPartition]] = {}
+
+    @property
+    def state(self) -> State:
+        """The state of the group."""
+        return state_of(self.durable)
+
+    @property
+    def generation(self) -> int:
+        """The epoch of the group."""
+        return self.durable.epoch
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """The members by id, in the order in which they joined."""
+        return self.durable.members
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group is Empty."""
+        return not self.durable.members
+
+    @property
+    def expects_members(self) -> bool:
+        """Whether requests wait until records are written."""
+        return bool(self.tasks) or self.is_writing
+
+    @property
+    def emptied_at_ms(self) -> int:
+        """When the last member left; 0 if the group never had one."""
+        return self.durable.changed_at_ms
+
+    def describe(self) -> DescribedGroup:
+        """Return the group as administrators see it."""
+        durable = self.durable
+        return DescribedGroup(
+            error=ErrorCode.NONE,
+            group_id=self.group_id,
+            state=self.state.value,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=durable.target.assignor,
+            members=tuple(
+                DescribedMember(
+                    name,
+                    m.instance_id,
+                    m.client_id,
+                    m.client_host,
+                    b"",
+                    encode_assignment(Partitions.of(durable.currents[name].assigned)),
+                )
+                for name, m in durable.members.items()
+            ),
+        )
+
+    def subscribed_topics(self) -> dict[str, None]:
+        """Return the topics that members list, and those that the shares were computed for."""
+        listed = {topic: None for member in self.members.values() for topic in member.topics}
+        return {**listed, **dict.fromkeys(self.durable.target.topics)}
+
+    def topics_in_use(self) -> Collection[str] | None:
+        """Return the topics whose offsets do not expire now."""
+        return self.subscribed_topics()
+
+    def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:  # noqa: ARG002 - the interface's
+        """Check a commit: it names the epoch of its member. It is no sign of life."""
+        if request.generation_id < 0 and self.is_empty:
+            return ErrorCode.NONE
+        current = self.durable.currents.get(request.member_id)
+        if current is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if current.epoch == request.generation_id else ErrorCode.STALE_MEMBER_EPOCH
+
+    def forget_expected(self) -> None:
+        """Do nothing: requests that wait are answered."""
+
+    def size_bytes(self) -> int:
+        """Return about how much memory the group takes, without its offsets."""
+        size = GROUP_BYTES + 2 * len(self.group_id) + MEMBER_BYTES * len(self.members)
+        return size + 200 * len(self.durable.holders)
+
+    def begin_session(self, step: Step, member_id: str) -> None:
+        """Begin the session of a member anew."""
+        step.schedule(TimerKind.SESSION, self, self.settings.session_timeout_ms, member_id)
+
+
+def restored(
+    settings: ReconcileSettings,
+    step: Step,
+    group_id: str,
+    stored: StoredGroup,
+    handed_out: int,  # noqa: ARG001
+) -> ReconcileGroup:
+    """Return the group of its records, with sessions and times to give up partitions that begin now."""
+    state = restored_state(stored, step.shard.table.parts.get(group_id, {}))
+    group = ReconcileGroup(group_id, settings, state)
+    for member_id, member in state.members.items():
+        group.begin_session(step, member_id)
+        if state.currents[member_id].state is MemberState.UNREVOKED:
+            step.schedule(TimerKind.REBALANCE, group, member.rebalance_timeout_ms, member_id)
+    step.schedule_retention(group)
+    return group
+
+
+def find(step: Step, group_id: str) -> ReconcileGroup | None:
+    """Return the group; None if it is unknown or has never had a member."""
+    group = step.shard.groups.get(group_id)
+    return group if isinstance(group, ReconcileGroup) else None

@@ -1,0 +1,336 @@
+"""ConsumerGroupHeartbeat: joins, reports and leaves (PROTOCOL 11.8)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator_core.coordinator.reconcile.changes import Changes, submit
+from coordinator_core.coordinator.reconcile.group import ReconcileGroup, TimerKind, find
+from coordinator_core.coordinator.reconcile.reconciliation import advanced
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.coordinator.reconcile.state import (
+    CURRENT,
+    MEMBER,
+    SHARE,
+    TARGET,
+    Current,
+    GroupState,
+    Listed,
+    Member,
+    MemberState,
+    Target,
+)
+from coordinator_core.coordinator.shard import Step
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    JOINS,
+    LEAVES_FOR_A_WHILE,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+class Subscriber(NamedTuple):
+    """A member as an assignor sees it: its topics, the share that it had, and its names."""
+
+    topics: tuple[str, ...]
+    share: Listed
+    instance_id: str | None
+    rack: str | None
+
+
+class Computing(msgspec.Struct, frozen=True):
+    """How a coordinator computes shares.
+
+    ``assignors`` are the names of the assignors on the wire, the default one first. ``topics`` returns the
+    partitions of the existing ones among some topics. ``matching`` returns the topics that match a regular
+    expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
+    """
+
+    assignors: tuple[str, ...]
+    topics: Callable[[Iterable[str]], dict[str, int]]
+    matching: Callable[[str], tuple[str, ...]]
+    assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
+
+
+def refused(request: ConsumerGroupHeartbeatRequest, error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    """Return an error."""
+    return ConsumerGroupHeartbeatResponse(error=error, member_id=request.member_id)
+
+
+def handle(
+    computing: Computing,
+    settings: ReconcileSettings,
+    step: Step,
+    request_id: int,
+    request: ConsumerGroupHeartbeatRequest,
+) -> None:
+    """Answer a request, when the records of its changes are written."""
+    error = _invalid(computing, request)
+    group = find(step, request.group_id)
+    if group is None and not error:
+        if request.member_epoch == JOINS:
+            group = _create(step, settings, request.group_id)
+        else:
+            error = ErrorCode.UNKNOWN_MEMBER_ID
+    if error or group is None:
+        step.effects.reply(request_id, refused(request, error))
+        return
+    client = step.client_id, step.client_host
+
+    def task(changes: Changes) -> None:
+        if request.member_epoch < JOINS:
+            found = _leave(changes, request)
+        else:
+            found = _reconcile(computing, changes, request, *client)
+        if isinstance(found, ErrorCode):
+            changes.reply(request_id, refused(request, found))
+        else:
+            changes.reply(request_id, found)
+
+    submit(step, group, task)
+
+
+def _create(step: Step, settings: ReconcileSettings, group_id: str) -> ReconcileGroup:
+    """Create a group, in place of a group that has only offsets, if there is one."""
+    group = ReconcileGroup(group_id, settings)
+    if group_id not in step.shard.groups:
+        step.schedule_retention(group)
+    step.shard.groups[group_id] = group
+    return group
+
+
+def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+    """Check a request without the group."""
+    if not request.member_id or request.member_epoch < LEAVES_FOR_A_WHILE:
+        return ErrorCode.INVALID_REQUEST
+    if request.member_epoch == LEAVES_FOR_A_WHILE and not request.instance_id:
+        return ErrorCode.INVALID_REQUEST
+    if request.member_epoch == JOINS:
+        has_topics = request.subscribed_topic_names or request.subscribed_topic_regex
+        if request.rebalance_timeout_ms <= 0 or request.topic_partitions != () or not has_topics:
+            return ErrorCode.INVALID_REQUEST
+    if request.server_assignor is not None and request.server_assignor not in computing.assignors:
+        return ErrorCode.UNSUPPORTED_ASSIGNOR
+    if request.subscribed_topic_regex:
+        try:
+            computing.matching(request.subscribed_topic_regex)
+        except ValueError:
+            return ErrorCode.INVALID_REGULAR_EXPRESSION
+    return ErrorCode.NONE
+
+
+# --- leaving
+
+
+def _leave(
+    changes: Changes, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+    """Remove the member; a static one that leaves for a while keeps its partitions."""
+    member_id, state = request.member_id, changes.state
+    error = _unknown(state, request)
+    if error:
+        return error
+    if request.member_epoch == LEAVES_FOR_A_WHILE:
+        if state.members[member_id].instance_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        current = state.currents[member_id]
+        changes.put(CURRENT, member_id, msgspec.structs.replace(current, epoch=LEAVES_FOR_A_WHILE))
+        changes.show(f"{member_id} left for a while")
+    else:
+        changes.remove(member_id, "left", f"{member_id} left")
+    return ConsumerGroupHeartbeatResponse(
+        error=ErrorCode.NONE, member_id=member_id, member_epoch=request.member_epoch
+    )
+
+
+def _unknown(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+    """Return the error for a request of no member, or of one whose instance id another member has."""
+    if request.instance_id is not None:
+        known = state.instances.get(request.instance_id)
+        if known is not None and known != request.member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    return ErrorCode.NONE if request.member_id in state.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+# --- joining and reporting
+
+
+def _reconcile(
+    computing: Computing,
+    changes: Changes,
+    request: ConsumerGroupHeartbeatRequest,
+    client_id: str,
+    client_host: str,
+) -> ConsumerGroupHeartbeatResponse | ErrorCode:
+    """Admit or update the member, compute the shares if the group has changed, and take the next step."""
+    error = _admit(changes, request) if request.member_epoch == JOINS else _check(changes.state, request)
+    if error:
+        return error
+    member_id, group = request.member_id, changes.group
+    _update(changes, request, client_id, client_host)
+    if changes.state.epoch > changes.state.target.epoch:
+        _compute(computing, changes)
+    state, before = changes.state, changes.state.currents[member_id]
+    share = state.shares.get(member_id, ())
+    owned = request.topic_partitions
+    current = advanced(member_id, before, share, state.target.epoch, owned, state.holders)
+    if current is not before and current != before:
+        changes.put(CURRENT, member_id, current)
+        changes.show("all members have reached their shares")
+        _time_revocation(changes, member_id, before, current)
+    if owned is not None:
+        reported = frozenset(owned)
+        changes.follow.append(lambda _: group.reported.__setitem__(member_id, reported))
+    else:
+        reported = group.reported.get(member_id, frozenset(before.assigned))
+    changes.follow.append(lambda step: group.begin_session(step, member_id))
+    is_known = request.member_epoch != JOINS and _knows(current, before, reported)
+    return ConsumerGroupHeartbeatResponse(
+        error=ErrorCode.NONE,
+        member_id=member_id,
+        member_epoch=current.epoch,
+        heartbeat_interval_ms=group.settings.heartbeat_interval_ms,
+        assignment=None if is_known else current.assigned,
+    )
+
+
+def _knows(current: Current, before: Current, reported: frozenset[object]) -> bool:
+    """Return whether a member has reported that it owns just what it may own."""
+    return current.assigned == before.assigned and reported == frozenset(current.assigned)
+
+
+def _check(state: GroupState, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+    """Check the epoch of a member.
+
+    It may be the one before, if the response with the present one was lost: then the member reports
+    partitions that it may own.
+    """
+    error = _unknown(state, request)
+    if error:
+        return error
+    current = state.currents[request.member_id]
+    if request.member_epoch == current.epoch:
+        return ErrorCode.NONE
+    owned = request.topic_partitions
+    repeats = request.member_epoch == current.previous_epoch and owned is not None
+    if repeats and owned is not None and frozenset(owned) <= frozenset(current.assigned):
+        return ErrorCode.NONE
+    return ErrorCode.FENCED_MEMBER_EPOCH
+
+
+def _admit(changes: Changes, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+    """Let a member in that is new, or that joins again. A static one may take the place of its old id."""
+    member_id, state = request.member_id, changes.state
+    known = None if request.instance_id is None else state.instances.get(request.instance_id)
+    if known is not None and known != member_id:
+        current = state.currents[known]
+        if current.epoch != LEAVES_FOR_A_WHILE:
+            return ErrorCode.UNRELEASED_INSTANCE_ID
+        member, share = state.members[known], state.shares.get(known, ())
+        changes.delete(known)
+        changes.put(MEMBER, member_id, member)
+        changes.put(SHARE, member_id, share)
+        changes.put(CURRENT, member_id, _back(current))
+        changes.replaced(request.instance_id or "", known, member_id)
+    elif member_id in state.members:
+        current = state.currents[member_id]
+        if current.epoch == LEAVES_FOR_A_WHILE or current.state is MemberState.UNREVOKED:
+            changes.put(CURRENT, member_id, _back(current))
+    elif len(state.members) >= changes.group.settings.max_size:
+        return ErrorCode.GROUP_MAX_SIZE_REACHED
+    return ErrorCode.NONE
+
+
+def _back(current: Current) -> Current:
+    """Return what a member may own that owns nothing, when it begins with epoch 0."""
+    return Current(assigned=current.assigned)
+
+
+def _update(
+    changes: Changes, request: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
+) -> None:
+    """Take over what a member tells. Other topics raise the epoch of the group."""
+    member_id = request.member_id
+    before = changes.state.members.get(member_id)
+    known = before or Member(client_id, client_host, request.instance_id, None, 0, (), None, None)
+    names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    member = Member(
+        client_id,
+        client_host,
+        request.instance_id or known.instance_id,
+        known.rack if request.rack_id is None else request.rack_id,
+        timeout_ms if timeout_ms > 0 else known.rebalance_timeout_ms,
+        known.topics if names is None else names,
+        known.pattern if pattern is None else pattern or None,
+        request.server_assignor or known.assignor,
+    )
+    if member == before:
+        return
+    changes.put(MEMBER, member_id, member)
+    if before is None:
+        changes.put(CURRENT, member_id, Current())
+        changes.added(member_id, member.instance_id)
+        changes.bump(f"{member_id} joined")
+    elif (member.topics, member.pattern) != (before.topics, before.pattern):
+        changes.bump(f"{member_id} changed its topics")
+
+
+def _time_revocation(changes: Changes, member_id: str, before: Current, current: Current) -> None:
+    """Begin or end the time in which a member has to give up partitions."""
+    group = changes.group
+    if current.state is MemberState.UNREVOKED:
+        timeout_ms = changes.state.members[member_id].rebalance_timeout_ms
+        changes.follow.append(lambda step: step.schedule(TimerKind.REBALANCE, group, timeout_ms, member_id))
+    elif before.state is MemberState.UNREVOKED:
+        changes.follow.append(lambda step: step.cancel(TimerKind.REBALANCE, group, member_id))
+
+
+# --- the shares
+
+
+def subscribed(computing: Computing, member: Member) -> tuple[str, ...]:
+    """Return the topics of a member: those that it lists, and those that match its pattern."""
+    matching = computing.matching(member.pattern) if member.pattern else ()
+    return tuple(dict.fromkeys((*member.topics, *matching)))
+
+
+def _compute(computing: Computing, changes: Changes) -> None:
+    """Compute the shares of all members for the epoch of the group."""
+    state = changes.state
+    members = {
+        member_id: Subscriber(
+            subscribed(computing, m), state.shares.get(member_id, ()), m.instance_id, m.rack
+        )
+        for member_id, m in state.members.items()
+    }
+    topics = computing.topics(dict.fromkeys(t for m in members.values() for t in m.topics))
+    assignor = _chosen(computing, state.members.values())
+    shares = computing.assign(assignor, members)
+    for member_id in members:
+        share = shares.get(member_id, ())
+        if share != state.shares.get(member_id):
+            changes.put(SHARE, member_id, share)
+    changes.put(TARGET, "", Target(state.epoch, assignor, topics))
+    changes.targeted()
+
+
+def _chosen(computing: Computing, members: Iterable[Member]) -> str:
+    """Return the assignor that most members name; of several, and if none does, the coordinator's first."""
+    votes = [member.assignor for member in members]
+    return max(computing.assignors, key=votes.count)
+
+
+def on_topics(computing: Computing, step: Step, group: ReconcileGroup) -> None:
+    """Raise the epoch if the topics of the members differ from those that the shares were computed for."""
+
+    def task(changes: Changes) -> None:
+        state = changes.state
+        names = dict.fromkeys(t for m in state.members.values() for t in subscribed(computing, m))
+        is_computed = state.members and state.epoch == state.target.epoch
+        if is_computed and computing.topics(names) != state.target.topics:
+            changes.bump("partitions of a subscribed topic changed")
+
+    submit(step, group, task, again=True)

@@ -1,0 +1,139 @@
+"""Groups that the coordinator reconciles member by member: Kafka's ``group.protocol=consumer`` (KIP-848).
+
+An entry point of the plugin group ``rebalance_lab``.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import compute_assignment, unassigned
+from coordinator_core.client.reconcile import ReconcileMember
+from coordinator_core.coordinator.parts import CoordinatorPart
+from coordinator_core.coordinator.reconcile import reconcile_part
+from coordinator_core.coordinator.reconcile.group import MOVES, State
+from coordinator_core.coordinator.reconcile.heartbeat import Computing, Subscriber
+from coordinator_core.coordinator.reconcile.settings import HEARTBEAT, SESSION, ReconcileSettings
+from coordinator_core.coordinator.reconcile.state import Listed
+from coordinator_core.families.family import Surroundings
+from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
+from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+
+
+def _part(surroundings: Surroundings) -> CoordinatorPart:
+    def topics(names: Iterable[str]) -> dict[str, int]:
+        known = surroundings.cluster().topics
+        return {name: known[name].partitions for name in names if name in known}
+
+    def matching(pattern: str) -> tuple[str, ...]:
+        try:
+            compiled = re.compile(pattern)
+        except re.error as error:
+            raise ValueError(str(error)) from error
+        return tuple(name for name in surroundings.cluster().topics if compiled.fullmatch(name))
+
+    def assign(_: str, members: Mapping[str, Subscriber]) -> Mapping[str, Listed]:
+        cluster = surroundings.cluster()
+        wanted = topics(dict.fromkeys(topic for member in members.values() for topic in member.topics))
+        known = Cluster({name: cluster.topics[name] for name in sorted(wanted)})
+        group = {
+            member_id: _subscription(m.topics, Partitions.of(m.share), m.rack, m.instance_id)
+            for member_id, m in members.items()
+        }
+        assignment = _whole(surroundings.make_assignor(), known, GroupSubscription(group))
+        return {member_id: tuple(sorted(assignment[member_id])) for member_id in members}
+
+    name = surroundings.make_assignor().name
+    return reconcile_part(Computing((name,), topics, matching, assign), surroundings.settings)
+
+
+def _subscription(
+    topics: tuple[str, ...], owned: Partitions, rack: str | None, instance_id: str | None
+) -> Subscription:
+    return Subscription(topics, owned, 1 if owned else -1, rack, instance_id)
+
+
+def _whole(assignor: Assignor, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+    """Run an assignor. One that holds back what moves is run again, as if its members had given that up."""
+    assignment = compute_assignment(assignor, cluster, group)
+    if not unassigned(cluster, group, assignment):
+        return assignment
+    rejoined = {
+        member_id: _subscription(s.topics, assignment[member_id], s.rack, s.instance_id)
+        for member_id, s in group.items()
+    }
+    return compute_assignment(assignor, cluster, GroupSubscription(rejoined))
+
+
+_LONGER = "make the duration of the scenario longer"
+
+
+def _unowned(_: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
+    """Return why partitions have no owner, by causes: what differs from the classic protocol."""
+    return {
+        "detection": (
+            "the group still counted on a member that had ended",
+            f"{_LONGER}, or {SESSION} shorter",
+        ),
+        "standing": (
+            "the group still counted on a member that stood still or was cut off",
+            f"{_LONGER}, or max.poll.interval.ms (pauses) or {SESSION} (freezes, cuts) shorter",
+        ),
+        "waiting": ("no heartbeat had come since the group changed", _LONGER),
+        "messages": ("members had yet to give up partitions, or to send the next heartbeat", _LONGER),
+    }
+
+
+_STOPS = {
+    "detection": (
+        "the group still counted on members that had ended",
+        (f"a shorter {SESSION}", "processes that close their consumer"),
+    ),
+    "standing": (
+        "members stood still or were cut off, and the group still counted on them",
+        (
+            "a shorter max.poll.interval.ms for pauses, in which heartbeats continue",
+            f"a shorter {SESSION} for freezes and cuts",
+        ),
+    ),
+    "waiting": (
+        "the group had changed, and no heartbeat had come since",
+        (f"a shorter {HEARTBEAT}",),
+    ),
+    "messages": (
+        "partitions were free, and the member that was to have them had not sent its next heartbeat",
+        (f"a shorter {HEARTBEAT}",),
+    ),
+}
+
+RECONCILE = ProtocolSpec(
+    "reconcile",
+    states={state.value: frozenset(after.value for after in moves) for state, moves in MOVES.items()},
+    at_rest=frozenset({State.STABLE.value}),
+    round_begins=frozenset({State.ASSIGNING.value}),
+    vacant=frozenset({State.EMPTY.value, State.DEAD.value}),
+    coordinator=_part,
+    member=lambda settings: ReconcileMember,  # noqa: ARG005 - the coordinator gives the times
+    settings=ReconcileSettings,
+    own_epochs=True,
+    unowned=_unowned,
+    stops=_STOPS,
+    modifiers=frozenset({"static"}),
+    meaningless={
+        "assignors": "the assignor is the coordinator's",
+        "lag_view": "all members learn of the group from one coordinator",
+        "owned": "a group begins with the joins of its members",
+        "remove_member": "LeaveGroup is a request of the classic protocol",
+        "cooperative": "members give up only what they lose in any case",
+        "delay": "the coordinator gives the partitions of a lost member to others at once",
+        "owners": "epochs keep members apart: there are no owner nodes",
+    },
+    doc="The coordinator moves each member to its share by heartbeats; no barrier (KIP-848).",
+)
+
+
+@hookimpl
+def protocols() -> Iterable[ProtocolSpec]:
+    """Return the protocols of this module."""
+    return [RECONCILE]

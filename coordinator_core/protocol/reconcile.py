@@ -1,0 +1,51 @@
+"""The messages of groups that the coordinator reconciles (``group.protocol=consumer``, KIP-848)."""
+
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
+
+JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
+"""The member epochs of a request that joins, one that leaves, and one by which a static member leaves and
+keeps its partitions until its session expires."""
+
+
+class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
+    """Join, report, or leave. A field that has not changed since the last request is None, or -1.
+
+    ``topic_partitions``: the partitions that the member owns. The member makes its id itself.
+    """
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    topic_partitions: tuple[TopicPartition, ...] | None = None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the request is that of a member at rest."""
+        told = (self.subscribed_topic_names, self.subscribed_topic_regex, self.topic_partitions)
+        return self.member_epoch > JOINS and all(field is None for field in told)
+
+
+class ConsumerGroupHeartbeatResponse(FamilyResponse, frozen=True):
+    """The epoch of the member, and the partitions that it may own, or an error.
+
+    ``assignment``: None if the member has reported that it owns just that.
+    """
+
+    error: ErrorCode
+    member_id: str = ""
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: tuple[TopicPartition, ...] | None = None
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether a member at rest stays as it is."""
+        return not self.error and self.assignment is None

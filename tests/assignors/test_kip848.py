@@ -1,0 +1,27 @@
+"""The assignors of KIP-848, by examples with the answer written out."""
+
+from coordinator_core.model import Cluster, TopicInfo
+from tests.assignors.groups import assign, group, member, told
+
+CLUSTER = Cluster({"t": 4})
+WITH_RACKS = Cluster({"t": TopicInfo(2, (("r2",), ("r1",)))})
+
+
+def test_range_848_gives_runs_of_each_topic_and_static_members_come_first():
+    """PROTOCOL 11.8 and 10.1."""
+    members = group(a=member("t u"), b=member("t", instance_id="z"), c=member("u"))
+    shares = told(assign("range-848", Cluster({"t": 3, "u": 3}), members))
+    assert shares == {"a": "t:2 u:0,1", "b": "t:0,1", "c": "u:2"}
+
+
+def test_uniform_848_moves_no_more_than_the_balance_requires():
+    """PROTOCOL 11.8: c gets one partition of each."""
+    members = group(a=member("t", "t:0,2"), b=member("t", "t:1,3"), c=member("t"))
+    assert told(assign("uniform-848", CLUSTER, members)) == {"a": "t:0,2", "b": "t:1", "c": "t:3"}
+
+
+def test_neither_looks_at_racks():
+    """PROTOCOL 11.8: Kafka 4 has no racks in the assignors of its coordinator."""
+    members = group(a=member("t", "t:0", rack="r1"), b=member("t", "t:1", rack="r2"))
+    for name in ("range-848", "uniform-848"):
+        assert told(assign(name, WITH_RACKS, members)) == {"a": "t:0", "b": "t:1"}
