@@ -37,6 +37,8 @@ _BUILT_IN: Mapping[str, CommandSpec] = {
     name: CommandSpec(name, f"coordinator_core.cli.{name}:{name}", doc)
     for name, doc in {
         "compare": "Run strategies on a scenario, and compare their costs.",
+        "explain": "Run strategies on a scenario, and explain why they differ.",
+        "advise": "Try changes to a strategy, and name those that help.",
         "simulate": "Run one strategy, and describe it round by round.",
         "assign": "Assign partitions to the members of groups, a group a line.",
         "plugins": "List plugins and what they contribute.",

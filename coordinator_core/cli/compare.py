@@ -12,7 +12,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.output import ExitStatus, check_path, complain, print_document, print_table, stdout
+from coordinator_core.cli.output import (
+    ExitStatus,
+    check_path,
+    complain,
+    print_document,
+    print_table,
+    stdout,
+    text_width,
+)
 from coordinator_core.cli.running import (
     DEFAULT_TIMEOUT,
     EVERY_MESSAGE_HELP,
@@ -22,7 +30,7 @@ from coordinator_core.cli.running import (
     Task,
     run_all,
 )
-from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategies_beginning
+from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
@@ -51,8 +59,6 @@ _WRITERS: Mapping[str, Callable[[Comparison], str]] = {"json": as_json, "csv": a
 _UNREAD = "-", None
 """Stands for the value of a setting that a strategy does not read."""
 
-_WIDEST_TEXT = 160
-_WIDTH_OF_PIPED_TEXT = 100
 _NARROWEST_WITH_UNITS = 100
 """Columns of a terminal on which the units of metrics have a column of their own."""
 
@@ -85,14 +91,10 @@ def compare(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
     strategy: Annotated[
         list[str] | None,
-        typer.Option(
-            "--strategy",
-            "-s",
-            metavar="STRATEGY",
-            autocompletion=strategies_beginning,
-            help="A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
+        strategy_option(
+            "A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
             " assignor that is not installed. Give it several times; "
-            f"{', '.join(DEFAULT_STRATEGIES)} when not given.",
+            f"{', '.join(DEFAULT_STRATEGIES)} when not given."
         ),
     ] = None,
     settings: Annotated[
@@ -216,7 +218,7 @@ def _comparison(
         config = entry.scenarios[0].config
         settings = {n: (entry.settings[n], config[n]) if n in entry.settings else _UNREAD for n in names}
         strategy = registry.strategy(entry.strategy)
-        parts = parts_under(strategy, registry.protocol(strategy.protocol))
+        parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
         candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own), parts))
     seeds = [each.seed for each in entries[0].scenarios]
     errors = [failure.text for failure in failures]
@@ -264,7 +266,7 @@ def _failed_metrics(runs: Sequence[StrategyRun]) -> Iterator[Failure]:
 def print_comparison(comparison: Comparison, *, everything: bool = False) -> None:
     """Print tables and their legend. What is too wide for the terminal follows in further tables below."""
     console = stdout()
-    width = _text_width(console)
+    width = text_width(console)
     console.print(Text.assemble((comparison.scenario, "bold"), f", {title_of(comparison)}"))
     for answer in answers(comparison):
         console.print(Text(hanging(answer, width)))
@@ -286,10 +288,6 @@ def print_comparison(comparison: Comparison, *, everything: bool = False) -> Non
     _print_lines(console, [*signs(comparison), *legend, more], "dim", width)
 
 
-def _text_width(console: Console) -> int:
-    return min(console.width, _WIDEST_TEXT) if console.is_terminal else _WIDTH_OF_PIPED_TEXT
-
-
 def _print_lines(console: Console, lines: Sequence[str], style: str, width: int) -> None:
     """Print lines that are not empty, below an empty line."""
     written = [line for line in lines if line]
@@ -301,7 +299,7 @@ def _print_lines(console: Console, lines: Sequence[str], style: str, width: int)
 
 def explain_metrics(metrics: Sequence[MetricSpec], console: Console) -> None:
     """Print the definitions of metrics, by groups."""
-    width = _text_width(console)
+    width = text_width(console)
     console.print("Lower is better, unless a definition says otherwise.")
     for group, own in by_group(metrics).items():
         console.print(Text(f"\n{group}", style="bold"))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _WIDEST = 10_000
 """Columns of a pipe: more than any table has."""
 
+_WIDEST_TEXT = 160
+_WIDTH_OF_PIPED_TEXT = 100
+
 _tracebacks = False
 
 
@@ -49,6 +52,11 @@ def stderr() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+
+
+def text_width(console: "Console") -> int:
+    """Return the width of lines of sentences."""
+    return min(console.width, _WIDEST_TEXT) if console.is_terminal else _WIDTH_OF_PIPED_TEXT
 
 
 def show_tracebacks(shown: bool) -> None:

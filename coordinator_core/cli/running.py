@@ -84,16 +84,22 @@ class StrategyRun:
     findings: tuple[str, ...] = ()
 
 
-def run_all(tasks: Sequence[Task], *, jobs: int | None, timeout: float) -> list[StrategyRun]:
+def run_all(
+    tasks: Sequence[Task],
+    *,
+    jobs: int | None,
+    timeout: float,
+    progress: Callable[[float], None] | None = None,
+) -> list[StrategyRun]:
     """Do runs and return their results in order. A run that fails does not stop others.
 
     With one job, or with a single run, all runs are done in this process; with more jobs, in so many parallel
     processes. A process that ends fails its run, and another process takes its place. None stands for this
     process, with others on the other cores if much work is left; for a process per core if code of other
     authors is run. An assignor fails if it takes longer than `timeout` seconds for an assignment; 0 means no
-    limit.
+    limit. ``progress`` receives the share of all virtual time that the runs have reached.
     """
-    with _bars(tasks) as bars, closing(_Processes(tasks, timeout, bars.move)) as processes:
+    with _bars(tasks, progress) as bars, closing(_Processes(tasks, timeout, bars.move)) as processes:
         if jobs == 1 or len(tasks) == 1:
             return [_run(task, timeout, partial(bars.move, i)) for i, task in enumerate(tasks)]
         if jobs is None:
@@ -212,10 +218,7 @@ def _answer_of(worker: Worker, task: Task) -> StrategyRun | int:
     try:
         answer: StrategyRun | int = worker.connection.recv()
     except (EOFError, OSError):
-        status = worker.exit_status()
-        how = f"status {status}" if status is None or status >= 0 else f"signal {-status}"
-        error = f"its process ended with {how} (by code of the strategy, or killed for lack of memory)"
-        return StrategyRun(task.strategy, error=error)
+        return StrategyRun(task.strategy, error=worker.how_it_ended())
     return answer
 
 
@@ -274,9 +277,15 @@ def _with_timeout(strategy: Strategy, timeout: float) -> Strategy:
 class _Bars:
     """A bar for each strategy: the virtual time that its runs have reached, of all of them together."""
 
-    def __init__(self, tasks: Sequence[Task], progress: "Progress | None") -> None:
-        self._tasks, self._progress = tasks, progress
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        progress: "Progress | None",
+        share: Callable[[float], None] | None = None,
+    ) -> None:
+        self._tasks, self._progress, self._share = tasks, progress, share
         self._reached = [0] * len(tasks)
+        self._all_ms = sum(task.scenario.duration_ms for task in tasks)
         self._bars: dict[str, Any] = {}
         if progress is not None:
             for name in dict.fromkeys(task.strategy for task in tasks):
@@ -285,19 +294,21 @@ class _Bars:
 
     def move(self, number: int, at_ms: int) -> None:
         """Record the time that a run has reached."""
+        step_ms, self._reached[number] = at_ms - self._reached[number], at_ms
+        if self._share is not None:
+            self._share(sum(self._reached) / self._all_ms)
         if self._progress is not None:
-            step_ms, self._reached[number] = at_ms - self._reached[number], at_ms
             self._progress.advance(self._bars[self._tasks[number].strategy], step_ms)
 
 
 @contextmanager
-def _bars(tasks: Sequence[Task]) -> Iterator[_Bars]:
+def _bars(tasks: Sequence[Task], share: Callable[[float], None] | None = None) -> Iterator[_Bars]:
     """Show the bars on a terminal, and nothing in a pipe."""
     if not sys.stderr.isatty():
-        yield _Bars(tasks, None)
+        yield _Bars(tasks, None, share)
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Progress(*columns, TimeElapsedColumn(), console=stderr(), transient=True) as progress:
-        yield _Bars(tasks, progress)
+        yield _Bars(tasks, progress, share)

@@ -2,6 +2,9 @@
 
 import sys
 from dataclasses import replace
+from typing import Any
+
+import typer
 
 from coordinator_core.documents.files import load_scenario, load_scenario_stream
 from coordinator_core.documents.scenario import Scenario
@@ -28,3 +31,10 @@ def strategies_beginning(incomplete: str) -> list[str]:
         parts = [*(spec.options if spec else ()), *registry.modifiers(), *registry.protocols()]
         names = [f"{begun}+{part}" for part in parts]
     return [name for name in names if name.startswith(incomplete)]
+
+
+def strategy_option(text: str) -> Any:
+    """Return the option ``--strategy`` of a command, with its help."""
+    return typer.Option(
+        "--strategy", "-s", metavar="STRATEGY", autocompletion=strategies_beginning, help=text
+    )

@@ -16,7 +16,7 @@ from coordinator_core.cli.output import (
     write_whole,
 )
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, EVERY_MESSAGE_HELP, TIMEOUT_HELP, run_one
-from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategies_beginning
+from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
 from coordinator_core.errors import InputError
 from coordinator_core.families.family import check_settings
 from coordinator_core.registry.registry import default_registry
@@ -37,12 +37,8 @@ def simulate(
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help=SCENARIO_HELP)],
     strategies: Annotated[
         list[str] | None,
-        typer.Option(
-            "--strategy",
-            "-s",
-            metavar="STRATEGY",
-            autocompletion=strategies_beginning,
-            help=f"A strategy: an assignor, with +options and +modifiers; {DEFAULT_STRATEGY} when not given.",
+        strategy_option(
+            f"A strategy: an assignor, with +options and +modifiers; {DEFAULT_STRATEGY} when not given."
         ),
     ] = None,
     output: Annotated[

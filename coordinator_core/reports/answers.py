@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from math import isnan
 
-from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec, Strategy
+from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec
 from coordinator_core.reports.comparison import Candidate, Comparison
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.clients import CLIENTS
@@ -51,13 +51,13 @@ _VACANT = ("the group had no members", ("members that overlap",))
 """The part ``away`` without static members."""
 
 
-def parts_under(strategy: Strategy, protocol: ProtocolSpec) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Return for each part what happens in it under a strategy, and what makes it shorter.
+def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Return for each part what happens in it under a protocol, and what makes it shorter.
 
-    What the protocol does not support is no remedy.
+    What the protocol does not support is no remedy. ``delayed``: lost partitions wait for their owner.
     """
     parts = {**_PARTS, **protocol.stops}
-    if strategy.delay_ms is not None:
+    if delayed:
         parts["detection"] = _DELAYED
     if "static" not in protocol.modifiers:
         parts["away"] = _VACANT
@@ -160,6 +160,20 @@ def _twice(comparison: Comparison, best: list[int]) -> Iterator[str]:
         yield f"{first} handles {twice} records twice, {second} {fewer}."
 
 
+_TRIED = {_STATIC: "static", _COOPERATIVE: "cooperative"}
+"""The remedies that a strategy may contain, and the part of its name that says so."""
+
+
+def _is_refuted(comparison: Comparison, candidate: Candidate, part: str) -> bool:
+    """Return whether the comparison has candidates with a remedy, and all of them stop partitions longer."""
+    tried = [
+        other.figures[STOPS]
+        for other in comparison.candidates
+        if any(part in word for word in other.strategy.replace("-", "+").split("+"))
+    ]
+    return bool(tried) and all(candidate.figures[STOPS].is_better(figure, "lower") for figure in tried)
+
+
 def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:
     """Return why a candidate stops partitions, and remedies that help with the clients of the members."""
     reason, remedies = candidate.parts.get(part, _PARTS[part])
@@ -169,6 +183,8 @@ def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) 
         if _COOPERATIVE in remedies:
             limit = f" With {' and '.join(clients)} {_COOPERATIVE} does not shorten it."
         remedies = tuple(remedy for remedy in remedies if remedy != _COOPERATIVE)
+    refuted = {remedy for remedy, part in _TRIED.items() if _is_refuted(comparison, candidate, part)}
+    remedies = tuple(remedy for remedy in remedies if remedy not in refuted) or remedies
     return (
         f"{comparison.label(candidate)}, {100 * share:.0f} % of the stopped time: {reason}."
         f" To shorten it: {', '.join(remedies)}.{limit}"

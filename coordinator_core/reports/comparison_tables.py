@@ -195,6 +195,6 @@ def definitions(metrics: Sequence[MetricSpec]) -> list[tuple[str, str]]:
     ]
 
 
-def hanging(text: str, width: int) -> str:
+def hanging(text: str, width: int, indent: str = "  ") -> str:
     """Return a text in lines of a width, indented from the second line on."""
-    return "\n".join(wrap(text, width, subsequent_indent="  ", break_on_hyphens=False))
+    return "\n".join(wrap(text, width, subsequent_indent=indent, break_on_hyphens=False))

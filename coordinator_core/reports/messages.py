@@ -12,6 +12,7 @@ from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from coordinator_core.protocol.server_side import JoinRequest
 from coordinator_core.reports.tables import as_text
+from coordinator_core.reports.words import counted
 from coordinator_core.simulation.exchange import Exchange
 
 _NOTABLE = (
@@ -92,7 +93,7 @@ def together(exchanges: Sequence[Exchange]) -> str:
     if is_quiet(exchanges[0]):
         counts = Counter(_api(e) if e.response is not None else f"waiting {_api(e)}" for e in exchanges)
         return f"{', '.join(f'{n:,} {api}' for api, n in sorted(counts.items()))}: {error}"
-    members = _count(len({exchange.client for exchange in exchanges}), "member")
+    members = counted(len({exchange.client for exchange in exchanges}), "member")
     about = f" ({said})" if said else ""
     return f"{len(exchanges):,} {request}{about} of {members}: {error}" + (f", {answer}" if answer else "")
 
@@ -116,7 +117,7 @@ def _errors(response: Any) -> str:
     if getattr(response, "expired", False):
         return "session expired"
     if existing := getattr(response, "existing", ()):
-        return f"{_count(len(existing), 'node')} {'exists' if len(existing) == 1 else 'exist'}"
+        return f"{counted(len(existing), 'node')} {'exists' if len(existing) == 1 else 'exist'}"
     found = Counter(entry.error.name for entry in _entries(response) if entry.error is not ErrorCode.NONE)
     return ", ".join(f"{name} ({n:,})" for name, n in sorted(found.items())) or ErrorCode.NONE.name
 
@@ -138,30 +139,26 @@ def _said(message: Any) -> Iterable[str]:
     reasons = [getattr(entry, "reason", "") for entry in (message, *members)]
     yield from dict.fromkeys(filter(None, reasons))
     if members and hasattr(message, "leader"):
-        yield f"leads {_count(len(members), 'member')}"
+        yield f"leads {counted(len(members), 'member')}"
     if members and hasattr(message, "revision"):
-        yield _count(len(members), "member")
+        yield counted(len(members), "member")
     if parent := getattr(message, "parent", ""):
         yield parent
     if nodes := getattr(message, "nodes", getattr(message, "paths", ())):
-        yield _count(len(nodes), "node")
+        yield counted(len(nodes), "node")
     if assignments := getattr(message, "assignments", ()):
-        yield f"assignments of {_count(len(assignments), 'member')}"
+        yield f"assignments of {counted(len(assignments), 'member')}"
     if offsets := getattr(message, "offsets", ()):
-        yield _count(len(offsets), "partition")
+        yield counted(len(offsets), "partition")
     if assignment := getattr(message, "assignment", b""):
         yield _assigned(assignment)
 
 
 def _assigned(data: bytes) -> str:
     try:
-        return _count(len(decode_assignment(data)[0]), "partition")
+        return counted(len(decode_assignment(data)[0]), "partition")
     except ProtocolError:
         return "an unreadable assignment"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def _duration(ms: int) -> str:

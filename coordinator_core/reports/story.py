@@ -13,7 +13,7 @@ from rich.text import Text
 from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.reading.partitions import listed
 from coordinator_core.reports.messages import is_quiet, kind_of, together
-from coordinator_core.reports.tables import as_text
+from coordinator_core.reports.words import MOST_NAMES, about, clock, counted, exact, in_order, listed_names
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from coordinator_core.traces.rounds import entries, rounds_and_rest
@@ -32,9 +32,6 @@ _MOST_ROWS = 20
 
 _MOST_MESSAGES = 30
 """The most messages between two entries that are described one by one."""
-
-_MOST_NAMES = 4
-"""The most names in a list."""
 
 
 class Line(NamedTuple):
@@ -101,7 +98,7 @@ def in_lines(trace: Trace) -> Iterator[Line]:
             yield Line(Text(_aligned(row, widths)), Text(_cause(entry)), fold=False)
     if rest_ms >= _NOTABLE_MS:
         where = "outside of rounds: while owners paused or were away, or up to the end"
-        yield Line(Text(), Text(f"partitions stood still for {_about(rest_ms)} more in sum {where}"))
+        yield Line(Text(), Text(f"partitions stood still for {about(rest_ms)} more in sum {where}"))
     yield from _end(trace)
 
 
@@ -124,13 +121,6 @@ def print_lines(lines: Iterable[Line], console: Console) -> None:
             console.print(prefix + first)
             for part in rest:
                 console.print(Text(" " * prefix.cell_len) + part)
-
-
-def clock(at_ms: int) -> str:
-    """Write a time as ``0:02:14.362``, in twelve columns."""
-    hours, rest = divmod(at_ms, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    return f"{hours}:{minutes:02}:{rest / 1_000:06.3f}".rjust(12)
 
 
 def _title(trace: Trace) -> Iterator[Line]:
@@ -158,7 +148,7 @@ def _at(at_ms: int, *parts: str | tuple[str, str]) -> Line:
 def _initial_group(group: InitialGroup) -> Iterator[Line]:
     rest = f" ({group.protocol}): Stable before the run began"
     yield _at(group.at_ms, (f"generation {group.generation}", "bold"), rest)
-    names = {client: _name(client, group) for client in sorted(group.owned, key=_in_order)}
+    names = {client: _name(client, group) for client in sorted(group.owned, key=in_order)}
     width = max(map(len, names.values()), default=0)
     for client, name in names.items():
         owned = group.owned[client]
@@ -184,10 +174,10 @@ def _round(entry: Round) -> Iterator[Line]:
 
 def _result(entry: Round) -> str | tuple[str, str]:
     if entry.aborted_ms is not None:
-        return f"aborted after {_seconds(entry.aborted_ms - entry.began_ms)}: {entry.aborted}", "red"
+        return f"aborted after {exact(entry.aborted_ms - entry.began_ms)}: {entry.aborted}", "red"
     if entry.stable_ms is None:
         return f"never {entry.rest}", "red"
-    return f"{entry.rest} after {_seconds(entry.stable_ms - entry.began_ms)}"
+    return f"{entry.rest} after {exact(entry.stable_ms - entry.began_ms)}"
 
 
 def _others(entry: Round) -> Iterator[str]:
@@ -196,7 +186,7 @@ def _others(entry: Round) -> Iterator[str]:
     joined = [name for name in entry.joined if name not in named]
     left = {name: why for name, why in entry.left.items() if name not in named or name in entry.returned}
     if joined:
-        yield f"also joined: {_names(joined)}"
+        yield f"also joined: {listed_names(joined)}"
     if left:
         yield f"also left: {_with_reasons(left, entry)}"
 
@@ -210,20 +200,20 @@ def _waited(entry: Round) -> Iterator[str]:
     assigning_ms = ended_ms - entry.began_ms - entry.waited_ms if ended_ms is not None else 0
     if assigning_ms >= _NOTABLE_MS:
         what = "for the assignment of the leader" if entry.leader else "until all members had their shares"
-        parts.append(f"{_about(assigning_ms)} {what}")
+        parts.append(f"{about(assigning_ms)} {what}")
     if parts:
         yield f"waited {', then '.join(parts)}"
 
 
 def _joining(entry: Round, waited_ms: int) -> str:
-    waited = _about(waited_ms)
+    waited = about(waited_ms)
     if entry.was_empty:
         return f"{waited} for more members, as the group was empty"
     if entry.waited_for:
         waited += f" for {_with_reasons(entry.waited_for, entry)}"
     if not entry.idle_meanwhile_ms:
         return f"{waited}, while work went on"
-    return f"{waited}, while partitions stood still for {_about(entry.idle_meanwhile_ms)} in sum"
+    return f"{waited}, while partitions stood still for {about(entry.idle_meanwhile_ms)} in sum"
 
 
 def _with_reasons(members: Mapping[str, str], entry: Round) -> str:
@@ -232,7 +222,7 @@ def _with_reasons(members: Mapping[str, str], entry: Round) -> str:
     for name, why in members.items():
         is_old = name in entry.returned and entry.left[name] == why
         by_reason.setdefault(why, []).append(f"the old {name}" if is_old else name)
-    return ", ".join(f"{_names(names)} ({why})" for why, names in by_reason.items())
+    return ", ".join(f"{listed_names(names)} ({why})" for why, names in by_reason.items())
 
 
 def _taken_over(entry: Round) -> Iterator[str]:
@@ -240,14 +230,14 @@ def _taken_over(entry: Round) -> Iterator[str]:
         return
     delay_ms = entry.taken_over_ms - entry.stable_ms
     if delay_ms >= _NOTABLE_MS:
-        yield f"{entry.taken_over_by} was the last to take over its assignment, {_about(delay_ms)} later"
+        yield f"{entry.taken_over_by} was the last to take over its assignment, {about(delay_ms)} later"
 
 
 def _stopped(entry: Round) -> Iterator[str]:
-    parts = [f"{_count(entry.moved, 'partition')} moved"] if entry.moved else []
+    parts = [f"{counted(entry.moved, 'partition')} moved"] if entry.moved else []
     if entry.stopped:
-        count = f"{entry.stopped:,}" if parts else _count(entry.stopped, "partition")
-        times = f"{_about(entry.stopped_ms)} in sum, {_about(entry.longest_stop_ms)} at most"
+        count = f"{entry.stopped:,}" if parts else counted(entry.stopped, "partition")
+        times = f"{about(entry.stopped_ms)} in sum, {about(entry.longest_stop_ms)} at most"
         parts.append(f"{count} stood still: {times}")
     if parts:
         yield "; ".join(parts)
@@ -256,10 +246,10 @@ def _stopped(entry: Round) -> Iterator[str]:
 def _shortened(names: Sequence[str]) -> str:
     """List partitions by topic, from names like ``orders 7``."""
     topics: dict[str, list[int]] = {}
-    for name in names[:_MOST_NAMES]:
+    for name in names[:MOST_NAMES]:
         topic, _, number = name.rpartition(" ")
         topics.setdefault(topic, []).append(int(number))
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return listed(topics) + more
 
 
@@ -322,7 +312,7 @@ def _changes(member: MemberRound) -> _Changes:
 
 
 def _rows(entry: Round) -> Iterator[Line]:
-    changes = {name: _changes(entry.members[name]) for name in sorted(entry.members, key=_in_order)}
+    changes = {name: _changes(entry.members[name]) for name in sorted(entry.members, key=in_order)}
     alike: dict[str, list[str]] = {}
     for name, changed in changes.items():
         if changed.only in _UNCHANGED and name != entry.leader:
@@ -341,7 +331,7 @@ def _rows(entry: Round) -> Iterator[Line]:
     for kind, names in alike.items():
         count = sum(_size(getattr(changes[name], kind)) for name in names)
         rows.append(
-            (f"{len(names)} members", Text(f"{_UNCHANGED[kind]} of their {_count(count, 'partition')}"))
+            (f"{len(names)} members", Text(f"{_UNCHANGED[kind]} of their {counted(count, 'partition')}"))
         )
     width = max((len(name) for name, _ in rows), default=0)
     yield from (Line(Text(f"{_INDENT}{name:<{width}}  "), text) for name, text in rows)
@@ -360,7 +350,8 @@ def _described(changes: _Changes, notes: Sequence[str] = ()) -> Text:
 def _summed(several: Sequence[_Changes]) -> str:
     sums = {kind: sum(_size(getattr(changes, kind)) for changes in several) for kind in _WORDS}
     return (
-        "; ".join(f"{_WORDS[kind][0]} {_count(n, 'partition')}" for kind, n in sums.items() if n) or "nothing"
+        "; ".join(f"{_WORDS[kind][0]} {counted(n, 'partition')}" for kind, n in sums.items() if n)
+        or "nothing"
     )
 
 
@@ -387,10 +378,10 @@ def _figures(entry: Round) -> tuple[str, ...]:
     return (
         clock(entry.began_ms),
         entry.number if entry.generation else "-",
-        _seconds(ended_ms - entry.began_ms) if ended_ms is not None else "never",
+        exact(ended_ms - entry.began_ms) if ended_ms is not None else "never",
         f"{entry.moved:,}",
         f"{entry.stopped:,}",
-        _about(entry.stopped_ms),
+        about(entry.stopped_ms),
         "".join(names[:1]) + (f" +{len(names) - 1}" if len(names) > 1 else ""),
     )
 
@@ -404,29 +395,3 @@ def _cause(entry: Round) -> str:
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     *figures, names = (f"{cell:>{width}}  " for cell, width in zip(cells, widths, strict=True))
     return "".join(figures) + names.strip().ljust(widths[-1] + 2)
-
-
-# --- words
-
-
-def _seconds(ms: int) -> str:
-    return f"{ms / 1_000:g} s"
-
-
-def _about(ms: int) -> str:
-    return f"{as_text(ms / 1_000)} s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _in_order(name: str) -> list[str | int]:
-    """Sort names with numbers by the numbers: c2 before c10."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
-
-
-def _names(names: Sequence[str]) -> str:
-    if len(names) > _MOST_NAMES:
-        return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

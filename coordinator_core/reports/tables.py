@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 from itertools import zip_longest
 from math import isinf, isnan
@@ -12,6 +12,13 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+COLOURS = {
+    "green": "var(--jp-success-color1,#2e7d32)",
+    "red": "var(--jp-error-color1,#b00020)",
+    "yellow": "var(--jp-warn-color1,#8a5a00)",
+}
+"""The colours of HTML for styles. Notebooks have a light and a dark one of each."""
+
 BEST = "bold green"
 """The style of the best figure of a row."""
 
@@ -20,12 +27,14 @@ class Cell(NamedTuple):
     """A cell of a table. ``style`` is one of rich; a bold one is bold in HTML, too.
 
     In HTML ``hint`` is shown when the pointer is over the cell, and ``left`` aligns the text to the left.
+    ``marked`` are those of the parts of the text, separated by commas, that HTML shows as errors.
     """
 
     text: str
     style: str = ""
     hint: str = ""
     left: bool = False
+    marked: Collection[str] = ()
 
 
 def as_text(value: float) -> str:
@@ -83,9 +92,17 @@ def html_table(
 
 
 def _html_cell(cell: Cell, element: str) -> str:
-    text = f"<b>{escape(cell.text)}</b>" if "bold" in cell.style else escape(cell.text)
-    style = ' style="text-align:left"' if cell.left else ""
+    parts = cell.text.split(", ") if cell.marked else [cell.text]
+    text = ", ".join(_marked(part) if part in cell.marked else escape(part) for part in parts)
+    text = f"<b>{text}</b>" if "bold" in cell.style else text
+    align = ["text-align:left"] if cell.left else []
+    colour = [f"color:{COLOURS[cell.style]}"] if cell.style in COLOURS else []
+    style = f' style="{";".join([*align, *colour])}"' if align or colour else ""
     return f"<{element}{_hint(cell.hint)}{style}>{text}</{element.partition(' ')[0]}>"
+
+
+def _marked(text: str) -> str:
+    return f'<mark style="background:none;color:{COLOURS["red"]};font-weight:bold">{escape(text)}</mark>'
 
 
 def _hint(text: str) -> str:
@@ -114,8 +131,7 @@ def text_tables(
 
     Each table has the headings of the rows.
     """
-    lines = [name.split("\n") for name in head]
-    texts = [[max(parts, key=len) for parts in lines], *([cell.text for cell in row] for row in rows)]
+    texts = [[_widest(name) for name in head], *([_widest(cell.text) for cell in row] for row in rows)]
     widths = [2 + max(map(len, column)) for column in zip(*texts, strict=True)]
     room = width + 2 - sum(widths[:headings])
     first, count = headings, len(head)
@@ -127,3 +143,7 @@ def text_tables(
         shown = [*range(headings), *range(first, end)]
         yield text_table([head[i] for i in shown], [[row[i] for i in shown] for row in rows], headings)
         first = end
+
+
+def _widest(text: str) -> str:
+    return max(text.split("\n"), key=len)

@@ -10,8 +10,8 @@ from coordinator_core.cli import assign as assign_module
 from tests.coordinator_core.cli.commands import COMMAND, environment, in_a_process, the_error
 from tests.places import placeless
 
-NAMES = "average, average-by-circle, cooperative-sticky, lag-aware, optimal, range, rendezvous, "
-NAMES += "roundrobin, sticky"
+NAMES = "average, average-by-circle, cooperative-sticky, lag-aware, optimal, range, range-848, "
+NAMES += "rendezvous, roundrobin, sticky, uniform-848"
 ALIASES = {"eager", "incremental", "rocketmq", "watcher"}
 WITH_ALIASES = ", ".join(sorted({*NAMES.split(", "), *ALIASES}))
 
@@ -237,7 +237,7 @@ def test_a_folder_is_wrong_use(lab, tmp_path):
 
 def test_an_unknown_assignor_is_wrong_use_and_says_what_there_is(lab):
     error = the_error(lab("assign", "--assignor", "rnage", stdin=lines(group())))
-    assert error == "assignor: found 'rnage', expected one of 13 names (did you mean 'range'?)"
+    assert error == "assignor: found 'rnage', expected one of 15 names (did you mean 'range'?)"
 
 
 def not_packed():

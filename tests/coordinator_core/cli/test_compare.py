@@ -26,7 +26,7 @@ SPECS = list(default_registry().metrics().values())
 SHOWN = [metric.name for metric in SPECS if not metric.optional]
 HEADLINES = [m.name for group in METRIC_GROUPS for m in SPECS if m.headline and m.group == group]
 NAMES = "average, average-by-circle, cooperative-sticky, eager, incremental, lag-aware, optimal, range, "
-NAMES += "rendezvous, rocketmq, roundrobin, sticky, watcher"
+NAMES += "range-848, rendezvous, rocketmq, roundrobin, sticky, uniform-848, watcher"
 
 
 def table_in(answer):
@@ -411,7 +411,7 @@ def test_in_a_pipe_the_table_is_as_wide_as_it_needs_to_be(lab, small, monkeypatc
     ("strategy", "error"),
     [
         ("nope", f"strategy: found 'nope', expected one of {NAMES}"),
-        ("rnage", "strategy: found 'rnage', expected one of 13 names (did you mean 'range'?)"),
+        ("rnage", "strategy: found 'rnage', expected one of 15 names (did you mean 'range'?)"),
         ("", "strategy: found '', expected an assignor in front of it: range"),
         ("+static", "strategy: found '+static', expected an assignor in front of it: range+static"),
         ("range+nope", "modifier of strategy 'range+nope': found 'nope', expected one of budget, "),

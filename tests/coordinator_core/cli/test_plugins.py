@@ -21,6 +21,8 @@ CONTRIBUTED = {
         "rendezvous",
         "average",
         "average-by-circle",
+        "range-848",
+        "uniform-848",
     ],
     "metrics": ["rounds", "optimality_gap", "weighted_optimality_gap"],
     "modifiers": ["static", "cooperative", "budget", "weights"],

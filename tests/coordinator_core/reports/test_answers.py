@@ -202,7 +202,7 @@ def test_a_group_that_does_not_work_is_no_answer():
 def under(text, **parts):
     """The last sentence above a table with one strategy."""
     strategy = default_registry().strategy(text)
-    known = parts_under(strategy, default_registry().protocol(strategy.protocol))
+    known = parts_under(default_registry().protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
     own = {name: Figure((value,)) for name, value in figures(**parts).items()}
     (answer,) = answers(Comparison("day", [1], METRICS, [Candidate(text, own, parts=known)]))
     return answer
@@ -235,6 +235,13 @@ def test_no_remedy_is_named_that_the_protocol_does_not_support(protocol, part):
     assert not re.search("static|cooperative", under(f"range+{protocol}", **{part: 9}))
 
 
+@pytest.mark.parametrize("part", ["detection", "standing", "waiting", "messages"])
+def test_remedies_of_groups_that_are_reconciled_are_settings_of_the_coordinator(part):
+    text = under("range+reconcile", **{part: 9})
+    assert "group.consumer." in text
+    assert not re.search(r"max\.poll\.records|batches| session\.timeout\.ms", text)
+
+
 @pytest.mark.parametrize("protocol", ["watcher", "peers"])
 @pytest.mark.parametrize("part", [*PARTS, "standing"])
 def test_members_without_a_coordinator_do_not_wait_for_batches_or_sessions_of_it(protocol, part):
@@ -255,3 +262,12 @@ def test_a_setting_that_a_strategy_does_not_read_is_not_in_its_name():
     unread, read = ({"x.ms": value} for value in (("-", None), ("1s", 1_000)))
     made = Comparison("day", [1], METRICS, [Candidate("a", own, unread), Candidate("b", own, read)])
     assert [made.label(candidate) for candidate in made.candidates] == ["a", "b with x.ms=1s"]
+
+
+@pytest.mark.parametrize(("static", "advised"), [(120, False), (100, True), (60, True)])
+def test_a_remedy_that_the_comparison_refutes_is_not_advised(static, advised):
+    made = comparison_of(
+        "day", 7, METRICS, {"range": figures(detection=100), "range+static": figures(detection=static)}
+    )
+    (why,) = [text for text in answers(made) if text.startswith("range, ")]
+    assert ("static members" in why) == advised

@@ -6,17 +6,20 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from coordinator_core.model import TopicPartition
-from coordinator_core.reports.picture import PALETTE, ownership_svg, trace_svg
+from coordinator_core.reports.picture import PALETTE, Panel, Shown, comparison_svg, ownership_svg, trace_svg
 from coordinator_core.traces.history import Mark, Span
 from tests.coordinator_core.traces.traces import round_at, started, trace_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-LEFT, RIGHT = 90.0, 850.0
+LEFT, RIGHT = 96.0, 850.0
+WIDTH = RIGHT - LEFT
 LANE = {TopicPartition("t", 0): [Span("a", 0, 40), Span("b", 60, 100)]}
 
 
 def drawn(lanes, *, title="run", from_ms=0, to_ms=100, marks=()):
-    return ET.fromstring(ownership_svg(lanes, title=title, from_ms=from_ms, to_ms=to_ms, marks=marks))
+    return ET.fromstring(
+        ownership_svg([Panel(lanes)], title=title, from_ms=from_ms, to_ms=to_ms, marks=marks)
+    )
 
 
 def cells(root):
@@ -26,7 +29,8 @@ def cells(root):
         hint = box.find(f"{SVG}title")
         if hint is not None:
             left = float(box.get("x"))
-            found.append((hint.text, box.get("fill"), left, left + float(box.get("width"))))
+            fill = re.sub(r"url\(#gap-\w+\) #ddd", "hatch", box.get("fill"))
+            found.append((hint.text, fill, left, left + float(box.get("width"))))
     return found
 
 
@@ -42,9 +46,9 @@ def texts(root):
 
 def test_a_lane_has_a_cell_for_each_span_over_one_for_nobody():
     assert cells(drawn(LANE)) == [
-        ("t-0: nobody", "url(#gap)", LEFT, RIGHT),
-        ("t-0: a, 0 s to 0.04 s", PALETTE[0], LEFT, pytest.approx(LEFT + 0.4 * 760)),
-        ("t-0: b, 0.06 s to 0.1 s", PALETTE[1], pytest.approx(LEFT + 0.6 * 760), RIGHT),
+        ("t-0: nobody", "hatch", LEFT, RIGHT),
+        ("t-0: a, 0 s to 0.04 s", PALETTE[0], LEFT, pytest.approx(LEFT + 0.4 * WIDTH)),
+        ("t-0: b, 0.06 s to 0.1 s", PALETTE[1], pytest.approx(LEFT + 0.6 * WIDTH), RIGHT),
     ]
 
 
@@ -78,15 +82,101 @@ def test_the_picture_of_a_run_has_a_lane_for_a_partition_that_nobody_ever_owned(
     hints = [hint for hint, *_ in cells(ET.fromstring(trace_svg(trace, most_lanes=9)))]
     assert hints == ["s-0: nobody", "t-0: nobody", "t-0: m, 1 s to 100 s", "t-1: nobody"]
     root = ET.fromstring(trace_svg(trace, most_lanes=2))
-    assert root.get("aria-label") == "by-hand under range (the first 2 of 3 partitions)"
+    assert root.get("aria-label") == (
+        "by-hand under range (2 of 3 partitions: those that changed owners most often)"
+    )
+
+
+def test_of_many_partitions_those_that_changed_owners_most_often_are_drawn():
+    trace = trace_of(
+        (0, started("m", "t")),
+        (0, started("n", "t")),
+        round_at(1_000, 1, {"m": {"t": [0, 1, 2]}}),
+        round_at(2_000, 2, {"m": {"t": [0, 2]}, "n": {"t": [1]}}),
+        topics={"t": 3},
+    )
+    assert [text for text in texts(ET.fromstring(trace_svg(trace, most_lanes=1))) if text[:2] == "t-"] == [
+        "t-1"
+    ]
+
+
+@pytest.mark.parametrize("gap", [(40, 41), (1, 2), (98, 99)])
+def test_a_time_without_an_owner_is_at_least_two_units_wide(gap):
+    from_ms, to_ms = (1_000 * at for at in gap)
+    lane = {
+        TopicPartition("t", 0): [
+            Span("a", 0, from_ms),
+            Span("b", from_ms + 100, to_ms),
+            Span("a", to_ms, 99_999),
+        ]
+    }
+    drawn_gaps = {
+        hint: (left, right) for hint, fill, left, right in cells(drawn(lane, to_ms=99_999)) if fill == "#222"
+    }
+    ((hint, (left, right)),) = drawn_gaps.items()
+    assert hint == f"t-0: nobody, {from_ms / 1000:g} s to {from_ms / 1000 + 0.1:g} s"
+    assert right - left == 2
+    assert left <= LEFT + WIDTH * from_ms / 99_999 <= right
+
+
+@pytest.mark.parametrize(
+    ("from_ms", "to_ms", "labels"),
+    [
+        (0, 480_000, ["0s", *(f"{n}m" for n in range(1, 9))]),
+        (0, 180_000, ["0s", "30s", "1m", "1m 30s", "2m", "2m 30s", "3m"]),
+        (250, 1_100, [f"{n}ms" for n in range(300, 1_000, 100)] + ["1s", "1s 100ms"]),
+        (0, 86_400_000, ["0s", *(f"{n}h" for n in range(3, 24, 3)), "1d"]),
+    ],
+)
+def test_the_axis_has_at_most_ten_round_times(from_ms, to_ms, labels):
+    found = texts(drawn({}, from_ms=from_ms, to_ms=to_ms))[1:-1]
+    assert found == labels
+
+
+def test_figures_are_below_the_name_and_the_best_one_is_bold():
+    panel = Panel(LANE, "range", [Shown("3 rounds", 90), Shown("lag up to 7 records", is_best=True)])
+    root = ET.fromstring(ownership_svg([panel], title="run", from_ms=0, to_ms=100))
+    found = {text.text: text for text in root.iter(f"{SVG}text")}
+    name, rounds, lag = (found[text] for text in ("range", "3 rounds", "lag up to 7 records"))
+    assert float(name.get("y")) < float(rounds.get("y")) == float(lag.get("y"))
+    assert float(lag.get("x")) - float(rounds.get("x")) == 90
+    assert (rounds.get("font-weight"), lag.get("font-weight")) == (None, "600")
+
+
+def test_runs_of_a_comparison_have_one_axis_one_legend_and_figures_of_their_own():
+    eager = trace_of(
+        (0, started("m", "t")), round_at(1_000, 1, {"m": {"t": [0]}}), topics={"t": 1}, strategy="eager"
+    )
+    other = trace_of(
+        (0, started("m", "t")), round_at(9_000, 1, {"m": {"t": [0]}}), topics={"t": 1}, strategy="other"
+    )
+    root = ET.fromstring(comparison_svg([eager, other], most_lanes=9, errors=["third: it failed"]))
+    said = texts(root)
+    assert said[0] == "by-hand"
+    assert (said.count("A m"), said.count("100s"), said.count("1m 40s"), said.count("t-0")) == (1, 0, 1, 2)
+    assert [text for text in said if text in ("eager", "other")] == ["eager", "other"]
+    assert len([text for text in said if text.startswith("stopped ")]) == 2
+    (fault,) = (text for text in root.iter(f"{SVG}text") if text.text == "third: it failed")
+    assert fault.get("fill") == "#B00020"
+
+
+def test_pictures_on_one_page_have_hatches_of_their_own():
+    names = [
+        re.search(r'id="(gap-\w+)"', ownership_svg([Panel({})], title=t, from_ms=0, to_ms=1))[1] for t in "ab"
+    ]
+    assert len(set(names)) == 2
+
+
+def test_a_long_name_of_a_topic_is_cut_and_its_number_is_not():
+    assert "clickstr…-10" in texts(drawn({TopicPartition("clickstream-of-europe", 10): []}))
 
 
 def test_the_label_of_a_mark_shortly_before_another_is_to_its_left():
     labels = drawn(LANE, marks=[Mark(30, "crash a"), Mark(50, "lag_view a"), Mark(53, "join b")])
     anchors = {t.text: (t.get("text-anchor"), float(t.get("x"))) for t in labels.iter(f"{SVG}text")}
-    assert anchors["crash a"] == (None, LEFT + 0.3 * 760 + 3)
-    assert anchors["lag_view a"] == ("end", LEFT + 0.5 * 760 - 3)
-    assert anchors["join b"] == (None, pytest.approx(LEFT + 0.53 * 760 + 3))
+    assert anchors["crash a"] == (None, LEFT + 0.3 * WIDTH + 3)
+    assert anchors["lag_view a"] == ("end", LEFT + 0.5 * WIDTH - 3)
+    assert anchors["join b"] == (None, pytest.approx(LEFT + 0.53 * WIDTH + 3, abs=0.1))
 
 
 def test_a_label_without_room_beside_others_is_above_them_or_a_hint():
@@ -94,9 +184,9 @@ def test_a_label_without_room_beside_others_is_above_them_or_a_hint():
     marks = [Mark(at, f"mark {number}") for number, at in enumerate((10, 20, 21, 22, 60))]
     root = drawn(LANE, marks=marks)
     labels = [(text.text, text.get("y")) for text in root.iter(f"{SVG}text") if "mark" in text.text]
-    assert labels == [("mark 0", "48"), ("mark 1", "36"), ("mark 3", "48"), ("mark 4", "48")]
+    assert labels == [("mark 0", "52"), ("mark 1", "38"), ("mark 3", "52"), ("mark 4", "52")]
     assert [line.findtext(f"{SVG}title") for line in root.iter(f"{SVG}line")][2] == "mark 2"
-    assert int(root.get("height")) == int(drawn(LANE, marks=marks[:1]).get("height")) + 12
+    assert int(root.get("height")) == int(drawn(LANE, marks=marks[:1]).get("height")) + 14
 
 
 def test_a_label_at_the_end_is_to_the_left_of_its_mark():
@@ -107,8 +197,8 @@ def test_a_label_at_the_end_is_to_the_left_of_its_mark():
 def test_spans_are_cut_to_the_window():
     lane = {TopicPartition("t", 0): [Span("a", -50, 25), Span("b", 75, 500)]}
     (_, first, second) = cells(drawn(lane))
-    assert first[2:] == (LEFT, pytest.approx(LEFT + 190))
-    assert second[2:] == (pytest.approx(LEFT + 570), RIGHT)
+    assert first[2:] == (LEFT, pytest.approx(LEFT + WIDTH / 4))
+    assert second[2:] == (pytest.approx(LEFT + 3 * WIDTH / 4), RIGHT)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +218,7 @@ def test_lanes_are_in_the_order_of_topics_and_partitions():
 
 def test_the_picture_grows_with_its_lanes():
     height = [int(drawn({TopicPartition("t", n): [] for n in range(k)}).get("height")) for k in (0, 1, 5)]
-    assert height == [88, 106, 178]
+    assert height == [100, 118, 190]
 
 
 def test_each_client_has_a_letter_that_stands_in_its_cells_and_in_the_legend():
@@ -161,7 +251,7 @@ def test_marks_in_the_window_are_drawn_with_their_word_and_others_are_not():
     marks = [Mark(0, "begin"), Mark(50, "crash a"), Mark(100, "end"), Mark(101, "after"), Mark(-1, "before")]
     root = drawn(LANE, marks=marks)
     lines = [float(line.get("x1")) for line in root.iter(f"{SVG}line")]
-    assert lines == [LEFT, 470.0, RIGHT]
+    assert lines == [LEFT, (LEFT + RIGHT) / 2, RIGHT]
     assert {"begin", "crash a", "end"} <= set(texts(root))
     assert not {"after", "before"} & set(texts(root))
 
@@ -179,7 +269,7 @@ def test_names_are_escaped():
 
 def test_nothing_to_draw_and_no_time_to_draw_it_in_are_a_picture():
     root = drawn({}, from_ms=5, to_ms=5)
-    assert texts(root) == ["run", "nobody"]
+    assert texts(root) == ["run", "5ms", "nobody"]
     assert cells(drawn(LANE, from_ms=20, to_ms=20))[0][0] == "t-0: nobody"
 
 
@@ -193,7 +283,7 @@ def luminance(colour):
 @pytest.mark.parametrize("number", range(len(PALETTE)))
 def test_letters_can_be_read_on_every_colour(number):
     lanes = {TopicPartition("t", i): [Span(f"c{i}", 0, 100)] for i in range(len(PALETTE))}
-    text = ownership_svg(lanes, title="run", from_ms=0, to_ms=100)
+    text = ownership_svg([Panel(lanes)], title="run", from_ms=0, to_ms=100)
     (ink,) = re.findall(rf'fill="(#...)">{chr(ord("A") + number)}<', text)
     dark, light = sorted((luminance(PALETTE[number]), {"#fff": 1.0, "#000": 0.0}[ink]))
     assert (light + 0.05) / (dark + 0.05) >= 4.5

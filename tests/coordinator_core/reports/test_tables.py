@@ -8,6 +8,7 @@ from rich.console import Console
 
 from coordinator_core.reports.tables import (
     BEST,
+    COLOURS,
     Cell,
     csv_text,
     html_table,
@@ -77,6 +78,12 @@ def test_a_table_that_just_fits_is_one_and_a_column_less_makes_it_two():
     ]
 
 
+def test_a_cell_of_two_lines_is_as_wide_as_the_longer_one():
+    rows = [[Cell("one\ntwo three"), Cell("1"), Cell("2")]]
+    assert len(list(text_tables(["", "a", "b"], rows, len("two three  1  2")))) == 1
+    assert len(list(text_tables(["", "a", "b"], rows, len("two three  1  2") - 1))) == 2
+
+
 @pytest.mark.parametrize("width", [1, 8, 200])
 def test_every_column_is_in_one_table(width):
     tables = list(text_tables(HEAD, ROWS, width))
@@ -85,3 +92,11 @@ def test_every_column_is_in_one_table(width):
 
 def test_a_table_of_one_column_is_none():
     assert list(text_tables(["metric"], [[Cell("rounds")]], 80)) == []
+
+
+def test_html_marks_parts_of_a_text_and_colours_a_cell():
+    row = [Cell("a"), Cell("t-0, <t>-1, t-2", marked=("<t>-1",)), Cell("x", "red", left=True)]
+    page = html_table(("", "", ""), [row])
+    mark = f'<mark style="background:none;color:{COLOURS["red"]};font-weight:bold">&lt;t&gt;-1</mark>'
+    assert f"<td>t-0, {mark}, t-2</td>" in page
+    assert f'<td style="text-align:left;color:{COLOURS["red"]}">x</td>' in page

@@ -1,0 +1,67 @@
+"""The comparison of traces that are at hand, as a notebook has them."""
+
+from collections.abc import Iterable, Sequence
+
+from coordinator_core.registry.registry import Registry
+from coordinator_core.reports.answers import parts_under
+from coordinator_core.reports.comparison import Candidate, Comparison, Figure
+from coordinator_core.reports.words import numbered
+from coordinator_core.scoring.measuring import measure
+from coordinator_core.traces.family import family_of
+from coordinator_core.traces.findings import findings
+from coordinator_core.traces.history import History
+from coordinator_core.traces.trace import Trace
+
+
+def by_candidate(traces: Iterable[Trace]) -> dict[str, list[Trace]]:
+    """Return the runs of each candidate by its name.
+
+    Runs of a strategy on a scenario are of one candidate if their seeds differ. A strategy with several
+    candidates has numbers: ``range (1)``, ``range (2)``.
+    """
+    found: list[list[Trace]] = []
+    for trace in traces:
+        own = next((runs for runs in found if _continues(runs, trace)), None)
+        if own is None:
+            found.append([trace])
+        else:
+            own.append(trace)
+    return dict(zip(numbered([runs[0].strategy for runs in found]), found, strict=True))
+
+
+def _continues(runs: Sequence[Trace], trace: Trace) -> bool:
+    same = (runs[0].strategy, runs[0].scenario) == (trace.strategy, trace.scenario)
+    return same and trace.started.seed not in [run.started.seed for run in runs]
+
+
+def comparison_of_traces(
+    traces: Sequence[Trace], registry: Registry, errors: Sequence[str] = ()
+) -> Comparison:
+    """Return the comparison of runs; ``errors`` are those of what failed.
+
+    Raises:
+        PluginError: if the code of a metric fails.
+    """
+    metrics = list(registry.metrics().values())
+    candidates = [
+        candidate_of(name, [History(trace, registry) for trace in runs], registry)
+        for name, runs in by_candidate(traces).items()
+    ]
+    seeds = list(dict.fromkeys(trace.started.seed for trace in traces))
+    scenario = ", ".join(dict.fromkeys(trace.scenario for trace in traces))
+    return Comparison(scenario, seeds or [0], metrics, candidates, errors)
+
+
+def candidate_of(name: str, histories: Sequence[History], registry: Registry) -> Candidate:
+    """Return the candidate of runs of one strategy, with a value of each metric for each run.
+
+    Raises:
+        PluginError: if the code of a metric fails.
+    """
+    values = [measure(history, registry) for history in histories]
+    figures = {name: Figure(tuple(each[name] for each in values)) for name in registry.metrics()}
+    first = histories[0]
+    delayed = any(part.startswith("delay") for part in first.trace.strategy.split("+")[1:])
+    parts = parts_under(family_of(first.started), delayed=delayed)
+    found = dict.fromkeys(text for history in histories for text in findings(history))
+    return Candidate(name, figures, findings=tuple(found), parts=parts)

@@ -1,0 +1,262 @@
+"""Which change helps, what it costs, and why others do not: on figures by hand, and on a scenario."""
+
+from math import nan
+
+import pytest
+
+from coordinator_core.cli.advise import advice_on
+from coordinator_core.documents.files import load_scenario
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.advice import (
+    BALANCE,
+    CRASHED,
+    FROZEN,
+    MOVES,
+    ROUNDS,
+    STOPS,
+    Advice,
+    Trial,
+    as_document,
+    as_html,
+    lines,
+    plan_of,
+    reasons,
+    sentences,
+    table,
+)
+from coordinator_core.reports.changes import Change, Kind, Trouble, facts_of
+from coordinator_core.reports.comparison import Figure
+from coordinator_core.traces.history import History
+from tests.coordinator_core.traces.traces import (
+    assigned,
+    generation,
+    joined,
+    removed,
+    round_at,
+    started,
+    state,
+    stopped,
+    trace_of,
+)
+from tests.places import SCENARIOS
+
+TWO = [
+    *[(0, started(name, "t")) for name in ("a", "b")],
+    *round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
+]
+BACK = [
+    (10_000, stopped("b", "crashed")),
+    (55_000, removed("b")),
+    (55_000, state("PreparingRebalance", before="Stable", cause="session of b expired")),
+    (55_000, generation(2, "a")),
+    (55_000, joined("a", 2)),
+    (55_000, state("Stable", generation=2)),
+    (55_000, assigned("a", 2, {"t": [0, 1, 2, 3]}, added={"t": [2, 3]})),
+    (80_000, started("b", "t")),
+]
+"""A member crashes, its session of 45 s expires, and it starts again after 70 s."""
+
+
+def trial(name, *kinds, stops=100.0, moves=4.0, rounds=2.0, balance=1.0, crashed=nan, frozen=nan, **more):
+    """A trial of a change with figures; a tuple has a value for each seed."""
+    values = {STOPS: stops, MOVES: moves, ROUNDS: rounds, BALANCE: balance}
+    known = {d.name: Figure(v if isinstance(v, tuple) else (v,)) for d, v in values.items()}
+    under = {
+        Trouble.CRASHES: {CRASHED.name: Figure((crashed,))},
+        Trouble.FREEZES: {FROZEN.name: Figure((frozen,))},
+    }
+    return Trial(Change(name, frozenset(kinds)), known, under, **more)
+
+
+def advised(*trials, now=None, events=(), seeds=(0,)):
+    trace = trace_of(TWO, *events, topics={"t": 4})
+    scenario = load_scenario(SCENARIOS / "leave.yaml")
+    return Advice("by-hand", seeds, facts_of(scenario, History(trace)), now or trial("now"), trials)
+
+
+def headings(advice):
+    return [sentence.partition(": ")[0] for sentence in sentences(advice)]
+
+
+def test_the_change_that_stops_partitions_least_helps_most_and_has_its_price():
+    made = advised(
+        trial("some", Kind.STATIC, stops=50.0),
+        trial("most", Kind.SHORT_SESSION, stops=10.0, rounds=3.0),
+        now=trial("now", frozen=0.0),
+    )
+    assert sentences(made)[1] == (
+        "Helps most against stops: most: 10 partition seconds stopped (now 100). Its price: 3 rounds (now 2)."
+    )
+
+
+def test_a_price_under_a_trouble_says_when_it_is_paid():
+    made = advised(
+        trial("patient", Kind.STATIC, moves=0.0, crashed=90.0, frozen=0.0),
+        now=trial("now", crashed=10.0, frozen=0.0),
+    )
+    assert sentences(made)[1:] == [
+        "No single change stops partitions less.",
+        "Helps most against moves: patient: 0 partitions moved (now 4)."
+        " Its price: if a member crashes for good, its partitions stand still for 90 s (now 10).",
+    ]
+
+
+def test_a_change_is_named_once_if_it_helps_most_against_several_costs():
+    made = advised(trial("all", Kind.STATIC, stops=1.0, moves=0.0, rounds=0.0))
+    assert headings(made)[1:] == ["Helps most against stops"]
+
+
+def test_of_changes_that_help_alike_the_one_with_the_lower_price_is_named():
+    made = advised(
+        trial("dear", Kind.STATIC, stops=10.0, rounds=9.0), trial("cheap", Kind.HEARTBEAT, stops=10.05)
+    )
+    assert list(made.leaders.values()) == [made.trials[1]]
+
+
+def test_changes_together_are_named_if_they_stop_partitions_less_than_each():
+    both = trial("both", Kind.STATIC, Kind.COOPERATIVE, stops=5.0)
+    single = trial("single", Kind.STATIC, stops=10.0)
+    assert headings(advised(single, both))[-1] == "Together"
+    assert advised(trial("single", Kind.STATIC, stops=5.0), both).together is None
+
+
+def test_spreads_that_overlap_are_no_difference_with_few_seeds():
+    now = trial("now", stops=(10.0, 20.0, 30.0))
+    made = advised(trial("less", Kind.HEARTBEAT, stops=(5.0, 12.0, 14.0)), now=now, seeds=(0, 1, 2))
+    assert not made.leaders
+    ((_, why),) = reasons(made)
+    assert why == "12 partition seconds stopped (now 20) in the median, but not with most seeds"
+
+
+def test_with_more_seeds_a_change_helps_that_does_so_with_nine_of_ten():
+    now = trial("now", stops=tuple(10.0 * n for n in range(1, 11)))
+    nine = trial("nine", Kind.HEARTBEAT, stops=(*(9.0 * n for n in range(1, 10)), 101.0))
+    eight = trial("eight", Kind.STATIC, stops=(*(9.0 * n for n in range(1, 9)), 91.0, 101.0))
+    made = advised(nine, eight, now=now, seeds=range(10))
+    assert made.helps(nine) == [STOPS]
+    assert made.helps(eight) == []
+
+
+def test_the_front_has_no_trial_that_another_one_beats_nor_one_that_is_alike_and_less_simple():
+    beaten = trial("beaten", Kind.STATIC, stops=120.0)
+    alike = trial("alike", Kind.HEARTBEAT)
+    mixed = trial("mixed", Kind.COOPERATIVE, stops=150.0, moves=0.0)
+    made = advised(beaten, alike, mixed)
+    assert made.front == [made.now, mixed]
+
+
+def test_static_members_do_not_help_if_the_absence_is_longer_than_the_session():
+    made = advised(trial("static", Kind.STATIC), events=[BACK])
+    ((_, why),) = reasons(made)
+    assert (
+        why == "b is away for 70 s, longer than its session of 45 s: the group removes it before it is back"
+    )
+
+
+def test_static_members_do_not_help_if_nobody_comes_back():
+    ((_, why),) = reasons(advised(trial("static", Kind.STATIC, stops=200.0)))
+    assert why == "no member ends and comes back in the run; 200 partition seconds stopped (now 100)"
+
+
+def test_a_cooperative_assignor_does_not_shorten_the_time_until_a_session_expires():
+    ((_, why),) = reasons(advised(trial("cooperative", Kind.COOPERATIVE), events=[BACK]))
+    assert why == (
+        "100 % of the stopped time passes while members are away or stand still, which no assignor shortens"
+    )
+
+
+@pytest.mark.parametrize(("events", "why"), [([], "no session expires in the run"), ([BACK], "stops, moves")])
+def test_a_shorter_session_does_not_help_if_none_expires(events, why):
+    ((_, reason),) = reasons(advised(trial("short", Kind.SHORT_SESSION), events=events))
+    assert reason.startswith(why)
+
+
+def test_a_change_with_which_the_group_does_not_work_is_no_help():
+    made = advised(trial("lame", Kind.HEARTBEAT, stops=0.0, findings=["nobody works"]))
+    assert lines(made)[-1] == "  lame: it does not work: nobody works."
+    assert sentences(made)[-1] == "No single change helps."
+
+
+def test_a_change_with_which_a_group_works_that_does_not_now_is_named_first():
+    now = trial("now", findings=["nobody works", "nor later"])
+    made = advised(trial("works", Kind.RECORDS, stops=300.0), now=now)
+    assert sentences(made)[0].endswith("It does not work: nobody works (and 1 more).")
+    assert sentences(made)[1].startswith(
+        "Makes it work: works: it works, with 300 partition seconds stopped."
+    )
+
+
+def test_a_trial_that_failed_says_why():
+    made = advised(Trial(Change("broken", frozenset({Kind.STICKY})), {}, error="assignor: raised"))
+    assert [why for _, why in reasons(made)] == ["it failed: assignor: raised"]
+    assert as_document(made)["changes"][0]["figures"]["moved_partitions"] is None
+
+
+def test_the_table_has_a_row_for_each_trial_and_no_column_without_figures():
+    made = advised(trial("less", Kind.STATIC, stops=10.0), now=trial("now", crashed=10.0))
+    head, rows = table(made)
+    assert [row[0].text for row in rows] == ["now (now)", "less"]
+    assert [row[1].text for row in rows] == ["", "front"]
+    assert not any("frozen" in name for name in head)
+
+
+def test_a_narrow_table_has_settings_below_their_strategy():
+    change = Change("range", frozenset({Kind.SHORT_SESSION}), {"session.timeout.ms": 6_000})
+    made = advised(Trial(change, trial("any").figures))
+    assert table(made)[1][1][0].text == "range with session.timeout.ms=6s"
+    assert table(made, narrow=True)[1][1][0].text == "range\n  session.timeout.ms=6s"
+
+
+def test_rounds_that_are_waited_for_while_nothing_stands_still_are_not_worth_shortening():
+    ((_, why),) = reasons(advised(trial("often", Kind.HEARTBEAT), events=[BACK]))
+    assert why == "no partition stands still while rounds wait for members"
+
+
+def test_a_group_without_costs_has_nothing_to_improve():
+    made = advised(trial("x", Kind.STATIC), now=trial("now", stops=0.0, moves=0.0, rounds=0.0))
+    assert sentences(made)[1:] == ["No single change helps. Nothing stops or moves now, and no round is run."]
+
+
+def test_html_has_the_sentences_and_the_table():
+    html = as_html(advised(trial("<less>", Kind.STATIC, stops=10.0), trial("same", Kind.HEARTBEAT)))
+    assert "&lt;less&gt;" in html
+    assert "<li>same: stops, moves, rounds and balance are as now</li>" in html
+    assert "<th scope=col>rounds</th>" in html
+
+
+@pytest.mark.parametrize(("events", "seeds"), [(1, 10), (9_000, 1)])
+def test_runs_with_many_events_have_fewer_seeds(events, seeds):
+    trace = trace_of(TWO, [(60_000, started("b", "t"))] * events, topics={"t": 4})
+    scenario = load_scenario(SCENARIOS / "leave.yaml")
+    plan = plan_of(scenario, "range", facts_of(scenario, History(trace)), default_registry())
+    assert len(plan.seeds) == seeds
+
+
+# --- a member that is away for longer than its session
+
+
+@pytest.fixture(scope="module")
+def bounce():
+    return advice_on(load_scenario(SCENARIOS / "bounce.yaml"), "range", seeds=1, jobs=1)
+
+
+def test_static_members_alone_are_no_help_for_a_member_that_is_away_longer_than_its_session(bounce):
+    why = {t.change.label: reason for t, reason in reasons(bounce)}["range+static"]
+    assert why.startswith("c2 is away for 60 s, longer than its session of 10 s")
+    assert not any("range+static:" in sentence for sentence in sentences(bounce))
+
+
+def test_static_members_with_a_session_of_90_s_spare_moves_and_cost_90_s_when_a_member_is_dead(bounce):
+    (found,) = (t for t in bounce.trials if t.change.label == "range+static with session.timeout.ms=90s")
+    assert (MOVES.figure(found).median, ROUNDS.figure(found).median) == (0, 0)
+    assert STOPS.figure(found).median == pytest.approx(124.3, abs=0.1)
+    assert found in bounce.front
+    (sentence,) = (s for s in sentences(bounce) if found.change.label in s)
+    assert sentence.startswith("Helps most against moves: ")
+    assert "if a member crashes for good, its partitions stand still for 88" in sentence
+
+
+def test_a_shorter_session_has_the_price_that_a_member_that_freezes_is_removed(bounce):
+    sentence = next(s for s in sentences(bounce) if s.startswith("Helps most against stops"))
+    assert "range with session.timeout.ms=6s: " in sentence
+    assert sentence.endswith("Its price: if a member freezes for 8 s, 2 rounds (now 1).")
