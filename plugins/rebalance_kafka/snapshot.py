@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from coordinator_core.errors import InputError, ProtocolError
-from coordinator_core.model import Partitions, Subscription, TopicPartition
+from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
@@ -30,12 +30,14 @@ LEAVES_AT, JOINS_AT, DURATION = "1m", "3m", "5m"
 class Snapshot:
     """A group at one moment, and a scenario that begins with it.
 
-    ``strategy``: the assignor of the group. ``scenario``: the document.
+    ``strategy``: the assignor of the group. ``scenario``: the document. ``left_out``: a message for each
+    member whose subscription or assignment cannot be decoded. It is not in the scenario.
     """
 
     group_id: str
     strategy: str
     scenario: Mapping[str, Any]
+    left_out: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,11 @@ async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float =
         InputError: if the group has no members, has another type, or does not become Stable.
         ProtocolError: if a broker sends an error.
     """
-    members, strategy = await _settled(admin, group_id)
+    members, left_out, strategy = await _settled(admin, group_id)
+    if not members:
+        raise InputError(
+            f"group {group_id}", "; ".join(left_out), "a member whose subscription can be decoded"
+        )
     wanted = sorted({topic for member in members for topic in member.subscription.topics})
     metadata = await admin.metadata(wanted)
     topics = [topic for topic in metadata.topics if topic.error is ErrorCode.NONE and topic.partitions]
@@ -86,11 +92,11 @@ async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float =
         await asyncio.sleep(window_seconds)
         after = await _offsets(admin, group_id, topics)
     document = _document(group_id, members, topics, before, after, window_seconds)
-    return Snapshot(group_id, strategy, document)
+    return Snapshot(group_id, strategy, document, left_out)
 
 
-async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], str]:
-    """Return the members and the assignor of a group. Wait for the end of a rebalance."""
+async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], list[str], str]:
+    """Return members, messages about those left out, and the assignor. Wait for the end of a rebalance."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLE_SECONDS
     while True:
@@ -101,22 +107,25 @@ async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], st
             found = f"one of type {group.protocol_type!r}"
             raise InputError(f"group {group_id}", found, "a consumer group of the classic protocol")
         if group.state == STABLE and group.members:
-            return _members(group), group.protocol_name
+            return *_members(group), group.protocol_name
         if group.state in ("", *WITHOUT_MEMBERS) or loop.time() >= until:
             raise InputError(f"group {group_id}", f"state {group.state or 'unknown'}", "a group with members")
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
 
-def _members(group: m.DescribedGroup) -> list[_Member]:
-    members = []
+def _members(group: m.DescribedGroup) -> tuple[list[_Member], list[str]]:
+    """Return the members, and the errors of those whose subscription or assignment cannot be decoded."""
+    members, left_out = [], []
     for name, member in zip(_names(group), group.members, strict=True):
         try:
             subscription = decode_subscription(member.metadata, instance_id=member.group_instance_id)
-            owned, _ = decode_assignment(member.assignment)
+            # a leader may leave out a member, whose assignment is then empty
+            owned = decode_assignment(member.assignment)[0] if member.assignment else NO_PARTITIONS
         except ProtocolError as error:
-            raise ProtocolError(f"member {member.member_id}", str(error)) from None
+            left_out.append(f"member {member.member_id} is left out: {error}")
+            continue
         members.append(_Member(name, member.group_instance_id, subscription, owned))
-    return members
+    return members, left_out
 
 
 def _names(group: m.DescribedGroup) -> list[str]:

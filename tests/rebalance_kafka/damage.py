@@ -34,6 +34,7 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "topics": (
             {
                 "topic": TOPIC,
+                "topic_id": None,
                 "partitions": ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1_000},),
             },
         ),
@@ -46,7 +47,7 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "topics": ({"name": TOPIC, "partitions": ({"partition_index": 0, "timestamp": 5},)},),
     },
     Api.METADATA: {
-        "topics": ({"name": TOPIC}, {"name": "unknown"}),
+        "topics": ({"name": TOPIC, "topic_id": None}, {"name": "unknown", "topic_id": None}),
         "allow_auto_topic_creation": True,
         "include_cluster_authorized_operations": False,
         "include_topic_authorized_operations": False,
@@ -74,6 +75,7 @@ REQUESTS: dict[Api, dict[str, Any]] = {
     Api.OFFSET_FETCH: {
         "group_id": "g",
         "topics": ({"name": TOPIC, "partition_indexes": (0, 1, 2)},),
+        "groups": ({"group_id": "g", "topics": ({"name": TOPIC, "partition_indexes": (0, 1, 2)},)},),
         "require_stable": False,
     },
     Api.FIND_COORDINATOR: {"key": "g", "key_type": 0, "coordinator_keys": ("g", "h")},
@@ -103,7 +105,7 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "assignments": ({"member_id": "me", "assignment": b"\0\1\0\0\0\0\xff\xff\xff\xff"},),
     },
     Api.DESCRIBE_GROUPS: {"groups": ("g", "h"), "include_authorized_operations": False},
-    Api.LIST_GROUPS: {"states_filter": ("Stable",)},
+    Api.LIST_GROUPS: {"states_filter": ("Stable",), "types_filter": ("classic",)},
     Api.API_VERSIONS: {"client_software_name": "name", "client_software_version": "1"},
     Api.CREATE_TOPICS: {
         "topics": (
@@ -129,6 +131,45 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "topics": ({"name": TOPIC, "count": 5, "assignments": None},),
         "timeout": MINUTE,
         "validate_only": False,
+    },
+    Api.DELETE_TOPICS: {
+        "topic_names": ("made",),
+        "topics": ({"name": "made", "topic_id": None},),
+        "timeout": MINUTE,
+    },
+    Api.DELETE_RECORDS: {
+        "topics": ({"name": TOPIC, "partitions": ({"partition_index": 0, "offset": 0},)},),
+        "timeout": MINUTE,
+    },
+    Api.DESCRIBE_CONFIGS: {
+        "resources": ({"resource_type": 2, "resource_name": TOPIC, "configuration_keys": None},),
+        "include_synonyms": True,
+        "include_documentation": True,
+    },
+    Api.ALTER_CONFIGS: {
+        "resources": (
+            {
+                "resource_type": 2,
+                "resource_name": TOPIC,
+                "configs": ({"name": "retention.ms", "value": "5"},),
+            },
+        ),
+        "validate_only": False,
+    },
+    Api.INCREMENTAL_ALTER_CONFIGS: {
+        "resources": (
+            {
+                "resource_type": 2,
+                "resource_name": TOPIC,
+                "configs": ({"name": "retention.ms", "config_operation": 0, "value": "5"},),
+            },
+        ),
+        "validate_only": False,
+    },
+    Api.DESCRIBE_CLUSTER: {
+        "include_cluster_authorized_operations": False,
+        "endpoint_type": 1,
+        "include_fenced_brokers": False,
     },
     Api.DELETE_GROUPS: {"groups_names": ("h",)},
     Api.OFFSET_DELETE: {
@@ -182,7 +223,7 @@ def _fresh(api: Api, random: Random) -> dict[str, Any]:
         records = batch(b"three", producer=(number, 0, 0))
         return {"topic_data": ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)}
     if api is Api.METADATA:
-        return {"topics": ({"name": f"t{number}"},)}
+        return {"topics": ({"name": f"t{number}", "topic_id": None},)}
     if api is Api.CREATE_TOPICS:
         (topic,) = REQUESTS[api]["topics"]
         return {"topics": ({**topic, "name": f"t{number}"},)}

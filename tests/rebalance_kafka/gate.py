@@ -13,7 +13,7 @@ from typing import Any, Self
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.wire.apis import ROWS, Api, LoginApi
-from rebalance_kafka.wire.frames import _request_readers, encode_response, head_of
+from rebalance_kafka.wire.frames import _request_reader, encode_response, head_of
 from tests.rebalance_kafka.live import broker
 
 USER, PASSWORD = "ada, of = fame", "lace\u2019s secret"
@@ -74,9 +74,7 @@ class Gate:
                 writer.write(encode_response(Api.API_VERSIONS, head.version, head.correlation_id, answer))
                 continue
             api = LoginApi(head.key)
-            read_header, read_body = _request_readers(api, head.version)
-            _, size = read_header(frame, 0)
-            body, _ = read_body(frame, size)
+            _, body = _request_reader(api, head.version)(frame)
             if api is LoginApi.SASL_HANDSHAKE:
                 known = body.mechanism in self.mechanisms
                 error = Wire.none if known else Wire.unsupported_sasl_mechanism

@@ -20,7 +20,13 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 # --- reading
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+def deals(cluster, group):
+    """All partitions to one member."""
+    given = [(topic, n) for topic, info in cluster.topics.items() for n in range(info.partitions)]
+    return {min(group): given}
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, deals, [deals]])
 def test_a_consumer_reads_all_records_of_all_partitions(strategy):
     async def work():
         async with broker() as kafka, member(kafka, strategy=strategy) as consumer:

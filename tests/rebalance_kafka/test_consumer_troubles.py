@@ -246,7 +246,7 @@ def strange(reader, writer):
     ("serve", "problem"),
     [
         (torn, "closed the connection in the middle of a response"),
-        (silent, "closed the connection$|reset by peer"),
+        (silent, "closed the connection before its first response|reset by peer"),
         (endless, "a frame of 2,147,483,647 bytes"),
         (strange, "answer to API_VERSIONS"),
     ],

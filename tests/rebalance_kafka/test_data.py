@@ -1,13 +1,14 @@
 """Requests about topics and records, written and read by kafka-python."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.config import CoordinatorConfig
 from rebalance_kafka.addresses import Place
-from rebalance_kafka.broker.data import places_of, wait_ms
+from rebalance_kafka.broker.data import wait_ms
 from rebalance_kafka.broker.node import Node
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.wire.apis import Api
@@ -42,6 +43,25 @@ def metadata(desk, names, version=9, **options):
     topic = their_class(Api.METADATA, "Request").MetadataRequestTopic
     topics = None if names is None else [topic(name=name) for name in names]
     return desk.ask(Api.METADATA, version, topics=topics, **options)
+
+
+@pytest.mark.parametrize("version", [12, 13])
+def test_topics_are_described_by_their_ids(desk, version):
+    """KIP-516."""
+    topic = their_class(Api.METADATA, "Request").MetadataRequestTopic
+    own, other = desk.topics.ids["t"], UUID(int=7)
+    wanted = [topic(name=None, topic_id=number) for number in (own, other, own)]
+    answer = desk.ask(Api.METADATA, version, topics=wanted)
+    assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
+        (Wire.none, "t", own),
+        (Wire.unknown_topic_id, None, other),
+    ]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_topics_that_are_described_by_name_have_their_ids(desk, version):
+    (topic,) = metadata(desk, ["t"], version).topics
+    assert topic.topic_id == desk.topics.ids["t"]
 
 
 def counts(answer):
@@ -166,12 +186,16 @@ def test_a_refusal_says_why(desk):
 # --- Fetch
 
 
-def fetch_fields(wanted, *, most=PLENTY):
+def fetch_fields(wanted, ids, *, most=PLENTY):
+    """Topics as a Fetch has them, with their names, or from version 13 on with their ids."""
     parts = {
         topic: [{"partition": n, "fetch_offset": at, "partition_max_bytes": most} for n, at in each.items()]
         for topic, each in wanted.items()
     }
-    return rows(Api.FETCH, "FetchTopic", "FetchPartition", parts)
+    topics = rows(Api.FETCH, "FetchTopic", "FetchPartition", parts)
+    for topic in topics:
+        topic.topic_id = ids.get(topic.topic)
+    return topics
 
 
 def fetch(desk, wanted, *, version=12, max_bytes=PLENTY, most=PLENTY, min_bytes=1):
@@ -181,7 +205,7 @@ def fetch(desk, wanted, *, version=12, max_bytes=PLENTY, most=PLENTY, min_bytes=
         max_wait_ms=0,
         min_bytes=min_bytes,
         max_bytes=max_bytes,
-        topics=fetch_fields(wanted, most=most),
+        topics=fetch_fields(wanted, desk.topics.ids, most=most),
     )
 
 
@@ -199,6 +223,8 @@ def test_records_are_read_from_an_offset_on(desk, version):
     desk.write("t", 0, numbered(2))
     desk.write("u", 0, numbered(1))
     answer = fetch(desk, {"t": {0: 2, 1: 0}, "u": {0: 1}}, version=version)
+    for topic in answer.responses:
+        topic.topic = topic.topic if version < 13 else desk.topics.named(topic.topic_id)
     assert fetched(answer) == {("t", 0): [2, 3], ("t", 1): [], ("u", 0): []}
     part = answer.responses[0].partitions[0]
     assert (part.error_code, part.high_watermark, part.last_stable_offset) == (0, 4, 4)
@@ -261,7 +287,7 @@ def waiting_fetch(wanted, *, min_bytes=1, max_wait_ms=3_600_000):
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=PLENTY,
-        topics=fetch_fields(wanted),
+        topics=fetch_fields(wanted, {}),
     )
 
 
@@ -299,9 +325,9 @@ def at_a_node(steps):
     asyncio.run(work())
 
 
-def test_places_and_waiting_time_of_a_fetch():
+def test_places_and_waiting_time_of_a_fetch(desk):
     request = waiting_fetch({"t": {0: 0, 1: 5}, "u": {0: 0}}, max_wait_ms=250)
-    assert (places_of(request), wait_ms(request)) == ([("t", 0), ("t", 1), ("u", 0)], 250)
+    assert (desk.data.places_of(request), wait_ms(request)) == ([("t", 0), ("t", 1), ("u", 0)], 250)
     assert wait_ms(waiting_fetch({}, max_wait_ms=-1)) == 0
 
 
@@ -372,6 +398,16 @@ def test_a_fetch_that_is_given_up_is_not_answered():
     at_a_node(steps)
 
 
+@pytest.mark.parametrize("version", [13, 16])
+def test_a_fetch_by_an_unknown_id_is_an_error(desk, version):
+    """KIP-516: the topic was deleted, and perhaps created again."""
+    wanted = fetch_fields({"t": {0: 0}}, {"t": UUID(int=7)})
+    answer = desk.ask(Api.FETCH, version, max_wait_ms=0, min_bytes=1, max_bytes=PLENTY, topics=wanted)
+    (topic,) = answer.responses
+    assert topic.topic_id == UUID(int=7)
+    assert [part.error_code for part in topic.partitions] == [Wire.unknown_topic_id]
+
+
 # --- ListOffsets
 
 
@@ -400,6 +436,31 @@ def test_offsets_are_found_by_time(desk):
         desk.write("t", 0, batch(Sent(b"a", timestamp_ms=at_ms), Sent(b"b", timestamp_ms=at_ms + 5)))
     found = list_offsets(desk, {"t": [(0, at_ms) for at_ms in (0, 15, 16, 25, 26)]})
     assert [(each.offset, each.timestamp) for each in found] == [(0, 10), (1, 15), (2, 20), (3, 25), (-1, -1)]
+
+
+@versions(Api.LIST_OFFSETS)
+def test_the_offset_of_the_newest_record_is_found(desk, version):
+    """KIP-734: timestamp -3. It is a time in no version."""
+    desk.write("t", 0, batch(*(Sent(b"a", timestamp_ms=at_ms) for at_ms in (10, 30, 20))))
+    (found,) = list_offsets(desk, {"t": [(0, -3)]}, version)
+    assert (found.error_code, found.offset, found.timestamp) == (0, 1, 30)
+
+
+def test_offsets_start_after_deleted_records(desk):
+    for at_ms in (10, 20):
+        desk.write("t", 0, batch(Sent(b"a", timestamp_ms=at_ms), Sent(b"b", timestamp_ms=at_ms + 5)))
+    desk.topics.delete_records("t", 0, 3)
+    found = list_offsets(desk, {"t": [(0, EARLIEST), (0, 0), (0, 25)]})
+    assert [each.offset for each in found] == [3, 3, 3]
+    parts = [fetch(desk, {"t": {0: at}}).responses[0].partitions[0] for at in (2, 3)]
+    assert [part.error_code for part in parts] == [Wire.offset_out_of_range, Wire.none]
+    assert [part.log_start_offset for part in parts] == [3, 3]
+
+
+def test_other_negative_timestamps_are_not_times(desk):
+    desk.write("t", 0, numbered(3))
+    found = list_offsets(desk, {"t": [(0, -4), (0, -5), (0, -7)]})
+    assert [(each.error_code, each.offset) for each in found] == [(0, 0), (0, -1), (Wire.invalid_request, -1)]
 
 
 def test_unknown_partitions_have_no_offsets(desk):

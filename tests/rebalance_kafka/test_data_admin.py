@@ -1,10 +1,12 @@
-"""CreateTopics and CreatePartitions, written and read by kafka-python."""
+"""Requests that change topics, and DescribeCluster, written and read by kafka-python."""
 
 import pytest
 from kio.schema.errors import ErrorCode as Wire
 
+from rebalance_kafka.addresses import Place
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import Desk, their_class, versions
+from tests.rebalance_kafka.records import numbered
 
 
 @pytest.fixture
@@ -100,3 +102,109 @@ def test_validate_only_adds_no_partitions(desk):
         ("u", Wire.invalid_partitions),
     ]
     assert desk.topics.partitions == {"t": 2, "u": 1}
+
+
+# --- DeleteTopics
+
+
+def delete(desk, *topics, version=6):
+    cls = their_class(Api.DELETE_TOPICS, "Request")
+    if version < 6:
+        options = {"topic_names": list(topics)}
+    else:
+        options = {
+            "topics": [
+                cls.DeleteTopicState(**({"name": topic} if isinstance(topic, str) else {"topic_id": topic}))
+                for topic in topics
+            ]
+        }
+    answer = desk.ask(Api.DELETE_TOPICS, version, timeout_ms=1_000, **options)
+    return [(each.name, Wire(each.error_code)) for each in answer.responses]
+
+
+@versions(Api.DELETE_TOPICS)
+def test_topics_are_deleted_with_their_records(desk, version):
+    desk.write("t", 0, numbered(3, producer=(7, 0, 0)))
+    desk.topics.configure({"t": {"retention.ms": "5"}})
+    assert delete(desk, "t", "nowhere", version=version) == [
+        ("t", Wire.none),
+        ("nowhere", Wire.unknown_topic_or_partition),
+    ]
+    assert desk.topics.partitions == {"u": 1}
+    assert desk.topics._bytes == 0
+    desk.topics.create({"t": 1})
+    assert (desk.topics.end("t", 0), desk.topics.configs) == (0, {})
+    desk.write("t", 0, numbered(3, producer=(7, 0, 40)))  # the producer is unknown, with any sequence
+
+
+def test_a_topic_is_deleted_by_its_id(desk):
+    first = desk.topics.ids["t"]
+    assert delete(desk, first) == [("t", Wire.none)]
+    assert delete(desk, first) == [(None, Wire.unknown_topic_id)]
+    desk.topics.create({"t": 1})
+    assert desk.topics.ids["t"] != first
+
+
+def test_a_topic_that_comes_twice_is_not_deleted(desk):
+    assert delete(desk, "t", desk.topics.ids["t"]) == [("t", Wire.invalid_request)] * 2
+    assert "t" in desk.topics.partitions
+
+
+def test_a_fetch_that_waits_ends_when_its_topic_is_deleted(desk):
+    calls = []
+    desk.topics.wait([("t", 0)], lambda: calls.append(1))
+    desk.topics.wait([("u", 0)], lambda: calls.append(2))
+    desk.topics.delete(["t"])
+    assert calls == [1]
+
+
+# --- DeleteRecords
+
+
+def delete_records(desk, *rows, version=2):
+    cls = their_class(Api.DELETE_RECORDS, "Request").DeleteRecordsTopic
+    partitions = [cls.DeleteRecordsPartition(partition_index=n, offset=offset) for n, offset in rows]
+    topic = cls(name="t", partitions=partitions)
+    (answered,) = desk.ask(Api.DELETE_RECORDS, version, topics=[topic], timeout_ms=1_000).topics
+    return [(each.low_watermark, Wire(each.error_code)) for each in answered.partitions]
+
+
+@versions(Api.DELETE_RECORDS)
+def test_the_first_records_of_a_partition_are_deleted(desk, version):
+    for _ in range(3):
+        desk.write("t", 0, numbered(3))
+    before = desk.topics._bytes
+    assert delete_records(desk, (0, 4), version=version) == [(4, Wire.none)]
+    assert desk.topics._bytes == before * 2 // 3
+    assert (desk.topics.start("t", 0), desk.topics.end("t", 0)) == (4, 9)
+    assert delete_records(desk, (0, 2), (0, -1), version=version) == [(4, Wire.none), (9, Wire.none)]
+    assert desk.topics._bytes == 0
+    assert desk.write("t", 0, numbered(1)) == 9
+
+
+def test_records_that_are_not_there_are_not_deleted(desk):
+    desk.write("t", 0, numbered(3))
+    assert delete_records(desk, (0, 4), (0, -2), (5, 0)) == [
+        (-1, Wire.offset_out_of_range),
+        (-1, Wire.offset_out_of_range),
+        (-1, Wire.unknown_topic_or_partition),
+    ]
+
+
+# --- DescribeCluster
+
+
+@versions(Api.DESCRIBE_CLUSTER)
+def test_the_cluster_is_described(desk, version):
+    desk.data.address = Place("here", 9092)
+    answer = desk.ask(Api.DESCRIBE_CLUSTER, version)
+    assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, "c", 1)
+    assert [(each.broker_id, each.host, each.port) for each in answer.brokers] == [(1, "here", 9092)]
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "error"), [(2, Wire.mismatched_endpoint_type), (3, Wire.unsupported_endpoint_type)]
+)
+def test_there_are_no_controllers_to_describe(desk, endpoints, error):
+    answer = desk.ask(Api.DESCRIBE_CLUSTER, 1, endpoint_type=endpoints)
+    assert (answer.error_code, answer.brokers) == (error, [])

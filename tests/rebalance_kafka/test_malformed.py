@@ -10,7 +10,8 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import recorder, topics
-from rebalance_kafka.wire import lengths
+from rebalance_kafka.broker.connections import Connection
+from rebalance_kafka.wire import scan
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response, from_ms
 from tests.examples import scaled
@@ -257,8 +258,8 @@ def test_a_request_with_too_many_elements_is_closed(stand, monkeypatch):
         await line.close()
         return answer
 
-    assert stand.run(answer_to(numbers(lengths.MOST_ELEMENTS - 1)))
-    assert stand.run(answer_to(numbers(lengths.MOST_ELEMENTS))) == b""
+    assert stand.run(answer_to(numbers(scan.MOST_ELEMENTS - 1)))
+    assert stand.run(answer_to(numbers(scan.MOST_ELEMENTS))) == b""
 
 
 def test_repeated_names_in_a_request_are_answered_once(stand):
@@ -302,7 +303,7 @@ def test_a_repeated_request_takes_the_place_of_the_first(monkeypatch, stand, api
 
 
 def test_other_clients_are_served_while_one_sends_without_a_pause(stand, monkeypatch):
-    monkeypatch.setattr("rebalance_kafka.broker.connections.TURN_SECONDS", 0.0)
+    monkeypatch.setattr("rebalance_kafka.broker.turns.TURN_SECONDS", 0.0)
     order, receive = [], stand.broker.receive
 
     def noted(request, host, reply):
@@ -323,6 +324,52 @@ def test_other_clients_are_served_while_one_sends_without_a_pause(stand, monkeyp
     stand.run(greedy())
     assert order.index("good") < 1_000
     assert order.count("them") == 1_000
+
+
+def test_nothing_is_handled_for_a_client_that_is_gone(stand, monkeypatch):
+    """It sends many requests and closes without reading, so that writing to it fails."""
+    monkeypatch.setattr("rebalance_kafka.broker.turns.TURN_SECONDS", 0.0)
+    handled, receive = [], stand.broker.receive
+
+    def noted(request, host, reply):
+        handled.append(request.client_id)
+        return receive(request, host, reply)
+
+    monkeypatch.setattr(stand.broker, "receive", noted)
+
+    async def gone():
+        line = await stand.line()
+        line.writer.write(request(Api.API_VERSIONS, 0) * 5_000)
+        await until(lambda: len(handled) > 10)
+        line.abort()
+        await until(lambda: stand.broker.connections == 1)
+        return len(handled)
+
+    before = stand.run(gone())
+    assert before < 5_000
+    stand.run(stand.neighbour_works())
+    assert handled.count("them") == before
+
+
+def test_responses_of_one_turn_are_written_together(stand, monkeypatch):
+    writes, send = [], Connection._send
+
+    def noted(self):
+        writes.append(len(self._unsent))
+        send(self)
+
+    monkeypatch.setattr(Connection, "_send", noted)
+
+    async def pipelined():
+        line = await stand.line()
+        line.writer.write(request(Api.HEARTBEAT, 4) * 20)
+        for _ in range(20):
+            await within(line.frame())
+        await line.close()
+
+    stand.run(pipelined())
+    assert max(writes) > 1
+    assert sum(writes) == 20
 
 
 # --- slow and silent clients
@@ -427,7 +474,8 @@ def test_unread_responses_have_a_limit():
     with Stand(most_waiting_bytes=500_000) as stand:
 
         async def too_much():
-            lines = [await stand.line() for _ in range(2)]
+            # each that is backed up keeps at least 64 KiB of its responses waiting
+            lines = [await stand.line() for _ in range(4)]
             records = batch(bytes(400_000))
             data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
             await lines[0].ask(Api.PRODUCE, 9, topic_data=data)
@@ -437,7 +485,7 @@ def test_unread_responses_have_a_limit():
             )
             for line in lines:
                 line.writer.write(fetch * 100)
-            await until(lambda: stand.broker.connections < 3)
+            await until(lambda: stand.broker.connections < 5)
             await stand.neighbour_works()
             for line in lines:
                 line.abort()
@@ -506,3 +554,43 @@ def test_an_incomplete_request_waits_for_its_last_byte(stand):
         await line.close()
 
     stand.run(later())
+
+
+# --- OffsetFetch of several groups (KIP-709)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_offsets_of_several_groups_are_fetched(stand, version):
+    assert commit(stand, "g") == commit(stand, "h", partition=2) == ErrorCode.NONE
+    wanted = ({"name": TOPIC, "partition_indexes": (0, 1, 0)},)
+    groups = (
+        {"group_id": "g", "topics": wanted},
+        {"group_id": "h", "topics": None},
+        {"group_id": "unknown", "topics": wanted},
+        {"group_id": "g", "topics": wanted},
+    )
+    found = {
+        group.group_id: [
+            (row.partition_index, row.committed_offset, row.error_code)
+            for topic in group.topics
+            for row in topic.partitions
+        ]
+        for group in asked(stand, Api.OFFSET_FETCH, version, groups=groups).groups
+    }
+    assert found == {
+        "g": [(0, 5, 0), (1, -1, 0)],
+        "h": [(2, 5, 0)],
+        "unknown": [(0, -1, 0), (1, -1, 0)],
+    }
+
+
+def test_groups_are_listed_by_their_type(stand):
+    listed = [
+        [(group.group_id, group.group_type) for group in asked(stand, Api.LIST_GROUPS, 5, **wanted).groups]
+        for wanted in (
+            {"states_filter": (), "types_filter": ()},
+            {"states_filter": (), "types_filter": ("Classic",)},
+            {"states_filter": (), "types_filter": ("consumer",)},
+        )
+    ]
+    assert listed == [[("neighbours", "classic")], [("neighbours", "classic")], []]

@@ -16,7 +16,7 @@ from rebalance_kafka.consumer.security import NAMES, is_security, read_propertie
 from rebalance_kafka.snapshot import snapshot
 from tests.coordinator_core.cli.commands import in_a_process
 from tests.rebalance_kafka.gate import PASSWORD, USER, Gate, guarded
-from tests.rebalance_kafka.live import member, polled, produce, run, settled, values
+from tests.rebalance_kafka.live import broker, member, polled, produce, run, settled, values
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
@@ -295,6 +295,71 @@ def test_invalid_properties_are_refused(tmp_path, text, said):
     with pytest.raises(InputError) as refused:
         read_properties(file)
     assert said in str(refused.value)
+
+
+def error_at(address, settings):
+    """Return what an administration client reports that cannot connect."""
+
+    async def ask():
+        async with AdminClient(
+            places_of(address, "here"), security=security_of(settings, "settings")
+        ) as admin:
+            await admin.groups()
+
+    return ask()
+
+
+def test_plaintext_against_tls_is_reported_with_the_setting(authority):
+    async def work():
+        async with guarded(tls=certified(authority)) as (gate, _):
+            with pytest.raises(ProtocolError, match=r"security\.protocol"):
+                await error_at(gate.address, {})
+
+    run(work())
+
+
+def test_tls_against_plaintext_is_reported_with_the_setting(ca_file, caplog):
+    async def work():
+        async with broker() as kafka:
+            settings = {"security.protocol": "SSL", "ssl.ca.location": ca_file}
+            with pytest.raises(ProtocolError):
+                await error_at(kafka.address, settings)
+
+    run(work())
+    assert "a TLS handshake, expected security.protocol=PLAINTEXT" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        (b"\x15\x03\x03\0\2\2\x46", "it speaks TLS, expected security.protocol=SSL or SASL_SSL"),
+        (b"", "closed the connection before its first response: does it expect another security.protocol"),
+    ],
+)
+def test_a_broker_that_does_not_answer_in_plaintext_is_reported_with_the_setting(start, found):
+    async def refuse(reader, writer):
+        await reader.read(1)
+        writer.write(start)
+        writer.close()
+
+    async def work():
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(ProtocolError, match=found):
+                await error_at(f"127.0.0.1:{port}", {})
+
+    run(work())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_wrong_password_is_reported_with_the_settings(mechanism):
+    async def work():
+        async with guarded(mechanism) as (gate, _):
+            with pytest.raises(ProtocolError, match=r"sasl\.username and sasl\.password"):
+                await error_at(gate.address, login(mechanism, **{"sasl.password": "x"}))
+
+    run(work())
 
 
 def test_other_settings_do_not_belong_to_security():

@@ -128,6 +128,16 @@ def test_the_trace_is_written_at_the_end(tmp_path, groups, names):
         assert json.loads(first)
 
 
+def test_a_trace_without_a_group_is_reported_as_not_written(tmp_path):
+    path = tmp_path / "trace.json"
+    with Served(*QUICK, "--assignor-trace", path) as served:
+        served.address()
+        served.terminate()
+        status, _, err = served.ended()
+    assert (status, path.exists()) == (0, False)
+    assert "is not written: no member has joined a group" in " ".join(err.split())
+
+
 @pytest.mark.slow
 def test_clients_that_break_the_protocol_are_reported_on_stderr():
     async def wrong(line):

@@ -359,23 +359,49 @@ def test_a_group_of_another_type_is_refused():
     run(work())
 
 
-def test_a_group_with_unreadable_subscriptions_is_refused(monkeypatch):
-    described = m.DescribedMember("x-1", None, "x", "/here", b"!", b"")
-    group = m.DescribedGroup(
-        error=ErrorCode.NONE,
-        group_id="g",
-        state="Stable",
-        protocol_type="consumer",
-        protocol_name="range",
-        members=(described,),
-    )
+class Describing:
+    """An administration client with one group, of members with this metadata."""
 
-    class Answering:
-        async def describe(self, group_id):
-            return group
+    def __init__(self, *metadata):
+        members = tuple(
+            m.DescribedMember(f"x-{n}", None, "x", "/here", data, b"") for n, data in enumerate(metadata)
+        )
+        self.group = m.DescribedGroup(
+            error=ErrorCode.NONE,
+            group_id="g",
+            state="Stable",
+            protocol_type="consumer",
+            protocol_name="range",
+            members=members,
+        )
 
-    with pytest.raises(Exception, match="member x-1"):
-        asyncio.run(snapshot(Answering(), "g"))
+    async def describe(self, group_id):
+        return self.group
+
+
+def test_a_group_with_unreadable_subscriptions_only_is_refused():
+    with pytest.raises(InputError, match="member x-0 is left out: subscription: 1 bytes"):
+        asyncio.run(snapshot(Describing(b"!"), "g"))
+
+
+def test_a_member_with_an_unreadable_subscription_is_left_out():
+    """And one that announces a version and leaves out its last fields, as kafka-go does, is not."""
+
+    class Answering(Describing):
+        async def metadata(self, topics):
+            return m.MetadataResponse(topics=(m.TopicMetadata("t", (m.PartitionMetadata(1),)),))
+
+        async def committed(self, group_id):
+            return {}
+
+        async def offsets(self, topics, timestamp):
+            return {}
+
+    short = bytes.fromhex("0001 00000001 0001 74 ffffffff")
+    taken = asyncio.run(snapshot(Answering(short, b"!"), "g"))
+    assert [(member["topics"], member["owned"]) for member in taken.scenario["members"]] == [(["t"], {})]
+    (message,) = taken.left_out
+    assert message.startswith("member x-1 is left out: subscription: 1 bytes")
 
 
 def test_a_snapshot_waits_for_the_end_of_a_rebalance(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from rebalance_kafka.broker.background import BackgroundBroker
-from tests.rebalance_kafka.peers.process import ROOT
+from tests.places import ROOT
 from tests.rebalance_kafka.peers.stage import DESCRIBING, GROUP, Stage
 from tests.rebalance_kafka.test_real_clients import KINDS, RECORDS, consume, produce, where_there_is
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coordinator_core.coordinator.records import OffsetRecord, StoredOffset
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.broker.store import FILE, NewBatch, Store
+from rebalance_kafka.broker.store import _TABLES, FILE, NewBatch, Store
 
 
 def stored(partition, first, last, *, topic="t", at_ms=0, producer=-1, epoch=-1, sequence=-1, data=b"x"):
@@ -211,9 +211,9 @@ def test_a_second_process_on_the_folder_is_refused(folder):
 def test_a_file_of_another_version_is_refused_and_not_changed(tmp_path):
     Store(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / FILE)) as sql:
-        sql.execute("pragma user_version = 2")
+        sql.execute("pragma user_version = 3")
     for _ in range(2):
-        with pytest.raises(InputError, match="format 2, expected format 1"):
+        with pytest.raises(InputError, match="format 3, expected format 2"):
             Store(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None, timeout=0)) as sql:
         sql.execute("begin exclusive")
@@ -246,3 +246,44 @@ def test_a_folder_that_cannot_be_created_or_used_is_refused(tmp_path):
     (tmp_path / "odd" / FILE).mkdir(parents=True)
     with pytest.raises(InputError, match="a broker's data"):
         Store(tmp_path / "odd")
+
+
+def test_a_file_of_the_first_version_is_upgraded(tmp_path):
+    with closing(sqlite3.connect(tmp_path / FILE)) as sql:
+        sql.executescript(f"{_TABLES} insert into topics values (1, 't', 3); pragma user_version = 1;")
+    with closing(Store(tmp_path)) as store:
+        assert store.topics() == {"t": 3}
+        assert store.configs() == store.starts() == {}
+        first = store.topic_ids()["t"]
+    with closing(Store(tmp_path)) as store:
+        assert store.topic_ids() == {"t": first}
+
+
+# --- configurations, starts of logs, deletion
+
+
+def test_configurations_and_starts_survive(folder):
+    folder.store.save_topics({"t": 1, "u": 1}, {"u": {"retention.ms": "5"}})
+    folder.store.save_configs({"t": {"retention.ms": "7", "segment.ms": "9"}})
+    folder.store.append_batches([stored(0, 0, 4), stored(0, 5, 9)])
+    folder.store.delete_records("t", 0, 7)
+    store = folder.reopened()
+    assert store.configs() == {"t": {"retention.ms": "7", "segment.ms": "9"}, "u": {"retention.ms": "5"}}
+    assert (store.starts(), store.ends()) == ({("t", 0): 7}, {("t", 0): 10})
+    assert [batch.first for batch in store.batches_from("t", 0, 7)] == [5]
+    store.delete_records("t", 0, 10)
+    store = folder.reopened()
+    assert (store.starts(), store.ends(), store.size()) == ({("t", 0): 10}, {("t", 0): 10}, 0)
+
+
+def test_a_deleted_topic_leaves_nothing_to_the_next_of_its_name(folder):
+    folder.store.save_topics({"t": 2}, {"t": {"retention.ms": "5"}})
+    folder.store.append_batches([stored(0, 0, 4)])
+    folder.store.delete_records("t", 0, 2)
+    first = folder.store.topic_ids()["t"]
+    folder.store.delete_topics(["t"])
+    assert folder.reopened().topics() == {}
+    folder.store.save_topics({"t": 1})
+    store = folder.reopened()
+    assert (store.configs(), store.starts(), store.ends(), store.size()) == ({}, {}, {}, 0)
+    assert store.topic_ids()["t"] != first

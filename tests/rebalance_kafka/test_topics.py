@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import LONGEST_NAME, MOST_PARTITIONS, REMEMBERED, Appended, Topics
 from rebalance_kafka.wire.batches import batches_of, records_of
-from tests.rebalance_kafka.records import GZIP, Sent, batch, numbered
+from tests.rebalance_kafka.records import COMPRESSIONS, GZIP, NO_COMPRESSION, Sent, batch, numbered
 
 PLENTY = 1_000_000
 
@@ -167,10 +167,27 @@ def test_a_time_is_found_exactly(topics):
     assert found == [(0, 10), (0, 10), (1, 20), (1, 20), (3, 30), (-1, -1)]
 
 
-def test_a_time_in_a_compressed_batch_gives_its_first_record(topics):
-    times = (Sent(b"a", timestamp_ms=10), Sent(b"b", timestamp_ms=20))
-    write(topics, batch(*times, compression=GZIP))
-    assert topics.offset_since("t", 0, 20) == (0, 20)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_time_inside_a_batch_is_found_whatever_the_compression(topics, compression):
+    write(topics, batch(*(Sent(b"a", timestamp_ms=10 * n) for n in range(10)), compression=compression))
+    assert topics.offset_since("t", 0, 50) == (5, 50)
+    assert topics.offset_since("t", 0, 51) == (6, 60)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_batch_that_expands_too_far_gives_its_first_record(topics, compression, monkeypatch):
+    monkeypatch.setattr("rebalance_kafka.wire.batches.MOST_SEARCHED_BYTES", 1_000)
+    times = (Sent(bytes(2_000), timestamp_ms=10), Sent(b"b", timestamp_ms=20))
+    write(topics, batch(*times, compression=compression))
+    assert topics.offset_since("t", 0, 20) == ((1, 20) if compression == NO_COMPRESSION else (0, 20))
+
+
+def test_the_newest_record_is_the_first_with_the_largest_time(topics):
+    assert topics.newest("t", 0) == (-1, -1)
+    for times in ((10, 30), (40, 20, 40), (15,)):
+        write(topics, batch(*(Sent(b"a", timestamp_ms=at_ms) for at_ms in times), compression=GZIP))
+    assert topics.newest("t", 0) == (2, 40)
+    assert topics.newest("t", 0, exact=False) == (4, 40)
 
 
 def test_a_time_in_an_unreadable_batch_gives_its_first_record(topics):

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.index import load_response_schema
+from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.data import api_versions
-from rebalance_kafka.wire.apis import VERSIONS, Api, common_version
+from rebalance_kafka.wire.apis import ROWS, VERSIONS, Api, common_version
 from rebalance_kafka.wire.frames import (
     Head,
     decode_request,
@@ -22,6 +22,8 @@ from rebalance_kafka.wire.frames import (
     in_ms,
     is_served,
 )
+from tests.places import ROOT
+from tests.rebalance_kafka.damage import REQUESTS
 from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_frame
 from tests.rebalance_kafka.live import broker, exchange, run
 
@@ -118,7 +120,7 @@ def test_values_without_a_required_field_are_refused():
 
 @given(least=st.integers(0, 15), more=st.integers(0, 15), api=st.sampled_from(Api))
 def test_the_common_version_is_the_newest_that_both_speak(least, more, api):
-    ours = set(range(VERSIONS[api][0], VERSIONS[api][1] + 1))
+    ours = set(range(VERSIONS[api][0], min(VERSIONS[api][1], ROWS[api].most_sent) + 1))
     theirs = set(range(least, least + more + 1))
     offered = {int(api): (least, least + more)}
     if ours & theirs:
@@ -136,3 +138,95 @@ def test_an_api_that_is_not_offered_has_no_common_version():
 @given(TIMES)
 def test_times_are_the_same_in_milliseconds(time_ms):
     assert in_ms(from_ms(time_ms)) == time_ms
+
+
+# --- unknown tagged fields (KIP-482)
+
+TAGS = b"\x02" + b"\x63\x03abc" + b"\xe7\x07\x00"
+"""Two tagged fields: 99 with three bytes, 999 with none."""
+
+
+def tagged(frame: bytes, header_bytes: int) -> bytes:
+    """Return a flexible frame with tagged fields at the end of its header and of its body."""
+    assert frame[header_bytes - 1 : header_bytes] == frame[-1:] == b"\0"
+    return frame[: header_bytes - 1] + TAGS + frame[header_bytes:-1] + TAGS
+
+
+FLEXIBLE = [
+    (api, version) for api, version in EVERY_VERSION if load_request_schema(api, version).__flexible__
+]
+
+
+@pytest.mark.parametrize(("api", "version"), FLEXIBLE, ids=lambda each: getattr(each, "name", each))
+def test_unknown_tags_of_a_request_are_skipped(api, version):
+    frame = encode_request(api, version, 7, "us", REQUESTS[api])[4:]
+    more = tagged(frame, header_bytes=13)
+    assert decode_request(more, head_of(more)) == decode_request(frame, head_of(frame))
+
+
+def test_unknown_tags_of_elements_are_skipped():
+    plain = encode_request(Api.METADATA, 9, 7, "us", REQUESTS[Api.METADATA] | {"topics": ({"name": "t"},)})[
+        4:
+    ]
+    assert plain[13:17] == b"\x02\x02t\0"
+    more = plain[:16] + TAGS + plain[17:]
+    assert decode_request(more, head_of(more)).body == decode_request(plain, head_of(plain)).body
+
+
+def test_unknown_tags_inside_a_known_one_are_skipped():
+    """Tag 1 of a partition that was fetched is its leader: id, epoch, and tagged fields of its own."""
+    end = b"\x00\x00\x00\x05" + b"\x00\x00\x00\x09"
+    values = {
+        "error_code": Wire.none,
+        "session_id": 0,
+        "responses": (
+            {
+                "topic": "t",
+                "partitions": (
+                    {
+                        "partition_index": 0,
+                        "error_code": Wire.none,
+                        "high_watermark": 3,
+                        "aborted_transactions": None,
+                        "records": b"",
+                    },
+                ),
+            },
+        ),
+    }
+    plain = encode_response(Api.FETCH, 12, 7, values)[4:]
+    assert plain.endswith(b"\x01\0\0\0")  # no records; no tags of the partition, the topic, the response
+    leader = end + TAGS
+    more = plain[:-3] + b"\x02" + b"\x01" + bytes([len(leader)]) + leader + b"\x63\0" + b"\0\0"
+    (partition,) = decode_response(Api.FETCH, 12, more)[1].responses[0].partitions
+    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (5, 9)
+
+
+def test_unknown_tags_of_a_response_are_skipped():
+    frame = encode_response(Api.HEARTBEAT, 4, 7, {"error_code": Wire.rebalance_in_progress})[4:]
+    more = tagged(frame, header_bytes=5)
+    assert decode_response(Api.HEARTBEAT, 4, more) == decode_response(Api.HEARTBEAT, 4, frame)
+
+
+@pytest.mark.parametrize(
+    "tags", [b"\x01\x63\x04abc", b"\x01\x63", b"\xff\xff\xff\xff\x0f\x63\0", b"\xff\xff\xff\xff\xff\x0f"]
+)
+def test_unknown_tags_that_do_not_end_are_an_error(tags):
+    frame = encode_request(Api.HEARTBEAT, 4, 7, "us", REQUESTS[Api.HEARTBEAT])[4:-1] + tags
+    with pytest.raises(ProtocolError, match="HEARTBEAT v4"):
+        decode_request(frame, head_of(frame))
+
+
+# --- the table in the documentation
+
+
+def documented(api):
+    lowest, highest = VERSIONS[api]
+    versions = f"{lowest}-{highest}" if lowest < highest else f"{lowest}"
+    return f"| {api.name.title().replace('_', '')} | {int(api)} | {versions} |"
+
+
+def test_the_readme_lists_the_apis_and_versions_that_are_served():
+    text = (ROOT / "plugins" / "rebalance_kafka" / "README.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| request | key | versions |\n| --- | --- | --- |\n")
+    assert table.partition("\n\n")[0] == "\n".join(map(documented, VERSIONS))

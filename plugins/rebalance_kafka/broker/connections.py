@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.data import api_versions
+from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Head, Request, decode_request, encode_response, head_of, is_served
 
@@ -16,8 +17,11 @@ SIZE_BYTES = 4
 AHEAD_BYTES = 256 * 1024
 """Bytes that are received while a request is in progress. The kernel keeps the rest until its response."""
 
-TURN_SECONDS = 0.01
-"""How long a client that sends without a pause may keep the others waiting."""
+AT_ONCE_BYTES = 64 * 1024
+"""Responses of one turn are written together, up to about this size."""
+
+TLS_HANDSHAKE = b"\x16\x03"
+"""The first bytes of a client that expects TLS."""
 
 LINGER_SECONDS = 5.0
 """How long a connection waits, before it closes, for a client that does not read the last responses."""
@@ -43,14 +47,14 @@ class Work(Enum):
 
     IDLE = auto()
     """It waits for bytes."""
+    QUEUED = auto()
+    """It has received bytes, and waits for its turn."""
     READING = auto()
     """It takes requests from the buffer."""
     HANDLING = auto()
     """The broker has been called with a request."""
     WAITING = auto()
     """The call has returned. The response comes later."""
-    YIELDING = auto()
-    """It has used its turn, and continues in the next turn of the event loop."""
 
 
 class Server(Protocol):
@@ -58,6 +62,7 @@ class Server(Protocol):
 
     most_frame_bytes: int
     idle_seconds: float
+    turns: Turns
 
     def admit(self, connection: "Connection") -> bool:
         """Take in a new connection. Return False if there are too many."""
@@ -89,6 +94,8 @@ class Connection(asyncio.Protocol):
         self._phase = Phase.NEW
         self._work = Work.IDLE
         self._is_backed_up = False
+        self._unsent: list[bytes] = []
+        self._unsent_bytes = 0
         self._fault: str | None = None
         self._give_up: Callable[[], None] | None = None
         self._transport: asyncio.Transport | None = None
@@ -145,7 +152,7 @@ class Connection(asyncio.Protocol):
     def size(self) -> int:
         """The bytes of requests that are not handled yet and of responses that are not sent yet."""
         unsent = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        return len(self._buffer) + unsent
+        return len(self._buffer) + self._unsent_bytes + unsent
 
     def drain(self) -> None:
         """Close the connection after the response to the request in progress."""
@@ -157,6 +164,7 @@ class Connection(asyncio.Protocol):
         """Close the connection when everything is written, or when the client does not read it."""
         if self._transport is None or not self._is_open:
             return
+        self._send()
         self._end()
         self._transport.close()
         if self._transport.get_write_buffer_size():
@@ -186,6 +194,8 @@ class Connection(asyncio.Protocol):
         """Stop handling requests and sending responses."""
         self._move(Phase.CLOSED)
         self._buffer.clear()
+        self._unsent.clear()
+        self._unsent_bytes = 0
         if self._idle is not None:
             self._idle.cancel()
         if self._give_up is not None:
@@ -195,36 +205,31 @@ class Connection(asyncio.Protocol):
     # --- requests
 
     def _continue(self) -> None:
-        """Handle requests, unless one is in progress, and adapt the flow of bytes."""
-        if self._work is Work.IDLE:
-            self._read()
+        """Wait for a turn to handle requests, unless one is in progress, and adapt the flow of bytes."""
+        if self._work is Work.IDLE and self._may_read:
+            self._work = Work.QUEUED
+            self._server.turns.add(self)
         self._adapt_flow()
 
-    def _read(self) -> None:
-        """Handle the requests in the buffer, one after the other, until the turn is over."""
+    def take_turn(self, until: float) -> bool:
+        """Handle the requests in the buffer, one after the other. Return whether the time was too short."""
         self._work = Work.READING
-        until = self._loop.time() + TURN_SECONDS
-        while self._work is Work.READING and self._may_read:
+        is_over = False
+        while self._work is Work.READING and self._may_read and not is_over:
             frame = self._next_frame()
             if frame is None:
                 break
             self._handle(frame)
-            if self._work is Work.READING and self._loop.time() >= until:
-                self._yield()
+            is_over = self._loop.time() >= until
+        self._send()
         if self._work is Work.READING:
-            self._work = Work.IDLE
+            self._work = Work.QUEUED if is_over and self._may_read else Work.IDLE
+        self._adapt_flow()
+        return self._work is Work.QUEUED
 
     @property
     def _may_read(self) -> bool:
         return self._phase in (Phase.OPEN, Phase.HALF_CLOSED) and not self._is_backed_up
-
-    def _yield(self) -> None:
-        self._work = Work.YIELDING
-        self._loop.call_soon(self._take_turn)
-
-    def _take_turn(self) -> None:
-        self._work = Work.IDLE
-        self._continue()
 
     def _next_frame(self) -> bytes | None:
         """Take the next complete frame from the buffer, None if there is none."""
@@ -232,7 +237,10 @@ class Connection(asyncio.Protocol):
             return None
         size = int.from_bytes(self._buffer[:SIZE_BYTES], "big", signed=True)
         if not 0 <= size <= self._server.most_frame_bytes:
-            self._fail(f"a frame of {size:,} bytes, expected {self._server.most_frame_bytes:,} at most")
+            found = f"a frame of {size:,} bytes, expected {self._server.most_frame_bytes:,} at most"
+            if self._buffer.startswith(TLS_HANDSHAKE):
+                found = "a TLS handshake, expected security.protocol=PLAINTEXT: this broker has no TLS"
+            self._fail(found)
             return None
         whole = SIZE_BYTES + size
         if not self._server.has_room(whole - len(self._buffer)):
@@ -272,14 +280,14 @@ class Connection(asyncio.Protocol):
             self._fail(f"API {head.key} in version {head.version}, which is not served")
 
     def _respond(self, request: Request, body: Any) -> None:
-        """Send a response, if there is a body, and continue with the next request."""
+        """Send a response, if there is one, and continue with the next request."""
         is_late = self._work is Work.WAITING
-        self._work, self._give_up = Work.READING, None
+        self._work, self._give_up = Work.IDLE if is_late else Work.READING, None
         if not self._is_open:
             return
         if body is not None:
             try:
-                frame = encode_response(request.api, request.version, request.correlation_id, body)
+                frame = _frame(request, body)
             except Exception as error:  # values of other members may not fit into this version
                 self._fail(f"{request.api.name} v{request.version}: no answer: {error}")
                 return
@@ -287,15 +295,30 @@ class Connection(asyncio.Protocol):
         if self._phase is Phase.DRAINING:
             self.close()
         elif is_late:
-            self._yield()
+            self._send()
+            self._continue()
 
     def _write(self, frame: bytes) -> None:
-        if self._transport is None or not self._is_open:
+        """Send a frame at the end of the turn."""
+        if not self._is_open:
             return
-        if self._server.has_room(len(frame)):
-            self._transport.write(frame)
-        else:
+        if not self._server.has_room(len(frame)):
             self._fail(f"no memory for an answer of {len(frame):,} bytes")
+            return
+        self._unsent.append(frame)
+        self._unsent_bytes += len(frame)
+        if self._unsent_bytes >= AT_ONCE_BYTES:
+            self._send()
+
+    def _send(self) -> None:
+        """Send the frames of this turn."""
+        if not self._unsent:
+            return
+        frames, self._unsent, self._unsent_bytes = self._unsent, [], 0
+        if self._transport is not None:
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+            if self._transport.is_closing():  # the client is gone
+                self._end()
 
     # --- flow
 
@@ -321,3 +344,10 @@ class Connection(asyncio.Protocol):
             self._idle = self._loop.call_later(self._server.idle_seconds, self._watch_idle)
         else:
             self.close()
+
+
+def _frame(request: Request, response: Any) -> bytes:
+    """Return the frame of a response, which is that frame or its body."""
+    if isinstance(response, bytes):
+        return response
+    return encode_response(request.api, request.version, request.correlation_id, response)

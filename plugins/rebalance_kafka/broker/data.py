@@ -3,22 +3,27 @@
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any, TypeAlias
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.addresses import Place
+from rebalance_kafka.broker import topic_admin
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Appended, Topics
 from rebalance_kafka.wire.apis import VERSIONS, Api
 from rebalance_kafka.wire.frames import Request, Values, in_ms
 
-LATEST, EARLIEST = -1, -2
-DEFAULT_PARTITIONS = -1
+LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+"""Timestamps of ListOffsets that are not times. `NEWEST` is the record with the largest time (KIP-734)."""
+
 MOST_EXACT = 20
 """Partitions of a request whose records are searched for a time."""
 
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
 """Bytes of one response, whatever a client allows: Kafka's fetch.max.bytes."""
+
+_NO_CONFIGS: Mapping[str, str] = {}
 
 Handler: TypeAlias = Callable[["Data", Request], Values | None]
 
@@ -27,9 +32,20 @@ class Data:
     """The part of the protocol that needs no coordinator.
 
     ``partitions``: the number of partitions of a topic that a Metadata request creates. 0: an error.
+    ``broker_configs``: the configurations that the broker is described with.
     """
 
-    def __init__(self, topics: Topics, store: Store, *, node: int, cluster_id: str, partitions: int) -> None:
+    def __init__(
+        self,
+        topics: Topics,
+        store: Store,
+        *,
+        node: int,
+        cluster_id: str,
+        partitions: int,
+        broker_configs: Mapping[str, str] = _NO_CONFIGS,
+    ) -> None:
+        self.broker_configs = broker_configs
         self.topics, self.store = topics, store
         self.node, self.cluster_id, self.partitions = node, cluster_id, partitions
         self.address = Place("", 0)
@@ -50,19 +66,33 @@ class Data:
         left, found, errors = min(body.max_bytes, MOST_FETCHED_BYTES), 0, False
         responses = []
         for topic in body.topics:
+            name, number = self._name_and_id(topic)
             partitions = []
             for partition in topic.partitions:
-                fetched = self._fetched(topic.topic, partition, left, first=not found)
+                fetched = self._fetched(name, partition, left, first=not found)
                 left -= len(fetched["records"])
                 found += len(fetched["records"])
                 errors = errors or fetched["error_code"] is not Wire.none
                 partitions.append(fetched)
-            responses.append({"topic": topic.topic, "partitions": tuple(partitions)})
+            responses.append({"topic": name, "topic_id": number, "partitions": tuple(partitions)})
         # There are no fetch sessions: after session id 0, clients send complete requests (KIP-227).
         values = {"error_code": Wire.none, "session_id": 0, "responses": tuple(responses)}
         return values, errors or found >= min(body.min_bytes, left + found) or not responses
 
-    def _fetched(self, topic: str, partition: Any, left: int, *, first: bool) -> Values:
+    def places_of(self, request: Request) -> list[tuple[str, int]]:
+        """Return the partitions of a Fetch, without those of unknown topics."""
+        named = ((self._name_and_id(topic)[0], topic) for topic in request.body.topics)
+        return [
+            (name, row.partition) for name, topic in named if name is not None for row in topic.partitions
+        ]
+
+    def _name_and_id(self, topic: Any) -> tuple[str | None, UUID | None]:
+        """Return name and id of a topic of a Fetch, which has one of them. The name may be unknown."""
+        if hasattr(topic, "topic"):
+            return topic.topic, None
+        return self.topics.named(topic.topic_id), topic.topic_id
+
+    def _fetched(self, topic: str | None, partition: Any, left: int, *, first: bool) -> Values:
         number, offset = partition.partition, partition.fetch_offset
         values: dict[str, Any] = {
             "partition_index": number,
@@ -71,22 +101,18 @@ class Data:
             "aborted_transactions": None,
             "records": b"",
         }
+        if topic is None:
+            return {**values, "error_code": Wire.unknown_topic_id}
         if not self.topics.has(topic, number):
             return {**values, "error_code": Wire.unknown_topic_or_partition}
-        end = self.topics.end(topic, number)
-        values |= {"high_watermark": end, "last_stable_offset": end, "log_start_offset": 0}
-        if not 0 <= offset <= end:
+        start, end = self.topics.start(topic, number), self.topics.end(topic, number)
+        values |= {"high_watermark": end, "last_stable_offset": end, "log_start_offset": start}
+        if not start <= offset <= end:
             return {**values, "error_code": Wire.offset_out_of_range}
         most = min(left, partition.partition_max_bytes)
         if most > 0 or first:
             values["records"] = self.topics.read(topic, number, offset, most, at_least_one=first)
         return values
-
-
-def places_of(request: Request) -> list[tuple[str, int]]:
-    """Return the partitions of a Fetch."""
-    topics = request.body.topics
-    return [(topic.topic, partition.partition) for topic in topics for partition in topic.partitions]
 
 
 def wait_ms(request: Request) -> int:
@@ -109,10 +135,14 @@ def _api_versions(_: Data, __: Request) -> Values:
 
 def _metadata(data: Data, request: Request) -> Values:
     body, topics = request.body, data.topics
+    unknown: list[UUID | None] = []
     if body.topics is None or (request.version == 0 and not body.topics):
         names = list(topics.partitions)
     else:
-        names = list(dict.fromkeys(topic.name for topic in body.topics))
+        wanted = dict.fromkeys((topic.name, getattr(topic, "topic_id", None)) for topic in body.topics)
+        unknown = [number for name, number in wanted if name is None and topics.named(number) is None]
+        found = (topics.named(number) if name is None else name for name, number in wanted)
+        names = list(dict.fromkeys(name for name in found if name is not None))
         if data.partitions and (request.version < 4 or body.allow_auto_topic_creation):
             new: dict[str, int] = {}
             for name in names:
@@ -126,7 +156,8 @@ def _metadata(data: Data, request: Request) -> Values:
         "brokers": (broker,),
         "cluster_id": data.cluster_id,
         "controller_id": data.node,
-        "topics": tuple(_described(data, name) for name in names),
+        "topics": (*(_described(data, name) for name in names), *map(_unknown_id, unknown)),
+        "error_code": Wire.none,
     }
 
 
@@ -148,7 +179,12 @@ def _described(data: Data, name: str) -> Values:
         }
         for number in range(count or 0)
     )
-    return {"error_code": error, "name": name, "partitions": partitions}
+    number = data.topics.ids.get(name)
+    return {"error_code": error, "name": name, "topic_id": number, "partitions": partitions}
+
+
+def _unknown_id(number: UUID | None) -> Values:
+    return {"error_code": Wire.unknown_topic_id, "name": None, "topic_id": number, "partitions": ()}
 
 
 def _produce(data: Data, request: Request) -> Values | None:
@@ -171,7 +207,8 @@ def _produce(data: Data, request: Request) -> Values | None:
         {
             "name": topic.name,
             "partition_responses": tuple(
-                _written(partition.index, next(result)) for partition in topic.partition_data
+                _written(data.topics, topic.name, partition.index, next(result))
+                for partition in topic.partition_data
             ),
         }
         for topic in body.topic_data
@@ -179,13 +216,13 @@ def _produce(data: Data, request: Request) -> Values | None:
     return {"responses": responses}
 
 
-def _written(index: int, result: Appended) -> Values:
+def _written(topics: Topics, topic: str, index: int, result: Appended) -> Values:
     return {
         "index": index,
         "error_code": result.error,
         "base_offset": result.base_offset,
         "log_append_time": None,
-        "log_start_offset": 0 if result.error is Wire.none else -1,
+        "log_start_offset": topics.start(topic, index) if result.error is Wire.none else -1,
         "record_errors": (),
         "error_message": result.message,
     }
@@ -213,67 +250,19 @@ def _listed(data: Data, topic: str, partition: Any, *, exact: bool) -> Values:
         return {**values, "error_code": Wire.unknown_topic_or_partition, "offset": -1, "leader_epoch": -1}
     if timestamp == LATEST:
         return {**values, "offset": data.topics.end(topic, number)}
-    if timestamp == EARLIEST:
-        return {**values, "offset": 0}
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return {**values, "offset": data.topics.start(topic, number)}
+    if timestamp == LATEST_TIERED:
+        return {**values, "offset": -1, "leader_epoch": -1}
+    if timestamp == NEWEST:
+        offset, at_ms = data.topics.newest(topic, number, exact=exact)
+        return {**values, "offset": offset, "timestamp": at_ms}
+    if timestamp < 0:
+        return {**values, "error_code": Wire.invalid_request, "offset": -1, "leader_epoch": -1}
     offset, at_ms = data.topics.offset_since(topic, number, timestamp, exact=exact)
+    if 0 <= offset < data.topics.start(topic, number):
+        offset = data.topics.start(topic, number)
     return {**values, "offset": offset, "timestamp": at_ms}
-
-
-def _create_topics(data: Data, request: Request) -> Values:
-    results: list[Values] = []
-    new: dict[str, int] = {}
-    more = 0
-    for topic in request.body.topics:
-        count = topic.num_partitions
-        if topic.assignments:
-            count = len(topic.assignments)
-        elif count == DEFAULT_PARTITIONS:
-            count = data.partitions or 1
-        refusal = data.topics.cannot_create(topic.name, count, more)
-        if topic.name in new:
-            refusal = Appended(Wire.invalid_request, message="comes twice in one request")
-        elif refusal is None and topic.replication_factor not in (-1, 1):
-            found = f"replication factor {topic.replication_factor}, and there is one broker"
-            refusal = Appended(Wire.invalid_replication_factor, message=found)
-        if refusal is None:
-            new[topic.name] = count
-            more += count
-        results.append(
-            {
-                "name": topic.name,
-                "error_code": Wire.none if refusal is None else refusal.error,
-                "error_message": None if refusal is None else refusal.message,
-                "num_partitions": count if refusal is None else -1,
-                "replication_factor": 1 if refusal is None else -1,
-                "configs": (),
-            }
-        )
-    if new and not request.body.validate_only:
-        data.topics.create(new)
-    return {"topics": tuple(results)}
-
-
-def _create_partitions(data: Data, request: Request) -> Values:
-    results: list[Values] = []
-    new: dict[str, int] = {}
-    more = 0
-    for topic in request.body.topics:
-        refusal = data.topics.cannot_grow(topic.name, topic.count, more)
-        if topic.name in new:
-            refusal = Appended(Wire.invalid_request, message=f"topic {topic.name} comes twice")
-        if refusal is None:
-            new[topic.name] = topic.count
-            more += topic.count - data.topics.partitions[topic.name]
-        results.append(
-            {
-                "name": topic.name,
-                "error_code": Wire.none if refusal is None else refusal.error,
-                "error_message": None if refusal is None else refusal.message,
-            }
-        )
-    if new and not request.body.validate_only:
-        data.topics.create(new)
-    return {"results": tuple(results)}
 
 
 def _init_producer_id(data: Data, request: Request) -> Values:
@@ -309,8 +298,7 @@ _HANDLERS: Mapping[Api, Handler] = {
     Api.METADATA: _metadata,
     Api.PRODUCE: _produce,
     Api.LIST_OFFSETS: _list_offsets,
-    Api.CREATE_TOPICS: _create_topics,
-    Api.CREATE_PARTITIONS: _create_partitions,
     Api.INIT_PRODUCER_ID: _init_producer_id,
     Api.OFFSET_FOR_LEADER_EPOCH: _epoch_ends,
+    **topic_admin.HANDLERS,
 }

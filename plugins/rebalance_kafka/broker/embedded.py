@@ -8,6 +8,8 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.traces.trace import Trace
@@ -18,6 +20,7 @@ from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, Node
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
+from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.frames import Request
 
@@ -109,12 +112,20 @@ class EmbeddedBroker:
     async def start(self) -> None:
         """Read back everything durable, then listen."""
         loop = asyncio.get_running_loop()
+        self.turns = Turns(loop)
         store = self._store = Store(self._folder)
         try:
             store.compact()
             topics = Topics(store, most_bytes=self._most_record_bytes, most_partitions=self._most_partitions)
             recorder = self._recorder = Recorder(topics, most_bytes=self._most_trace_bytes)
-            data = Data(topics, store, node=NODE, cluster_id="rebalance-lab", partitions=self._auto_create)
+            data = Data(
+                topics,
+                store,
+                node=NODE,
+                cluster_id="rebalance-lab",
+                partitions=self._auto_create,
+                broker_configs=_described(self._config),
+            )
             self._create_wanted(topics)
             self._node = Node(loop, store, data, self._config, recorder, self._random, self._most_group_bytes)
             self._server = await self._listening(loop)
@@ -263,3 +274,11 @@ class EmbeddedBroker:
             more += count - topics.partitions.get(topic, 0)
         if wanted:
             topics.create(wanted)
+
+
+def _described(config: CoordinatorConfig) -> dict[str, str]:
+    """Return the settings as DescribeConfigs lists them."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in sorted(msgspec.to_builtins(config).items())
+    }

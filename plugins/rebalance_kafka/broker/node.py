@@ -3,7 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from time import time
 from typing import Any, TypeAlias
@@ -20,14 +20,14 @@ from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.registry import default_registry
-from rebalance_kafka.broker.data import Data, places_of, wait_ms
+from rebalance_kafka.broker.data import Data, wait_ms
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Request, Values
-from rebalance_kafka.wire.requests import request_message
-from rebalance_kafka.wire.responses import response_entity
+from rebalance_kafka.wire.requests import OF_GROUPS, offset_requests, request_message
+from rebalance_kafka.wire.responses import heartbeat_frame, offsets_of_groups, response_entity
 
 NODE = 1
 GROUP_KEY = 0
@@ -40,7 +40,7 @@ LONGEST_WAIT_MS = 300_000
 LOG = logging.getLogger(__name__)
 
 Reply: TypeAlias = Callable[[Any], None]
-"""Takes the body of the response, an entity or its values, or None for no response. Called once."""
+"""Takes the response, once: its body, as an entity or its values, or its frame. None: there is none."""
 
 
 class Node:
@@ -69,6 +69,7 @@ class Node:
         self._timer: TimerHandle | None = None
         self._timer_ms: int | None = None
         data.topics.grown = lambda topics: recorder.grown(topics, self.now_ms())
+        data.topics.deleted = self._topics_deleted
         parts = Family(CLASSIC, {}).coordinator(
             lambda: default_registry().assignor(SERVER_ASSIGNOR), lambda: Cluster(data.topics.partitions)
         )
@@ -100,6 +101,8 @@ class Node:
             reply(self.data.answer(request))
         elif api is Api.FIND_COORDINATOR:
             reply(self._find(request))
+        elif api is Api.OFFSET_FETCH and request.version >= OF_GROUPS:
+            reply(self._offsets_of_groups(request))
         else:
             self._coordinate(request, host, reply)
         return None
@@ -126,7 +129,10 @@ class Node:
             self._recorder.answered(message, response, request.client_id, self.now_ms())
             if isinstance(received, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
                 response = _committed(received, response)
-            reply(response_entity(request, response))
+            if isinstance(response, m.HeartbeatResponse):
+                reply(heartbeat_frame(request, response))
+            else:
+                reply(response_entity(request, response))
 
         self._requests += 1
         self._parked[self._requests] = message, respond
@@ -135,6 +141,12 @@ class Node:
             self._requests, message, client_id=client_id, client_host=host, now_ms=now_ms
         )
         self._carry_out(outcome)
+
+    def _topics_deleted(self, topics: Sequence[str]) -> None:
+        """Delete the committed offsets of topics, too."""
+        now_ms = self.now_ms()
+        self._recorder.deleted(topics, now_ms)
+        self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms))
 
     def _give(self, request_id: int, response: m.Response) -> None:
         """Answer a request. An error in that is logged, as it concerns one client only."""
@@ -146,6 +158,17 @@ class Node:
         except Exception:
             LOG.exception("%s cannot be given", type(response).__name__)
 
+    def _offsets_of_groups(self, request: Request) -> Values:
+        """Return the offsets of several groups (KIP-709)."""
+        now_ms = self.now_ms()
+        responses: dict[str, m.OffsetFetchResponse] = {}
+        for message in offset_requests(request):
+            self._recorder.requested(message, request.client_id, now_ms)
+            for reply in self.coordinator.receive(0, message, now_ms=now_ms).replies:
+                assert isinstance(reply.response, m.OffsetFetchResponse)
+                responses[message.group_id] = reply.response
+        return offsets_of_groups(responses)
+
     def _find(self, request: Request) -> Values:
         body = request.body
         if request.version >= 4:
@@ -156,8 +179,9 @@ class Node:
     def _found(self, key: str, key_type: int) -> Values:
         nowhere = {"node_id": -1, "host": "", "port": -1}
         if key_type != GROUP_KEY:
-            message = "this broker does not support transactions"
-            return {**nowhere, "error_code": Wire.coordinator_not_available, "error_message": message}
+            # an error that producers do not retry, as for InitProducerId
+            error, message = Wire.transactional_id_authorization_failed, "this broker has no transactions"
+            return {**nowhere, "error_code": error, "error_message": message}
         response = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
         outcome = self.coordinator.receive(0, m.FindCoordinatorRequest(key=key), now_ms=self.now_ms())
         for reply in outcome.replies:
@@ -227,7 +251,7 @@ class Node:
                 give_up()
                 reply(values)
 
-        stop = self.data.topics.wait(places_of(request), lambda: try_again(False))
+        stop = self.data.topics.wait(self.data.places_of(request), lambda: try_again(False))
         timer = self._loop.call_later(waits_ms / 1_000, try_again, True)
         return give_up
 

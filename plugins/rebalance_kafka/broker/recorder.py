@@ -5,7 +5,7 @@ longer lists as owned, and those that a new assignment leaves out. Until then it
 Lag is measured when offsets are committed, and integrated by the trapezoid rule.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -41,12 +41,13 @@ class _Member:
 
 @dataclass(slots=True)
 class _Recorded:
-    """One group since its first member joined."""
+    """One group since its first member joined. ``ids``: the member ids by the members' names."""
 
     begun_ms: int
     topics: dict[str, int]
     events: list[ev.TraceEvent] = field(default_factory=list)
     members: dict[str, _Member] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
     messages: dict[str, int] = field(default_factory=dict)
     leaving: set[str] = field(default_factory=set)
     asking: tuple[m.JoinGroupRequest, str] | None = None
@@ -170,6 +171,15 @@ class Recorder:
             for topic, count in topics.items():
                 self._add(group, ev.PartitionsAdded(topic=topic, partitions=count), now_ms)
 
+    def deleted(self, topics: Iterable[str], now_ms: int) -> None:
+        """Record topics that are deleted."""
+        for group_id in list(self._groups):
+            group = self._groups.get(group_id)
+            if group is None:
+                continue  # it was forgotten to make room for the others
+            for topic in topics:
+                self._add(group, ev.TopicDeleted(topic=topic), now_ms)
+
     # --- members
 
     def _joins(self, group: _Recorded, request: m.JoinGroupRequest, now_ms: int) -> None:
@@ -218,11 +228,11 @@ class Recorder:
         assert asking is not None  # a member is added by its JoinGroup
         request, client_id = asking
         subscription = _subscription(request)
-        taken = {member.name for member in group.members.values()}
         name = request.group_instance_id or client_id or member_id
-        if name in taken:
-            name = f"{name}-{member_id[-8:]}" if f"{name}-{member_id[-8:]}" not in taken else member_id
+        if name in group.ids:
+            name = f"{name}-{member_id[-8:]}" if f"{name}-{member_id[-8:]}" not in group.ids else member_id
         member = group.members[member_id] = _Member(name, subscription.topics)
+        group.ids[name] = member_id
         started = ev.MemberStarted(
             client=name,
             instance_id=request.group_instance_id,
@@ -235,14 +245,15 @@ class Recorder:
 
     def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest) -> None:
         for leaving in request.members:
-            name = leaving.group_instance_id
-            named = {member_id for member_id, member in group.members.items() if member.name == name}
-            group.leaving |= named | ({leaving.member_id} & group.members.keys())
+            for member_id in (leaving.member_id, group.ids.get(leaving.group_instance_id or "", "")):
+                if member_id in group.members:
+                    group.leaving.add(member_id)
 
     def _gone(self, group: _Recorded, member_id: str, now_ms: int) -> None:
         member = group.members.pop(member_id, None)
         if member is None:
             return
+        del group.ids[member.name]
         self._some_ended = True
         closed = member_id in group.leaving
         group.leaving.discard(member_id)
@@ -253,6 +264,7 @@ class Recorder:
         """Record the next process of a static member. Its partitions are assigned again."""
         member = group.members.pop(event.old_member_id, None)
         if member is not None:
+            del group.ids[member.name]
             self._add(group, ev.Changed(kind="restart", target=member.name), now_ms)
             self._add(group, ev.MemberStopped(client=member.name, how="crashed"), now_ms)
         self._started(group, event.new_member_id, now_ms)

@@ -8,7 +8,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
 
 from coordinator_core.coordinator.records import Record, compact, decode_records, encode_record
 from coordinator_core.errors import InputError
@@ -18,7 +19,7 @@ FILE = "broker.sqlite"
 COMPACT_AFTER = 50_000
 """Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
-_FORMAT = 1
+_FORMAT = 2
 _TABLES = """
 create table topics (id integer primary key, name text not null unique, partitions integer not null);
 create table batches (
@@ -30,6 +31,23 @@ create table batches (
 create table log (number integer primary key, partition integer not null, record blob not null);
 create table counters (name text primary key, value integer not null) without rowid;
 """
+_SINCE_FORMAT_2 = """
+alter table topics add column uuid blob;
+update topics set uuid = randomblob(16);
+create table configs (
+    topic integer not null, name text not null, value text not null, primary key (topic, name)
+) without rowid;
+create table starts (
+    topic integer not null, partition integer not null, first integer not null,
+    primary key (topic, partition)
+) without rowid;
+"""
+
+
+Configs: TypeAlias = Mapping[str, str]
+"""Values of a topic's configurations by their names."""
+
+_NO_CONFIGS: Mapping[str, Configs] = {}
 
 
 class StoredBatch(NamedTuple):
@@ -86,15 +104,54 @@ class Store:
         self._ids = {name: number for number, name, _ in rows}
         return {name: partitions for _, name, partitions in rows}
 
-    def save_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics, or change the number of their partitions."""
+    def save_topics(self, topics: Mapping[str, int], configs: Mapping[str, Configs] = _NO_CONFIGS) -> None:
+        """Create topics, or change the number of their partitions. ``configs``: of new topics."""
         with self._transaction():
             self._sql.executemany(
-                "insert into topics (name, partitions) values (?, ?)"
+                "insert into topics (name, partitions, uuid) values (?, ?, randomblob(16))"
                 " on conflict (name) do update set partitions = excluded.partitions",
                 list(topics.items()),
             )
+            for topic, own in configs.items():
+                self._write_configs(topic, own)
         self.topics()
+
+    def delete_topics(self, topics: Iterable[str]) -> None:
+        """Delete topics, with their records and configurations."""
+        rows = [(self._ids[topic],) for topic in topics]
+        with self._transaction():
+            for table in ("batches", "configs", "starts"):
+                self._sql.executemany(f"delete from {table} where topic = ?", rows)
+            self._sql.executemany("delete from topics where id = ?", rows)
+        self.topics()
+
+    def topic_ids(self) -> dict[str, UUID]:
+        """Return the id of each topic. A topic that is deleted and created again has another id."""
+        rows = self._sql.execute("select name, uuid from topics order by id")
+        return {name: UUID(bytes=number) for name, number in rows}
+
+    def configs(self) -> dict[str, dict[str, str]]:
+        """Return the configurations of each topic that has some."""
+        rows = self._sql.execute(
+            "select topics.name, configs.name, value from configs join topics on topics.id = topic"
+            " order by topic, configs.name"
+        )
+        found: dict[str, dict[str, str]] = {}
+        for topic, name, value in rows:
+            found.setdefault(topic, {})[name] = value
+        return found
+
+    def save_configs(self, configs: Mapping[str, Configs]) -> None:
+        """Replace the configurations of topics."""
+        with self._transaction():
+            for topic, own in configs.items():
+                self._write_configs(topic, own)
+
+    def _write_configs(self, topic: str, configs: Configs) -> None:
+        (number,) = self._sql.execute("select id from topics where name = ?", (topic,)).fetchone()
+        self._sql.execute("delete from configs where topic = ?", (number,))
+        rows = [(number, name, value) for name, value in configs.items()]
+        self._sql.executemany("insert into configs values (?, ?, ?)", rows)
 
     # --- records
 
@@ -105,12 +162,26 @@ class Store:
             self._sql.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """Return the offset after the last record of each partition with records."""
+        """Return the offset after the last record of each partition that has, or had, records."""
         rows = self._sql.execute(
             "select name, partition, max(last) from batches join topics on topics.id = topic"
             " group by topic, partition"
         )
-        return {(name, partition): last + 1 for name, partition, last in rows}
+        return self.starts() | {(name, partition): last + 1 for name, partition, last in rows}
+
+    def starts(self) -> dict[tuple[str, int], int]:
+        """Return the offset of the first record of each partition whose first records were deleted."""
+        rows = self._sql.execute("select name, partition, first from starts join topics on topics.id = topic")
+        return {(name, partition): first for name, partition, first in rows}
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Delete the batches that end before an offset, which is the partition's start from now on."""
+        place = (self._ids[topic], partition)
+        with self._transaction():
+            self._sql.execute(
+                "delete from batches where topic = ? and partition = ? and last < ?", (*place, before)
+            )
+            self._sql.execute("insert or replace into starts values (?, ?, ?)", (*place, before))
 
     def size(self) -> int:
         """Return the bytes of all batches."""
@@ -147,6 +218,15 @@ class Store:
             "select first, last, max_timestamp_ms, data from batches"
             " where topic = ? and partition = ? and max_timestamp_ms >= ? order by first limit 1",
             (self._ids[topic], partition, timestamp_ms),
+        ).fetchone()
+        return None if row is None else StoredBatch._make(row)
+
+    def newest_batch(self, topic: str, partition: int) -> StoredBatch | None:
+        """Return the first batch with the largest time of the partition."""
+        row = self._sql.execute(
+            "select first, last, max_timestamp_ms, data from batches"
+            " where topic = ? and partition = ? order by max_timestamp_ms desc, first limit 1",
+            (self._ids[topic], partition),
         ).fetchone()
         return None if row is None else StoredBatch._make(row)
 
@@ -229,9 +309,9 @@ def _prepare(sql: sqlite3.Connection, path: str) -> None:
     (tables,) = sql.execute("select count(*) from sqlite_master").fetchone()
     if version == 0 and tables:
         raise InputError(path, "another program's database", "a broker's data, or no file")
-    if version not in (0, _FORMAT):
+    if not 0 <= version <= _FORMAT:
         raise InputError(path, f"format {version}", f"format {_FORMAT}, which this version writes")
     sql.execute("pragma journal_mode = wal")
     sql.execute("pragma synchronous = full")
-    new = f"{_TABLES} pragma user_version = {_FORMAT};" if version == 0 else ""
-    sql.executescript(f"begin immediate; {new} commit;")
+    missing = (_TABLES, _SINCE_FORMAT_2)[version:]
+    sql.executescript(f"begin immediate; {' '.join(missing)} pragma user_version = {_FORMAT}; commit;")

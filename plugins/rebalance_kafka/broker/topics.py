@@ -4,11 +4,13 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.broker.store import NewBatch, Store
+from rebalance_kafka.broker.store import NewBatch, Store, StoredBatch
+from rebalance_kafka.broker.topic_configs import CONFIGS, MAX_MESSAGE_BYTES
 from rebalance_kafka.wire.batches import Batch, at_offset, batches_of, record_since
 
 REMEMBERED = 5
@@ -24,11 +26,13 @@ MOST_PRODUCERS = 100_000
 
 With more, the pair with the oldest write is forgotten: its next batch is accepted with any sequence."""
 
-MOST_LOOKED_AT = 1_000
-"""Records of a batch that is searched for a time: about 5 ms, in which no other client is served."""
+MOST_LOOKED_AT = 10_000
+"""Records of a batch that is searched for a time: about 20 ms, in which no other client is served."""
 
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
+
+_NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 
 
 class Appended(NamedTuple):
@@ -59,7 +63,11 @@ class Topics:
         self._store, self._most_bytes, self._most_partitions = store, most_bytes, most_partitions
         self.partitions: dict[str, int] = store.topics()
         self._count = sum(self.partitions.values())
-        self._ends = store.ends()
+        self.ids = store.topic_ids()
+        self._names = {number: name for name, number in self.ids.items()}
+        self.configs: dict[str, dict[str, str]] = store.configs()
+        """The configurations of each topic that has some."""
+        self._starts, self._ends = store.starts(), store.ends()
         self._bytes = store.size()
         self._sequences: dict[tuple[str, int, int], deque[_Sequence]] = {}
         for topic, partition, producer, epoch, sequence, first, last in store.producers(REMEMBERED):
@@ -68,6 +76,8 @@ class Topics:
         self._waits = 0
         self.grown: Callable[[Mapping[str, int]], None] | None = None
         """Called with every topic that is created or gets more partitions."""
+        self.deleted: Callable[[Sequence[str]], None] | None = None
+        """Called with every topic that is deleted."""
 
     # --- topics
 
@@ -79,13 +89,57 @@ class Topics:
         """Return the offset after the last record."""
         return self._ends.get((topic, partition), 0)
 
-    def create(self, topics: Mapping[str, int]) -> None:
-        """Create topics, or add partitions to them, where `cannot_create` and `cannot_grow` return None."""
-        self._store.save_topics(topics)
-        self.partitions = self._store.topics()
-        self._count = sum(self.partitions.values())
+    def start(self, topic: str, partition: int) -> int:
+        """Return the offset of the first record."""
+        return self._starts.get((topic, partition), 0)
+
+    def named(self, topic_id: UUID | None) -> str | None:
+        """Return the name of the topic with this id, None if there is none."""
+        return None if topic_id is None else self._names.get(topic_id)
+
+    def create(
+        self, topics: Mapping[str, int], configs: Mapping[str, Mapping[str, str]] = _NO_CONFIGS
+    ) -> None:
+        """Create topics, or add partitions to them, where `cannot_create` and `cannot_grow` return None.
+
+        ``configs``: valid configurations of new topics.
+        """
+        self._store.save_topics(topics, configs)
+        self._read_topics()
         if self.grown is not None:
             self.grown(topics)
+
+    def delete(self, topics: Sequence[str]) -> None:
+        """Delete topics that exist, with their records."""
+        self._store.delete_topics(topics)
+        self._read_topics()
+        gone = set(topics)
+        self._bytes = self._store.size()
+        self._ends = {place: end for place, end in self._ends.items() if place[0] not in gone}
+        self._starts = {place: start for place, start in self._starts.items() if place[0] not in gone}
+        self._sequences = {key: seen for key, seen in self._sequences.items() if key[0] not in gone}
+        if self.deleted is not None:
+            self.deleted(topics)
+        for place in [place for place in self._waiting if place[0] in gone]:
+            self._wake(place)
+
+    def configure(self, configs: Mapping[str, Mapping[str, str]]) -> None:
+        """Replace the configurations of topics by valid ones."""
+        self._store.save_configs(configs)
+        self.configs = self._store.configs()
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Delete the records before an offset, which is not after the end."""
+        if before > self.start(topic, partition):
+            self._store.delete_records(topic, partition, before)
+            self._starts[topic, partition] = before
+            self._bytes = self._store.size()
+
+    def _read_topics(self) -> None:
+        self.partitions, self.ids = self._store.topics(), self._store.topic_ids()
+        self._names = {number: name for name, number in self.ids.items()}
+        self.configs = self._store.configs()
+        self._count = sum(self.partitions.values())
 
     def cannot_create(self, topic: str, partitions: int, beside: int = 0) -> Appended | None:
         """Return why a topic cannot be created, None if it can.
@@ -146,11 +200,14 @@ class Topics:
                 self._remember(batch.topic, batch.partition, batch.producer, seen)
         self._ends.update(ends)
         for place in ends:
-            waiting = self._waiting.get(place, {})
-            for number in list(waiting):
-                if number in waiting:  # an earlier callback may have ended this wait
-                    waiting[number]()
+            self._wake(place)
         return results
+
+    def _wake(self, place: Place) -> None:
+        waiting = self._waiting.get(place, {})
+        for number in list(waiting):
+            if number in waiting:  # an earlier callback may have ended this wait
+                waiting[number]()
 
     def _placed(
         self, topic: str, partition: int, records: bytes | None, ends: dict[Place, int], size: int
@@ -163,6 +220,11 @@ class Topics:
             return Appended(Wire.corrupt_message, message=str(error))
         if not batches:
             return Appended(Wire.invalid_record, message="no records")
+        largest = max(len(batch.data) for batch in batches)
+        most = int(self.configs.get(topic, {}).get(MAX_MESSAGE_BYTES, CONFIGS[MAX_MESSAGE_BYTES].default))
+        if largest > most:
+            found = f"a batch of {largest:,} bytes, expected {most:,} at most ({MAX_MESSAGE_BYTES})"
+            return Appended(Wire.message_too_large, message=found)
         first = batches[0]
         if first.producer_id >= 0:
             known = self._known(topic, partition, first)
@@ -247,16 +309,22 @@ class Topics:
     ) -> tuple[int, int]:
         """Return offset and time of the first record of this time or later, or -1, -1.
 
-        If the batch is compressed or large, or the result need not be ``exact``, return the offset of the
-        first record of the batch and the largest time in it.
+        If the batch is large, or the result need not be ``exact``, return the offset of the first record of
+        the batch and the largest time in it.
         """
         batch = self._store.batch_since(topic, partition, timestamp_ms)
-        if batch is None:
-            return -1, -1
-        found = None
-        if exact and batch.last - batch.first < MOST_LOOKED_AT:
-            found = record_since(batch.data, timestamp_ms)
-        return found or (batch.first, batch.max_timestamp_ms)
+        return (-1, -1) if batch is None else _searched(batch, timestamp_ms, batch.first, exact=exact)
+
+    def newest(self, topic: str, partition: int, *, exact: bool = True) -> tuple[int, int]:
+        """Return offset and time of the first record with the largest time, or -1, -1 without records.
+
+        If the batch is large, or the result need not be ``exact``, return the offset of the last record of
+        the batch.
+        """
+        batch = self._store.newest_batch(topic, partition)
+        return (
+            (-1, -1) if batch is None else _searched(batch, batch.max_timestamp_ms, batch.last, exact=exact)
+        )
 
     def wait(self, places: Iterable[Place], wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` at every write to one of the partitions. Return a function that ends the wait."""
@@ -274,6 +342,14 @@ class Topics:
                         del self._waiting[place]
 
         return stop
+
+
+def _searched(batch: StoredBatch, timestamp_ms: int, otherwise: int, *, exact: bool) -> tuple[int, int]:
+    """Return offset and time of the first record of this time or later, or ``otherwise`` as the offset."""
+    found = None
+    if exact and batch.last - batch.first < MOST_LOOKED_AT:
+        found = record_since(batch.data, timestamp_ms)
+    return found or (otherwise, batch.max_timestamp_ms)
 
 
 def _shown(name: str) -> str:

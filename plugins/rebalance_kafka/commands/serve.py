@@ -11,7 +11,7 @@ from zlib import crc32
 
 import typer
 
-from coordinator_core.cli.output import check_path, stderr, stdout, write_whole
+from coordinator_core.cli.output import check_path, complain, stderr, stdout, write_whole
 from rebalance_kafka.addresses import place_of
 from rebalance_kafka.commands.options import settings_of, topics_of
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 LONGEST_NAME = 100
 QUIET_SECONDS = 60.0
+WARNING = "[bold yellow]warning:[/]"
 
 
 def serve(
@@ -41,7 +42,8 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the history of the group to this file at the end, as the trace of a simulated run."
+            help="Write the history of the group to this file at the end, as the trace of a simulated run,"
+            " if there was a group."
             " With several groups, write one file FILE.GROUP for each.",
         ),
     ] = None,
@@ -98,6 +100,8 @@ async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
         stderr().print("stopping ...")
         traces = broker.traces()
     if trace_file is not None:
+        if not traces:
+            complain(f"{trace_file} is not written: no member has joined a group", label=WARNING)
         for group, trace in traces.items():
             name = trace_file.name if len(traces) == 1 else f"{trace_file.name}.{_in_a_name(group)}"
             write_whole(trace_file.with_name(name), trace.encode())

@@ -93,6 +93,8 @@ async def _taken(
             raise result
         else:
             snapshots.append(result)
+            for message in result.left_out:
+                complain(f"group {result.group_id}: {message}", label="[bold yellow]warning:[/]")
     return snapshots, len(results) - len(snapshots)
 
 

@@ -1,6 +1,7 @@
 """A consumer on asyncio: the client core against any broker, with any assignor."""
 
 import asyncio
+import logging
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ from rebalance_kafka.consumer.security import is_security, security_of
 from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.apis import VERSIONS, Api
 
+LOG = logging.getLogger(__name__)
+
 CLOSE_SECONDS = 30.0
 MOST_SHOWN = 100
 _INSTANCE_ID = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
@@ -44,7 +47,8 @@ class Consumer:
     `poll` must be called within max.poll.interval.ms: joins, revocations and callbacks happen in it.
     Heartbeats are sent in the background.
 
-    ``strategy``: a strategy of the registry, as in the simulator, or a list with the preferred one first.
+    ``strategy``: a strategy in any form that `Registry.strategy` accepts, as in the simulator, such as a name
+    or a class, or a list with the preferred one first.
     ``settings``: consumer settings by Kafka's names (``session.timeout.ms``), with those of TLS and SASL
     (``security.protocol``; see `rebalance_kafka.consumer.security`).
     ``api_versions``: the highest version of an API to use (``{"JoinGroup": 5}``), for brokers that offer
@@ -59,7 +63,7 @@ class Consumer:
         *topics: str,
         bootstrap_servers: str | Sequence[str],
         group_id: str,
-        strategy: str | Strategy | Sequence[str | Strategy] = "cooperative-sticky",
+        strategy: Any = "cooperative-sticky",
         settings: Mapping[str, Any] | None = None,
         listener: Listener | None = None,
         api_versions: Mapping[str, int] | None = None,
@@ -67,8 +71,8 @@ class Consumer:
         seed: int | None = None,
     ) -> None:
         registry = registry or default_registry()
-        several = [strategy] if isinstance(strategy, (str, Strategy)) else list(strategy)
-        strategies = [registry.strategy(entry) if isinstance(entry, str) else entry for entry in several]
+        several = strategy if isinstance(strategy, list | tuple) else [strategy]
+        strategies = [registry.strategy(entry) for entry in several]
         secured = {name: value for name, value in (settings or {}).items() if is_security(name)}
         other = {name: value for name, value in (settings or {}).items() if name not in secured}
         config = _configured(group_id, other, strategies)
@@ -299,6 +303,10 @@ class Consumer:
         if self._links is None:
             raise InputError("consumer", "one that is not started, or closed", "async with Consumer(...)")
         self.events.extend(outcome.events)
+        for event in outcome.events:
+            if isinstance(event, ev.AssignmentComputed):
+                for member_id, error in event.report.get("unreadable", {}).items():
+                    LOG.warning("member %s gets no partitions: %s", member_id, error)
         self._records.extend(outcome.records)
         if outcome.error is not None and self._error is None:
             self._error = outcome.error

@@ -126,11 +126,15 @@ class Link:
             while True:
                 self._take(await _frame(reader))
         except asyncio.IncompleteReadError as error:
-            self._end(f"it closed the connection{' in the middle of a response' if error.partial else ''}")
+            found = f"it closed the connection{' in the middle of a response' if error.partial else ''}"
+            self._end(found if self._versions is not None or error.partial else f"{found}{_UNLIKE}")
         except ssl.SSLError as error:
+            found = str(error)
+            if error.reason == "WRONG_VERSION_NUMBER":
+                found += ", expected a broker with TLS (else security.protocol=PLAINTEXT or SASL_PLAINTEXT)"
             if not isinstance(error, _TORN):
-                self._refused(RefusedError("TLS", str(error)))
-            self._end(str(error))
+                self._refused(RefusedError("TLS", found))
+            self._end(found)
         except (OSError, TimeoutError) as error:
             self._end(str(error) or type(error).__name__)
         except RefusedError as error:
@@ -182,7 +186,9 @@ class Link:
             frame = await self._exchanged(reader, api, version, {"auth_bytes": message})
             _, body = decode_response(api, version, frame)
             if body.error_code is not Wire.none:
-                raise RefusedError("broker", body.error_message or body.error_code.name)
+                found = body.error_message or body.error_code.name
+                hint = f"expected the sasl.username and sasl.password of a user with {login.mechanism}"
+                raise RefusedError("broker", f"{found}, {hint}")
             try:
                 message = steps.send(body.auth_bytes)
             except StopIteration:
@@ -218,8 +224,15 @@ def _ignore(_: str) -> None:
     """Ignore the reason of a loss that is handled already."""
 
 
+_TLS_ALERT = b"\x15\x03"
+_UNLIKE = " before its first response: does it expect another security.protocol (TLS, SASL)?"
+
+
 async def _frame(reader: asyncio.StreamReader) -> bytes:
-    size = int.from_bytes(await reader.readexactly(4), "big", signed=True)
+    start = await reader.readexactly(4)
+    if start.startswith(_TLS_ALERT):
+        raise ProtocolError("broker", "it speaks TLS, expected security.protocol=SSL or SASL_SSL")
+    size = int.from_bytes(start, "big", signed=True)
     if not 4 <= size <= MOST_FRAME_BYTES:
         found = f"a frame of {size:,} bytes, expected 4 to {MOST_FRAME_BYTES:,} (is it a Kafka broker?)"
         raise ProtocolError("broker", found)

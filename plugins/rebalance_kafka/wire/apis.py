@@ -4,11 +4,10 @@ To add a request, add its API key and its row here, and the fields whose names d
 `rebalance_kafka.wire.fields`. kio has the entities of every version: a row selects them by key and version.
 
 Spoken: consumer groups of the classic protocol, their administration and their offsets; records and topics
-without replication; idempotent producers; fetches by topic name.
+without replication, and the administration of topics; idempotent producers.
 
 Not spoken: groups of the consumer protocol and share groups (KIP-848, KIP-932); transactions; access control,
-quotas and delegation tokens; changes of configurations; deletion of topics and records; topic ids; and every
-request that only brokers send to each other.
+quotas and delegation tokens; and every request that only brokers send to each other.
 """
 
 from collections.abc import Mapping
@@ -37,11 +36,17 @@ class Api(IntEnum):
     LIST_GROUPS = 16
     API_VERSIONS = 18
     CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
+    INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
+    DESCRIBE_CLUSTER = 60
 
 
 class LoginApi(IntEnum):
@@ -54,38 +59,49 @@ class LoginApi(IntEnum):
 AnyApi: TypeAlias = Api | LoginApi
 
 
+MOST_VERSION = 2**15 - 1
+
+
 class Row(NamedTuple):
     """An API: its lowest and highest version, and the messages of the core that stand for it.
 
-    Without messages, the broker works on kio's entities itself.
+    Without messages, the broker works on kio's entities itself. ``most_sent``: the highest version that the
+    consumer sends, if the broker serves higher ones.
     """
 
     versions: tuple[int, int]
     request: type | None = None
     response: type | None = None
+    most_sent: int = MOST_VERSION
 
 
 ROWS: Mapping[AnyApi, Row] = {
     Api.PRODUCE: Row((3, 9)),
-    Api.FETCH: Row((4, 12), m.FetchRequest, m.FetchResponse),  # from version 13 on topics have ids
-    Api.LIST_OFFSETS: Row((1, 6), m.ListOffsetsRequest, m.ListOffsetsResponse),
-    Api.METADATA: Row((0, 9), m.MetadataRequest, m.MetadataResponse),
-    Api.OFFSET_COMMIT: Row((2, 8), m.OffsetCommitRequest, m.OffsetCommitResponse),
-    Api.OFFSET_FETCH: Row((1, 7), m.OffsetFetchRequest, m.OffsetFetchResponse),
+    Api.FETCH: Row((4, 16), m.FetchRequest, m.FetchResponse, 12),  # from version 13 on topics have ids
+    Api.LIST_OFFSETS: Row((1, 9), m.ListOffsetsRequest, m.ListOffsetsResponse),
+    Api.METADATA: Row((0, 13), m.MetadataRequest, m.MetadataResponse, 9),  # then topics have ids
+    Api.OFFSET_COMMIT: Row((2, 9), m.OffsetCommitRequest, m.OffsetCommitResponse),
+    Api.OFFSET_FETCH: Row((1, 9), m.OffsetFetchRequest, m.OffsetFetchResponse, 7),  # then of several groups
     Api.FIND_COORDINATOR: Row((0, 4), m.FindCoordinatorRequest, m.FindCoordinatorResponse),
     Api.JOIN_GROUP: Row((0, 9), m.JoinGroupRequest, m.JoinGroupResponse),
     Api.HEARTBEAT: Row((0, 4), m.HeartbeatRequest, m.HeartbeatResponse),
     Api.LEAVE_GROUP: Row((0, 5), m.LeaveGroupRequest, m.LeaveGroupResponse),
     Api.SYNC_GROUP: Row((0, 5), m.SyncGroupRequest, m.SyncGroupResponse),
     Api.DESCRIBE_GROUPS: Row((0, 5), m.DescribeGroupsRequest, m.DescribeGroupsResponse),
-    Api.LIST_GROUPS: Row((0, 4), m.ListGroupsRequest, m.ListGroupsResponse),
+    Api.LIST_GROUPS: Row((0, 5), m.ListGroupsRequest, m.ListGroupsResponse),
     Api.API_VERSIONS: Row((0, 3)),
-    Api.CREATE_TOPICS: Row((2, 5)),
+    Api.CREATE_TOPICS: Row((2, 7)),
+    Api.DELETE_TOPICS: Row((1, 6)),
+    Api.DELETE_RECORDS: Row((0, 2)),
     Api.INIT_PRODUCER_ID: Row((0, 4)),
     Api.OFFSET_FOR_LEADER_EPOCH: Row((2, 4), m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
+    Api.DESCRIBE_CONFIGS: Row((1, 4)),
+    Api.ALTER_CONFIGS: Row((0, 2)),
     Api.CREATE_PARTITIONS: Row((0, 3)),
     Api.DELETE_GROUPS: Row((0, 2), m.DeleteGroupsRequest, m.DeleteGroupsResponse),
+    Api.INCREMENTAL_ALTER_CONFIGS: Row((0, 1)),
     Api.OFFSET_DELETE: Row((0, 0), m.OffsetDeleteRequest, m.OffsetDeleteResponse),
+    Api.DESCRIBE_CLUSTER: Row((0, 2)),
     LoginApi.SASL_HANDSHAKE: Row((1, 1)),
     LoginApi.SASL_AUTHENTICATE: Row((0, 2)),
 }
@@ -117,6 +133,7 @@ def common_version(
         ProtocolError: if the broker does not offer the API, or none of its versions is spoken here.
     """
     lowest, highest = ROWS[api].versions
+    highest = min(highest, ROWS[api].most_sent)
     if isinstance(api, Api):
         highest = min(highest, highest_versions.get(api, highest))
     if int(api) not in offered:

@@ -6,7 +6,7 @@ covers neither, so that records need not be read.
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import cramjam
 from crc32c import crc32c
@@ -21,6 +21,9 @@ _CHECKED_FROM = 21
 _LEAST_RECORD_BYTES = 7
 _MOST_RECORDS = 2**31 - 1
 MAGIC = 2
+
+MOST_SEARCHED_BYTES = 8 * 1024 * 1024
+"""Uncompressed records of a batch that is searched for a time: decompressing them takes about 20 ms."""
 
 
 class Batch(NamedTuple):
@@ -137,17 +140,34 @@ def records_of(data: bytes) -> tuple[list[FetchedRecord], int]:
 def record_since(data: bytes, timestamp_ms: int) -> tuple[int, int] | None:
     """Return offset and time of the first record of a batch with this time or a later one.
 
-    Return None if there is no such record or the batch cannot be read. Return None for a compressed batch
-    too: a few bytes may expand to gigabytes.
+    Return None if there is no such record, or the batch cannot be read or has more than `MOST_SEARCHED_BYTES`
+    of records: a few compressed bytes may expand to gigabytes.
     """
     batch = _batch_at(data, 0, whole=False)
-    if _attributes(batch) & _COMPRESSION:
-        return None
     try:
-        since = (record for record in _records(batch) if record.timestamp_ms >= timestamp_ms)
-        return next(((record.offset, record.timestamp_ms) for record in since), None)
+        times = _times(batch, _payload(batch, MOST_SEARCHED_BYTES))
+        return next((found for found in times if found[1] >= timestamp_ms), None)
     except ProtocolError:
         return None
+
+
+def _times(batch: Batch, records: bytes) -> Iterator[tuple[int, int]]:
+    """Yield offset and time of each record, without reading the rest of it."""
+    at = 0
+    by_broker = _attributes(batch) & _LOG_APPEND_TIME
+    try:
+        for _ in range(batch.records):
+            length, size = read_signed_varint(records, at)
+            at += size
+            if not 0 <= length <= len(records) - at:
+                raise ValueError(f"a record of {length} bytes, but only {len(records) - at} bytes are left")
+            delta_ms, size = read_signed_varlong(records, at + 1)
+            delta, _ = read_signed_varint(records, at + 1 + size)
+            at += length
+            time_ms = batch.max_timestamp_ms if by_broker else batch.base_timestamp_ms + delta_ms
+            yield batch.base_offset + delta, time_ms
+    except Exception as error:  # kio raises errors of many kinds
+        raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
 
 
 def _attributes(batch: Batch) -> int:
@@ -155,16 +175,29 @@ def _attributes(batch: Batch) -> int:
 
 
 def _records(batch: Batch) -> Iterator[FetchedRecord]:
-    payload = batch.data[_HEADER.size :]
-    codec = _attributes(batch) & _COMPRESSION
+    payload = _payload(batch)
     try:
-        if codec:
-            payload = _CODECS[codec](payload)
         at = 0
         for _ in range(batch.records):
             record, at = _record_at(payload, at, batch)
             yield record
     except Exception as error:  # the codecs and kio raise errors of many kinds
+        raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
+
+
+def _payload(batch: Batch, most: int | None = None) -> bytes:
+    """Return the records of a batch, uncompressed.
+
+    Raises:
+        ProtocolError: if they cannot be read, or have more than ``most`` bytes.
+    """
+    payload = batch.data[_HEADER.size :]
+    codec = _attributes(batch) & _COMPRESSION
+    if not codec:
+        return payload
+    try:
+        return _CODECS[codec](payload, most)
+    except Exception as error:  # the codecs raise errors of many kinds
         raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
 
 
@@ -203,23 +236,42 @@ def _bytes_at(data: bytes, at: int) -> tuple[bytes | None, int]:
     return data[at : at + length], at + length
 
 
-def _snappy(data: bytes) -> bytes:
+_Decompress: TypeAlias = Callable[[bytes, int | None], bytes]
+"""Returns the decompressed bytes. The second argument is the most that there may be, None for no limit."""
+
+
+def _snappy(data: bytes, most: int | None) -> bytes:
     """Decompress blocks in the frame of Java's library, or one block (KAFKA-1456)."""
     if not data.startswith(_XERIAL):
-        return bytes(cramjam.snappy.decompress_raw(data))
+        return _snappy_block(data, most)
     pieces, at = [], _XERIAL_HEADER
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "big")
-        pieces.append(bytes(cramjam.snappy.decompress_raw(data[at + 4 : at + 4 + size])))
+        pieces.append(_snappy_block(data[at + 4 : at + 4 + size], most))
+        if most is not None:
+            most -= len(pieces[-1])
         at += 4 + size
     return b"".join(pieces)
 
 
-def _by(codec: Any) -> Callable[[bytes], bytes]:
-    return lambda data: bytes(codec.decompress(data))
+def _snappy_block(block: bytes, most: int | None) -> bytes:
+    size = cramjam.snappy.decompress_raw_len(block)
+    if most is not None and size > most:
+        raise ValueError(f"{size:,} bytes, expected {most:,} at most")
+    return bytes(cramjam.snappy.decompress_raw(block))
 
 
-_CODECS: Mapping[int, Callable[[bytes], bytes]] = {
+def _by(codec: Any) -> _Decompress:
+    def decompress(data: bytes, most: int | None) -> bytes:
+        if most is None:
+            return bytes(codec.decompress(data))
+        buffer = bytearray(most)
+        return bytes(memoryview(buffer)[: codec.decompress_into(data, buffer)])
+
+    return decompress
+
+
+_CODECS: Mapping[int, _Decompress] = {
     1: _by(cramjam.gzip),
     2: _snappy,
     3: _by(cramjam.lz4),

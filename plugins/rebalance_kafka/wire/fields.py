@@ -32,7 +32,7 @@ NAMES: Mapping[type, Mapping[str, str]] = {
     m.DescribeGroupsRequest: {"group_ids": "groups"},
     m.DescribedGroup: {"state": "group_state", "protocol_name": "protocol_data"},
     m.DescribedMember: {"metadata": "member_metadata", "assignment": "member_assignment"},
-    m.ListGroupsRequest: {"states": "states_filter"},
+    m.ListGroupsRequest: {"states": "states_filter", "types": "types_filter"},
     m.ListedGroup: {"state": "group_state"},
     m.DeleteGroupsRequest: {"group_ids": "groups_names"},
     m.DeleteGroupsResponse: {"groups": "results"},

@@ -15,7 +15,7 @@ from kio.serial import entity_reader, entity_writer
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.wire.apis import VERSIONS, AnyApi, Api
-from rebalance_kafka.wire.lengths import MOST_ELEMENTS, length_check
+from rebalance_kafka.wire.scan import MOST_ELEMENTS, length_check, without_unknown_tags
 from rebalance_kafka.wire.schemas import nested
 
 Values: TypeAlias = Mapping[str, Any]
@@ -78,10 +78,8 @@ def decode_request(frame: bytes, head: Head) -> Request:
         ProtocolError: if the rest of the frame is not a request of that API and version.
     """
     api = _API_BY_KEY[head.key]
-    read_header, read_body = _request_readers(api, head.version)
     try:
-        header, size = read_header(frame, 0)
-        body, _ = read_body(frame, size)
+        header, body = _request_reader(api, head.version)(frame)
     except Exception as error:  # kio raises errors of many kinds
         raise ProtocolError(_named(api, head.version), f"{type(error).__name__}: {error}") from None
     return Request(api, head.version, head.correlation_id, header.client_id or "", body)
@@ -109,10 +107,8 @@ def decode_response(api: AnyApi, version: int, frame: bytes) -> tuple[int, Any]:
     Raises:
         ProtocolError: if the frame is not a response of that API and version.
     """
-    read_header, read_body = _response_readers(api, version)
     try:
-        header, size = read_header(frame, 0)
-        body, _ = read_body(frame, size)
+        header, body = _response_reader(api, version)(frame)
     except Exception as error:  # kio raises errors of many kinds
         peer, found = f"answer to {_named(api, version)}", f"{type(error).__name__}: {error}"
         raise ProtocolError(peer, found) from None
@@ -140,6 +136,8 @@ def from_ms(time_ms: int) -> timedelta:
 
 
 _Write: TypeAlias = Callable[[io.BytesIO, Any], None]
+_Read: TypeAlias = Callable[[bytes], tuple[Any, Any]]
+"""Returns the header and the body of a frame."""
 
 
 def _measured(buffer: io.BytesIO) -> bytes:
@@ -174,13 +172,13 @@ def _builder(schema: Any) -> Callable[[Values], Any]:
 
 
 @cache
-def _request_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
-    return _readers(load_request_schema(api, version), MOST_ELEMENTS)
+def _request_reader(api: AnyApi, version: int) -> _Read:
+    return _reader(load_request_schema(api, version), MOST_ELEMENTS)
 
 
 @cache
-def _response_readers(api: AnyApi, version: int) -> tuple[Any, Any]:
-    return _readers(load_response_schema(api, version), None)
+def _response_reader(api: AnyApi, version: int) -> _Read:
+    return _reader(load_response_schema(api, version), None)
 
 
 @cache
@@ -197,17 +195,25 @@ def _response_writers(api: AnyApi, version: int) -> tuple[bytes, _Write]:
     return b"\0" if schema.__header_schema__.__flexible__ else b"", _body_writer(schema)
 
 
-def _readers(schema: Any, most_elements: int | None) -> tuple[Any, Any]:
-    read_header, read_body = entity_reader(schema.__header_schema__), entity_reader(schema)
+def _reader(schema: Any, most_elements: int | None) -> _Read:
+    header_schema = schema.__header_schema__
+    read_header, read_body = entity_reader(header_schema), entity_reader(schema)
     check = length_check(schema, most_elements)
-    if check is None:
-        return read_header, read_body
 
-    def read_checked(frame: bytes, at: int) -> Any:
-        check(frame, at)
-        return read_body(frame, at)
+    def read(frame: bytes) -> tuple[Any, Any]:
+        header, at = read_header(frame, 0)
+        if check is not None:
+            check(frame, at)
+        body, _ = read_body(frame, at)
+        return header, body
 
-    return read_header, read_checked
+    def read_known(frame: bytes) -> tuple[Any, Any]:
+        try:
+            return read(frame)
+        except KeyError:  # a tagged field that kio does not know
+            return read(without_unknown_tags(frame, (header_schema, schema), most_elements))
+
+    return read_known
 
 
 def _body_writer(schema: Any) -> _Write:

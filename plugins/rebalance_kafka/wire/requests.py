@@ -31,6 +31,21 @@ def request_message(request: Request) -> m.Request:
     return message if finish is None else finish(message)
 
 
+OF_GROUPS = 8
+"""The version from which on OffsetFetch requests the offsets of several groups (KIP-709)."""
+
+
+def offset_requests(request: Request) -> list[m.OffsetFetchRequest]:
+    """Return the core's messages of an OffsetFetch in version `OF_GROUPS` or later, one for each group."""
+    messages: dict[str, m.OffsetFetchRequest] = {}
+    for group in request.body.groups:
+        listed = None
+        if group.topics is not None:
+            listed = _unique(TopicPartition(t.name, n) for t in group.topics for n in t.partition_indexes)
+        messages[group.group_id] = m.OffsetFetchRequest(group_id=group.group_id, partitions=listed)
+    return list(messages.values())
+
+
 @cache
 def _writer(shape: Any, api: Api, version: int) -> Convert:
     return writer(shape, load_request_schema(api, version))

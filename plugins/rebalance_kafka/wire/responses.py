@@ -6,14 +6,18 @@ from typing import Any, NamedTuple
 
 import msgspec
 from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.wire.apis import ROWS, Api, api_of
 from rebalance_kafka.wire.batches import records_of
-from rebalance_kafka.wire.frames import Request
+from rebalance_kafka.wire.frames import Request, Values, encode_response
 from rebalance_kafka.wire.mapping import Convert, reader, writer
+
+_CORRELATION = slice(4, 8)
+"""The place of the correlation id in a frame with its length."""
 
 
 class Node(NamedTuple):
@@ -37,6 +41,39 @@ def response_entity(request: Request, response: m.Response) -> Any:
     shape = _SHAPES.get(request.api)
     shaped = response if shape is None else shape(response, request)
     return _writer(request.api, request.version)(shaped)
+
+
+def heartbeat_frame(request: Request, response: m.HeartbeatResponse) -> bytes:
+    """Return the frame of a response to a heartbeat, of which only the correlation id differs."""
+    template = _heartbeat_template(request.version, response.error)
+    correlation_id = request.correlation_id.to_bytes(4, "big", signed=True)
+    return template[: _CORRELATION.start] + correlation_id + template[_CORRELATION.stop :]
+
+
+@cache
+def _heartbeat_template(version: int, error: ErrorCode) -> bytes:
+    entity = _writer(Api.HEARTBEAT, version)(m.HeartbeatResponse(error=error))
+    return encode_response(Api.HEARTBEAT, version, 0, entity)
+
+
+def offsets_of_groups(responses: Mapping[str, m.OffsetFetchResponse]) -> Values:
+    """Return the body of a response to an OffsetFetch of several groups, from the response of each."""
+    groups = []
+    for group_id, response in responses.items():
+        topics: dict[str, list[Values]] = {}
+        for offset in response.offsets:
+            topics.setdefault(offset.topic, []).append(
+                {
+                    "partition_index": offset.partition,
+                    "committed_offset": offset.offset,
+                    "committed_leader_epoch": offset.leader_epoch,
+                    "metadata": offset.metadata,
+                    "error_code": Wire(int(offset.error)),
+                }
+            )
+        rows = tuple({"name": name, "partitions": tuple(rows)} for name, rows in topics.items())
+        groups.append({"group_id": group_id, "topics": rows, "error_code": Wire(int(response.error))})
+    return {"groups": tuple(groups)}
 
 
 def response_message(request: m.Request, body: Any, version: int) -> Received:

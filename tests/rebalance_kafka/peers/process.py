@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
+from tests.places import NODE_MODULES, ROOT, node_modules
+
 HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
-NODE_MODULES = "REBALANCE_LAB_NODE_MODULES"
 SECONDS = 120.0
 LAST_LINES = 30
 READY = 0
@@ -45,10 +45,6 @@ class Membership(NamedTuple):
 
 class PeerError(AssertionError):
     """A peer answered with an error or did not answer."""
-
-
-def node_modules() -> Path:
-    return Path(os.environ.get(NODE_MODULES) or HERE / "node_modules").absolute()
 
 
 def missing(kind: str) -> str | None:

@@ -1,19 +1,21 @@
-"""A check of announced lengths, before kio reads a message.
+"""What must be done with the bytes of a message before kio reads it: check lengths, leave out unknown tags.
 
 kio allocates an array by its announced length. Twenty bytes can announce four billion elements, which aborts
 a process without the memory for them. Only messages with arrays are checked. kio finds out whether a message
 is complete.
+
+kio rejects tagged fields that the schema does not have. A receiver must skip them (KIP-482).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rebalance_kafka.wire.schemas import is_array, is_nullable, nested
 
 MOST_ELEMENTS = 250_000
-"""The sum over all arrays of a request."""
+"""Elements of all arrays of a request, and its tagged fields."""
 
 LONGEST_STRING = 32_767
 """Bytes of a string in every version, as in Kafka's brokers: text from a client of a new version may be sent
@@ -35,13 +37,30 @@ _FIXED_BYTES = {
 }
 
 
-class _Walk:
-    """A message under check, and the number of elements that it may still have."""
+class _Edit(NamedTuple):
+    """Bytes of a message that are to be replaced."""
 
-    __slots__ = ("data", "left")
+    begin: int
+    end: int
+    replacement: bytes
+
+
+class _Walk:
+    """A message, the number of elements and tags that it may still have, and the edits that remove tags."""
+
+    __slots__ = ("data", "edits", "left")
 
     def __init__(self, data: bytes, left: int) -> None:
         self.data, self.left = data, left
+        self.edits: list[_Edit] = []
+
+    def edited(self, begin: int, end: int, since: int = 0) -> bytes:
+        """Return a part of the message after the edits ``since`` an index, which are all in this part."""
+        pieces = []
+        for edit in self.edits[since:]:
+            pieces += [self.data[begin : edit.begin], edit.replacement]
+            begin = edit.end
+        return b"".join((*pieces, self.data[begin:end]))
 
 
 _Skip: TypeAlias = Callable[[_Walk, int], int]
@@ -55,7 +74,7 @@ def length_check(schema: Any, most_elements: int | None = None) -> Check | None:
     """Return the function that checks a message from an offset on, None if the schema has no arrays.
 
     The function raises ValueError if a string is too long, or if there are more than ``most_elements``
-    elements in all, or more than bytes.
+    elements and tagged fields in all, or more than bytes.
     """
     if not _has_arrays(schema):
         return None
@@ -65,6 +84,19 @@ def length_check(schema: Any, most_elements: int | None = None) -> Check | None:
         skip(_Walk(data, len(data) if most_elements is None else most_elements), at)
 
     return check
+
+
+def without_unknown_tags(frame: bytes, schemas: Iterable[Any], most_elements: int | None = None) -> bytes:
+    """Return the frame of these entities, one after the other, without the tagged fields they do not have.
+
+    Raises:
+        ValueError: if a tagged field does not end within the frame, or there are more than ``most_elements``
+            elements and tagged fields in all.
+    """
+    walk, at = _Walk(frame, len(frame) if most_elements is None else most_elements), 0
+    for schema in schemas:
+        at = _entity(schema)(walk, at)
+    return walk.edited(0, len(frame))
 
 
 def _has_arrays(schema: Any) -> bool:
@@ -92,7 +124,8 @@ def _entity(schema: Any) -> _Skip:
         if run:
             steps.append(_bytes(run))
             run = 0
-        steps.append(_field(field, compact))
+        is_legacy = field.name == "client_id" and schema.__name__ == "RequestHeader"  # in every version
+        steps.append(_field(field, compact and not is_legacy))
     if run:
         steps.append(_bytes(run))
     if compact:
@@ -182,13 +215,28 @@ def _tags(known: dict[int, Any]) -> _Skip:
     skips = {tag: _field(field, compact=True) for tag, field in known.items()}
 
     def skip(walk: _Walk, at: int) -> int:
+        begin, edits = at, len(walk.edits)
         count, at = _unsigned(walk.data, at)
-        for _ in range(min(count, len(walk.data))):
+        if not count:
+            return at
+        if count > walk.left:
+            raise ValueError(f"{count:,} tagged fields, expected {walk.left:,} at most")
+        walk.left -= count
+        kept: list[bytes] = []
+        for _ in range(count):
             tag, at = _unsigned(walk.data, at)
             size, at = _unsigned(walk.data, at)
-            if tag in skips and skips[tag](walk, at) != at + size:
-                raise ValueError(f"the value of tagged field {tag} does not end after its {size:,} bytes")
+            if at + size > len(walk.data):
+                raise ValueError(f"tagged field {tag} has {size:,} bytes, which are not all there")
+            if tag in skips:
+                inside = len(walk.edits)
+                if skips[tag](walk, at) != at + size:
+                    raise ValueError(f"the value of tagged field {tag} does not end after its {size:,} bytes")
+                value = walk.edited(at, at + size, inside)
+                kept += [_varint(tag), _varint(len(value)), value]
             at += size
+        if len(kept) < 3 * count or len(walk.edits) > edits:
+            walk.edits[edits:] = [_Edit(begin, at, b"".join((_varint(len(kept) // 3), *kept)))]
         return at
 
     return skip
@@ -210,3 +258,12 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
     raise ValueError("a length without an end")
+
+
+def _varint(value: int) -> bytes:
+    parts = bytearray()
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)

@@ -1,0 +1,366 @@
+"""Requests that create, change, describe and delete topics, and the description of the cluster."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kio.schema.errors import ErrorCode as Wire
+
+from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, elements_of, invalid
+from rebalance_kafka.broker.topics import Appended
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import Request, Values
+
+if TYPE_CHECKING:
+    from rebalance_kafka.broker.data import Data
+
+DEFAULT_PARTITIONS = DEFAULT_REPLICAS = -1
+BROKERS, CONTROLLERS = 1, 2
+"""Types of endpoints that DescribeCluster asks for."""
+TO_THE_END = -1
+"""The offset of DeleteRecords that stands for the end of the log."""
+
+Handler: TypeAlias = Callable[["Data", Request], Values]
+
+
+class Resource(IntEnum):
+    """Resources with configurations."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class Source(IntEnum):
+    """Where the value of a configuration is from."""
+
+    TOPIC = 1
+    BROKER = 4
+    DEFAULT = 5
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does with a value. The last two are for lists."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+_NO_ERROR = Appended(Wire.none)
+
+
+# --- topics
+
+
+def _create_topics(data: "Data", request: Request) -> Values:
+    topics, results = data.topics, list[dict[str, Any]]()
+    new: dict[str, int] = {}
+    configs: dict[str, dict[str, str]] = {}
+    for topic in request.body.topics:
+        count = _partition_count(data, topic)
+        own = {config.name: config.value for config in topic.configs}
+        refusal = _cannot_create(data, topic, count, own, new)
+        if refusal is None:
+            new[topic.name], configs[topic.name] = count, own
+        results.append(_result(topic.name, refusal))
+    if not request.body.validate_only and new:
+        topics.create(new, configs)
+    for result in results:
+        name = result["name"]
+        if result["error_code"] is Wire.none:
+            result |= {"topic_id": topics.ids.get(name), "num_partitions": new[name], "replication_factor": 1}
+            result["configs"] = tuple(_described_configs(configs[name]))
+    return {"topics": tuple(results)}
+
+
+def _result(name: str, refusal: Appended | None) -> dict[str, Any]:
+    error = refusal or _NO_ERROR
+    return {
+        "name": name,
+        "topic_id": None,
+        "error_code": error.error,
+        "error_message": error.message,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "configs": (),
+    }
+
+
+def _partition_count(data: "Data", topic: Any) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    if topic.num_partitions == DEFAULT_PARTITIONS:
+        return data.partitions or 1
+    return int(topic.num_partitions)
+
+
+def _cannot_create(
+    data: "Data", topic: Any, count: int, configs: Mapping[str, str | None], beside: Mapping[str, int]
+) -> Appended | None:
+    """Return why a topic cannot be created, None if it can. ``beside``: topics that the request creates."""
+    if topic.name in beside:
+        return Appended(Wire.invalid_request, message="comes twice in one request")
+    refusal = data.topics.cannot_create(topic.name, count, sum(beside.values()))
+    if refusal is not None:
+        return refusal
+    if topic.assignments:
+        if (topic.num_partitions, topic.replication_factor) != (DEFAULT_PARTITIONS, DEFAULT_REPLICAS):
+            found = "both an assignment of replicas and a number of partitions or replicas"
+            return Appended(Wire.invalid_request, message=found)
+        assigned = {a.partition_index: tuple(a.broker_ids) for a in topic.assignments}
+        if assigned != dict.fromkeys(range(count), (data.node,)):
+            expected = f"each of partitions 0 to {count - 1} once, on broker {data.node}"
+            found = f"an assignment of replicas that does not have {expected}"
+            return Appended(Wire.invalid_replica_assignment, message=found)
+    elif topic.replication_factor not in (DEFAULT_REPLICAS, 1):
+        found = f"replication factor {topic.replication_factor}, and there is one broker"
+        return Appended(Wire.invalid_replication_factor, message=found)
+    problem = invalid(configs)
+    return None if problem is None else Appended(Wire.invalid_config, message=problem)
+
+
+def _create_partitions(data: "Data", request: Request) -> Values:
+    results: list[Values] = []
+    new: dict[str, int] = {}
+    more = 0
+    for topic in request.body.topics:
+        refusal = data.topics.cannot_grow(topic.name, topic.count, more)
+        if topic.name in new:
+            refusal = Appended(Wire.invalid_request, message=f"topic {topic.name} comes twice")
+        if refusal is None:
+            new[topic.name] = topic.count
+            more += topic.count - data.topics.partitions[topic.name]
+        error = refusal or _NO_ERROR
+        results.append({"name": topic.name, "error_code": error.error, "error_message": error.message})
+    if new and not request.body.validate_only:
+        data.topics.create(new)
+    return {"results": tuple(results)}
+
+
+def _delete_topics(data: "Data", request: Request) -> Values:
+    topics = data.topics
+    if request.version >= 6:
+        wanted = [(topic.name, topic.topic_id) for topic in request.body.topics]
+    else:
+        wanted = [(name, None) for name in request.body.topic_names]
+    names = [topics.named(number) if name is None else name for name, number in wanted]
+    times = Counter(name for name in names if name is not None)
+    results: list[Values] = []
+    gone: list[str] = []
+    for (name, number), found in zip(wanted, names, strict=True):
+        error = Wire.none
+        if (name is None) == (number is None) and request.version >= 6:
+            error = Wire.invalid_request
+        elif found is None:
+            error = Wire.unknown_topic_id
+        elif times[found] > 1:
+            error = Wire.invalid_request
+        elif found not in topics.partitions:
+            error = Wire.unknown_topic_or_partition
+        else:
+            gone.append(found)
+        results.append(
+            {"name": found, "topic_id": number or topics.ids.get(found or ""), "error_code": error}
+        )
+    if gone:
+        topics.delete(gone)
+    return {"responses": tuple(results)}
+
+
+def _delete_records(data: "Data", request: Request) -> Values:
+    topics = tuple(
+        {
+            "name": topic.name,
+            "partitions": tuple(_deleted_records(data, topic.name, row) for row in topic.partitions),
+        }
+        for topic in request.body.topics
+    )
+    return {"topics": topics}
+
+
+def _deleted_records(data: "Data", topic: str, row: Any) -> Values:
+    topics, number = data.topics, row.partition_index
+    values = {"partition_index": number, "low_watermark": -1}
+    if not topics.has(topic, number):
+        return {**values, "error_code": Wire.unknown_topic_or_partition}
+    end = topics.end(topic, number)
+    before = end if row.offset == TO_THE_END else row.offset
+    if not 0 <= before <= end:
+        return {**values, "error_code": Wire.offset_out_of_range}
+    topics.delete_records(topic, number, before)
+    return {**values, "low_watermark": topics.start(topic, number), "error_code": Wire.none}
+
+
+# --- configurations
+
+
+def _described_configs(own: Mapping[str, str], wanted: Iterable[str] | None = None) -> Iterable[Values]:
+    """Yield the configurations of a topic as DescribeConfigs and CreateTopics list them."""
+    for name in CONFIGS if wanted is None else sorted(CONFIGS.keys() & set(wanted)):
+        config = CONFIGS[name]
+        source = Source.TOPIC if name in own else Source.DEFAULT
+        default = {"name": name, "value": config.default, "source": Source.DEFAULT}
+        synonyms = ({"name": name, "value": own[name], "source": Source.TOPIC},) if name in own else ()
+        yield _entry(name, own.get(name, config.default), source, config.type, (*synonyms, default))
+
+
+def _entry(
+    name: str, value: str, source: Source, kind: ConfigType, synonyms: tuple[Values, ...]
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": value,
+        "read_only": source is Source.BROKER,
+        "is_default": source is Source.DEFAULT,
+        "config_source": source,
+        "is_sensitive": False,
+        "synonyms": synonyms,
+        "config_type": kind,
+        "documentation": None,
+    }
+
+
+def _describe_configs(data: "Data", request: Request) -> Values:
+    body = request.body
+    with_synonyms = getattr(body, "include_synonyms", False)
+    results = []
+    for resource in body.resources:
+        error = _no_resource(data, resource)
+        entries: Iterable[Values] = ()
+        if error is None and resource.resource_type == Resource.TOPIC:
+            own = data.topics.configs.get(resource.resource_name, {})
+            entries = _described_configs(own, resource.configuration_keys or None)
+        elif error is None:
+            entries = _broker_configs(data, resource.configuration_keys or None)
+        results.append(
+            {
+                **_about(resource, error),
+                "configs": tuple(e if with_synonyms else {**e, "synonyms": ()} for e in entries),
+            }
+        )
+    return {"results": tuple(results)}
+
+
+def _broker_configs(data: "Data", wanted: Iterable[str] | None) -> Iterable[Values]:
+    names = data.broker_configs if wanted is None else sorted(data.broker_configs.keys() & set(wanted))
+    for name in names:
+        yield _entry(name, data.broker_configs[name], Source.BROKER, ConfigType.STRING, ())
+
+
+def _no_resource(data: "Data", resource: Any) -> Appended | None:
+    """Return the error of a resource that does not exist, None if it exists."""
+    kind, name = resource.resource_type, resource.resource_name
+    if kind == Resource.TOPIC:
+        known = name in data.topics.partitions
+        return (
+            None if known else Appended(Wire.unknown_topic_or_partition, message=f"no topic {name[:249]!r}")
+        )
+    if kind == Resource.BROKER:
+        if name in ("", str(data.node)):
+            return None
+        return Appended(Wire.invalid_request, message=f"broker {name[:100]!r}, expected {data.node}")
+    found = f"resource type {kind}, expected {Resource.TOPIC:d} (topic) or {Resource.BROKER:d} (broker)"
+    return Appended(Wire.invalid_request, message=found)
+
+
+def _about(resource: Any, error: Appended | None) -> dict[str, Any]:
+    return {
+        "error_code": (error or _NO_ERROR).error,
+        "error_message": (error or _NO_ERROR).message,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+    }
+
+
+def _alter_configs(data: "Data", request: Request) -> Values:
+    """Replace the configurations of topics. All that the request does not name get their defaults."""
+    return _altered(
+        data, request, lambda _, resource: {config.name: config.value for config in resource.configs}
+    )
+
+
+def _incremental_alter_configs(data: "Data", request: Request) -> Values:
+    return _altered(data, request, _with_changes)
+
+
+def _altered(
+    data: "Data",
+    request: Request,
+    changed: Callable[[Mapping[str, str], Any], Mapping[str, str | None] | str],
+) -> Values:
+    """Change topics. ``changed`` returns the new configurations of a resource, or why there are none."""
+    results: list[Values] = []
+    new: dict[str, Mapping[str, Any]] = {}
+    for resource in request.body.resources:
+        name = resource.resource_name
+        error = _no_resource(data, resource)
+        if error is None and resource.resource_type != Resource.TOPIC:
+            found = "a change of the broker's configuration, expected one of a topic's"
+            error = Appended(Wire.invalid_request, message=found)
+        if error is None and name in new:
+            error = Appended(Wire.invalid_request, message=f"topic {name} comes twice")
+        if error is None:
+            configs = changed(data.topics.configs.get(name, {}), resource)
+            problem = configs if isinstance(configs, str) else invalid(configs)
+            if problem is None and not isinstance(configs, str):
+                new[name] = configs
+            else:
+                error = Appended(Wire.invalid_config, message=problem)
+        results.append(_about(resource, error))
+    if new and not request.body.validate_only:
+        data.topics.configure(new)
+    return {"responses": tuple(results)}
+
+
+def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | None] | str:
+    configs: dict[str, str | None] = dict(own)
+    for change in resource.configs:
+        name, operation, value = change.name, change.config_operation, change.value
+        known = CONFIGS.get(name)
+        if operation == Operation.DELETE and known is not None:
+            configs.pop(name, None)
+        elif operation == Operation.SET or known is None:
+            configs[name] = value
+        elif operation not in (Operation.APPEND, Operation.SUBTRACT):
+            return f"operation {operation} on {name}, expected one of 0 to 3"
+        elif known.type is not ConfigType.LIST:
+            return f"operation {operation} on {name}, expected a list such as cleanup.policy"
+        else:
+            listed = elements_of(configs.get(name) or known.default)
+            changes = elements_of(value or "")
+            if operation == Operation.APPEND:
+                listed += [element for element in changes if element not in listed]
+            else:
+                listed = [element for element in listed if element not in changes]
+            configs[name] = ",".join(listed)
+    return configs
+
+
+# --- the cluster
+
+
+def _describe_cluster(data: "Data", request: Request) -> Values:
+    endpoints = getattr(request.body, "endpoint_type", BROKERS)
+    values = {"cluster_id": data.cluster_id, "controller_id": data.node, "endpoint_type": endpoints}
+    if endpoints != BROKERS:
+        known = endpoints == CONTROLLERS
+        error = Wire.mismatched_endpoint_type if known else Wire.unsupported_endpoint_type
+        found = f"endpoint type {endpoints}, expected {BROKERS} (brokers)"
+        return {**values, "error_code": error, "error_message": found, "brokers": ()}
+    host, port = data.address
+    broker = {"broker_id": data.node, "host": host, "port": port, "is_fenced": False}
+    return {**values, "error_code": Wire.none, "brokers": (broker,)}
+
+
+HANDLERS: Mapping[Api, Handler] = {
+    Api.CREATE_TOPICS: _create_topics,
+    Api.CREATE_PARTITIONS: _create_partitions,
+    Api.DELETE_TOPICS: _delete_topics,
+    Api.DELETE_RECORDS: _delete_records,
+    Api.DESCRIBE_CONFIGS: _describe_configs,
+    Api.ALTER_CONFIGS: _alter_configs,
+    Api.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    Api.DESCRIBE_CLUSTER: _describe_cluster,
+}
