@@ -1,10 +1,10 @@
 """Batch evaluation on Spark: one row per scenario in, one row per scenario and strategy out.
 
-    from rebalance_spark import read_workloads, score, spark_session, summary
+    from rebalance_spark import read_workloads, score, spark_session, summary, table
 
     spark = spark_session()
     scores = score(read_workloads(spark, "workload"), ["range", "sticky"], fidelity="plan")
-    summary(scores).show()
+    table(summary(scores))
 
 A name is imported from its module when it is first used, so that ``rebalance-lab`` starts fast, also where
 PySpark is not installed.
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rebalance_spark.summaries import statuses as statuses
     from rebalance_spark.summaries import summary as summary
     from rebalance_spark.summaries import wins as wins
+    from rebalance_spark.tables import table as table
 
 _NAMES = {
     "generator": ("register_generator",),
@@ -30,6 +31,7 @@ _NAMES = {
     "sessions": ("spark_session",),
     "sources": ("read_workloads",),
     "summaries": ("pareto", "quantiles", "statuses", "summary", "wins"),
+    "tables": ("table",),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

@@ -37,7 +37,7 @@ class Apart:
             error = WorkerDiedError(self._cause_of_death())
         self.close()
         strategy = self._job.strategies[number]
-        return [self._scorer.failed(scenario_id, strategy, error, 0.0)]
+        return [self._scorer.failed(scenario_id, text, strategy, error, 0.0)]
 
     def _cause_of_death(self) -> str:
         code = None if self._worker is None else self._worker.exit_status(5)

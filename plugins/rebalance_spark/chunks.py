@@ -1,11 +1,17 @@
-"""Scores on disk, written in chunks. After an interruption the next run computes only the missing ones."""
+"""Scores on disk, written in chunks. After an interruption the next run computes only the missing ones.
 
-from collections.abc import Callable, Sequence
+Each run has a folder ``run=ID`` below that of the scores, and in it a folder for each chunk. A score is known
+by the scenario's id and text, and by the hash of what was computed for it (see `identity`).
+"""
+
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.errors import InputError
+from rebalance_spark.choices import Status
+from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.rows import ALL, Job
 from rebalance_spark.schema import SCORE_COLUMNS
 from rebalance_spark.scoring import scored, units
@@ -26,16 +32,8 @@ _REPORT_EVERY_SECONDS = 0.2
 _TAG = "rebalance-lab-score"
 """The tag of our jobs in a session."""
 
-_TEMPORARY = "_temporary"
-_COMMITTER = {
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "mapreduce.fileoutputcommitter.cleanup.skipped": "true",
-}
-"""Settings of Hadoop's committer: the file of a task is complete when the task ends, and jobs keep apart.
-
-All jobs write below the same folder ``_temporary``. By default, the first job that ends commits the files of
-the others too and deletes the folder, so that unfinished rows are lost without an error.
-"""
+_FOLDERS = ("run", "chunk")
+"""The names of folders, which Spark reads as columns."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +50,12 @@ ReportProgress = Callable[[int], None]
 """Called regularly with the number of finished rows."""
 
 
-def todo(workloads: "DataFrame", job: Job, out: str) -> Todo:
-    """Return the scores of a workload that are missing in a folder.
+def todo(workloads: "DataFrame", job: Job, out: str, retry: Collection[Status] = ()) -> Todo:
+    """Return the scores of a workload that are missing in a folder. Rows with a status of `retry` are, too.
 
     Raises:
-        InputError: if an id is missing or appears twice, or if the folder has scores of another workload,
-            fidelity or seed.
+        InputError: if an id is missing or appears twice, or if the folder has scores of another fidelity or
+            seed.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as sf
@@ -66,12 +64,12 @@ def todo(workloads: "DataFrame", job: Job, out: str) -> Todo:
     if not set(sized.columns) - {"which"} <= set(workloads.columns):
         sized = sized.persist(StorageLevel.DISK_ONLY)  # otherwise each chunk measures every row
     _check_ids(sized)
-    before = existing_scores(workloads.sparkSession, out)
+    before = written_scores(workloads.sparkSession, out)
     if before is None:
         missing, done_before = sized, 0
     else:
-        _check_same(before, job, sized, out)
-        missing, done_before = _missing(sized, before, job)
+        _check_same(before, job, out)
+        missing, done_before = _missing(sized, before, job, retry)
     times = sf.when(sf.col("which") == ALL, len(job.strategies)).otherwise(1)
     row: Any = missing.agg(sf.sum(times), sf.sum(estimated_cost(job.fidelity) * times)).first()
     rows, cost = row[0] or 0, row[1] or 0.0
@@ -80,7 +78,18 @@ def todo(workloads: "DataFrame", job: Job, out: str) -> Todo:
 
 
 def existing_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
-    """Return the scores in a folder, or None if it has no files.
+    """Return the scores in a folder, as `written_scores`, but each score once.
+
+    Of scores of the same scenario and strategy, only that of the last run is returned. If several scenarios
+    have the same id, the hash of the scenario follows it.
+    """
+    written = written_scores(spark, out)
+    several = written is not None and written.select("run_id").distinct().count() > 1
+    return _latest(written) if written is not None and several else written
+
+
+def written_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
+    """Return all scores in a folder, or None if it has no files.
 
     Raises:
         InputError: if the files are not scores.
@@ -93,21 +102,30 @@ def existing_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
         return None
     if not {column.name for column in SCORE_COLUMNS} <= set(found.columns):
         raise InputError(out, f"the columns {', '.join(found.columns)}", "scores, or nothing")
-    return found
+    return found.drop(*_FOLDERS)
+
+
+def _latest(scores: "DataFrame") -> "DataFrame":
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sf
+
+    same = Window.partitionBy("scenario_id", "scenario_hash", "strategy").orderBy(sf.desc("run_id"))
+    texts = Window.partitionBy("scenario_id")
+    several = sf.min("scenario_hash").over(texts) != sf.max("scenario_hash").over(texts)
+    apart = sf.concat_ws(" ", "scenario_id", "scenario_hash")
+    last = scores.withColumn("_age", sf.row_number().over(same)).where("_age = 1").drop("_age")
+    return (
+        last.withColumn("_several", several)
+        .withColumn("scenario_id", sf.when(sf.col("_several"), apart).otherwise(sf.col("scenario_id")))
+        .drop("_several")
+    )
 
 
 def write_scores(todo: Todo, job: Job, out: str, report: ReportProgress) -> None:
     """Compute the missing scores and add them to the folder, chunk by chunk.
 
-    Errors of Spark are raised as they are. Files that are already written are complete and stay.
+    Errors of Spark are raised as they are. Chunks that are already written are complete and stay.
     """
-    try:
-        _write_chunks(todo, job, out, report)
-    finally:
-        _delete(todo.units.sparkSession, out, _TEMPORARY)
-
-
-def _write_chunks(todo: Todo, job: Job, out: str, report: ReportProgress) -> None:
     spark = todo.units.sparkSession
     done = spark.sparkContext.accumulator(0)
     with ThreadPoolExecutor(CONCURRENT_CHUNKS) as pool:
@@ -140,14 +158,8 @@ def _write_chunk(todo: Todo, job: Job, out: str, number: int, done: Any) -> None
     rows.sparkSession.sparkContext.addJobTag(_TAG)
     if todo.chunks > 1:
         rows = rows.where(sf.pmod(sf.xxhash64("scenario_id"), sf.lit(todo.chunks)) == number)
-    scored(rows, job, done=done.add).write.mode("append").options(**_COMMITTER).parquet(out)
-
-
-def _delete(spark: "SparkSession", folder: str, name: str) -> None:
-    """Delete a subfolder, if it exists, in any file system that Spark supports."""
-    context: Any = spark.sparkContext
-    path = context._jvm.org.apache.hadoop.fs.Path(folder, name)
-    path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)
+    folder = f"{out.rstrip('/')}/run={job.run_id}/chunk={number}"
+    scored(rows, job, done=done.add).write.parquet(folder)
 
 
 def _check_ids(sized: "DataFrame") -> None:
@@ -165,7 +177,7 @@ def _check_ids(sized: "DataFrame") -> None:
         raise InputError("workload", "a row without scenario_id", "one in each row")
 
 
-def _check_same(before: "DataFrame", job: Job, sized: "DataFrame", out: str) -> None:
+def _check_same(before: "DataFrame", job: Job, out: str) -> None:
     from pyspark.sql import functions as sf
 
     other: Any = before.where(sf.col("fidelity") != job.fidelity.value).first()
@@ -177,28 +189,28 @@ def _check_same(before: "DataFrame", job: Job, sized: "DataFrame", out: str) -> 
         if other is not None:
             expected = f"those with seed {job.seed}, or another folder"
             raise InputError(out, f"scores with seed {other.seed}", expected)
-    unknown: Any = before.join(sized, "scenario_id", "left_anti").first()
-    if unknown is not None:
-        found = f"the score of {unknown.scenario_id!r}, which is not in the workload"
-        raise InputError(out, found, "scores of the same workload, or another folder")
 
 
-def _missing(sized: "DataFrame", before: "DataFrame", job: Job) -> tuple["DataFrame", int]:
+def _missing(
+    sized: "DataFrame", before: "DataFrame", job: Job, retry: Collection[Status]
+) -> tuple["DataFrame", int]:
     """Return the units that are missing, and the number of scores that exist.
 
     A row without scores is one unit for all strategies. Any other row is a unit per missing strategy.
     """
     from pyspark.sql import functions as sf
 
-    wanted = before.where(sf.col("strategy").isin(list(job.strategies))).select("scenario_id", "strategy")
-    done = wanted.distinct().groupBy("scenario_id").agg(sf.collect_set("strategy").alias("done"))
-    joined = sized.drop("which").join(done, "scenario_id", "left")
+    again = sf.col("status").isin([status.value for status in retry])
+    key = ["scenario_id", "scenario_hash"]
+    kept = before.where(sf.col("job_hash").isin(list(job.hashes)) & ~again)
+    done = kept.groupBy(key).agg(sf.collect_set("job_hash").alias("done"))
+    joined = sized.drop("which").withColumn("scenario_hash", scenario_hash_column()).join(done, key, "left")
     numbers = sf.array(
-        *(sf.struct(sf.lit(n).alias("n"), sf.lit(s).alias("s")) for n, s in enumerate(job.strategies))
+        *(sf.struct(sf.lit(n).alias("n"), sf.lit(each).alias("hash")) for n, each in enumerate(job.hashes))
     )
     rest = sf.transform(
-        sf.filter(numbers, lambda number: ~sf.array_contains("done", number.s)), lambda number: number.n
+        sf.filter(numbers, lambda number: ~sf.array_contains("done", number.hash)), lambda number: number.n
     )
     which = sf.when(sf.col("done").isNull(), sf.array(sf.lit(ALL))).otherwise(rest)
-    missing = joined.withColumn("which", sf.explode(which)).drop("done")
-    return missing, wanted.distinct().count()
+    row: Any = joined.agg(sf.sum(sf.size(sf.coalesce("done", sf.array())))).first()
+    return joined.withColumn("which", sf.explode(which)).drop("done", "scenario_hash"), row[0] or 0

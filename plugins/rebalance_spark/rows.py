@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from math import isnan
@@ -26,6 +27,9 @@ from rebalance_spark.limits import run_within
 ALL = -1
 """A value of ``which`` that selects all strategies."""
 
+HASH_LENGTH = 32
+"""The hexadecimal digits of a hash that identifies a scenario, or a strategy with all that decides."""
+
 Row: TypeAlias = dict[str, Any]
 """A row of scores: column -> value. Missing columns are null."""
 
@@ -35,7 +39,8 @@ class Job:
     """What to compute for every scenario. ``plugins``: modules to register besides the installed plugins.
 
     ``timeout``: seconds for one scenario under one strategy (0: no limit). ``seed``: replaces the seeds of
-    the scenarios.
+    the scenarios. ``hashes``: the identity of the score of each strategy (see `identity.identified`).
+    ``run_id``: the run that computes the scores.
     """
 
     strategies: tuple[str, ...]
@@ -43,10 +48,17 @@ class Job:
     timeout: float = 0.0
     seed: int | None = None
     plugins: tuple[str, ...] = ()
+    hashes: tuple[str, ...] = ()
+    run_id: str = ""
 
     def numbers(self, which: int) -> Sequence[int]:
         """Return the numbers of the strategies that `which` selects: one, or all for `ALL`."""
         return range(len(self.strategies)) if which == ALL else [which]
+
+
+def scenario_hash(text: str) -> str:
+    """Return the hash of a scenario's text."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:HASH_LENGTH]
 
 
 def registry_with(plugins: Sequence[str]) -> Registry:
@@ -82,6 +94,7 @@ class Scorer:
         self.job = job
         self.registry = registry_with(job.plugins)
         self._strategies: dict[str, Strategy] = {}
+        self._hashes = dict(zip(job.strategies, job.hashes, strict=False))
         self._versions = {
             "program_version": program_version(),
             "plugin_versions": plugin_versions(self.registry),
@@ -95,8 +108,8 @@ class Scorer:
             scenario = run_within(self.job.timeout, lambda: self._scenario(scenario_id, text))
         except Exception as error:
             spent_ms = (perf_counter() - started) * 1_000
-            return [self.failed(scenario_id, name, error, spent_ms / len(names)) for name in names]
-        return [self._row(scenario_id, scenario, name) for name in names]
+            return [self.failed(scenario_id, text, name, error, spent_ms / len(names)) for name in names]
+        return [self._row(scenario_id, text, scenario, name) for name in names]
 
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
         where = scenario_id or "a row without scenario_id"
@@ -104,16 +117,16 @@ class Scorer:
         check_settings(scenario.config, self.job.strategies, f"{where}: config", self.registry)
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
 
-    def _row(self, scenario_id: str, scenario: Scenario, name: str) -> Row:
+    def _row(self, scenario_id: str, text: str, scenario: Scenario, name: str) -> Row:
         started = perf_counter()
         try:
             figures = run_within(self.job.timeout, lambda: self._figures(scenario, name))
         except (Exception, SystemExit) as error:
             spent_ms = (perf_counter() - started) * 1_000
-            return {**self.failed(scenario_id, name, error, spent_ms), "seed": scenario.seed}
+            return {**self.failed(scenario_id, text, name, error, spent_ms), "seed": scenario.seed}
         spent_ms = (perf_counter() - started) * 1_000
         known = {metric: value for metric, value in figures.items() if not isnan(value)}
-        return {**self._base(scenario_id, name, Status.OK, spent_ms), "seed": scenario.seed, **known}
+        return {**self._base(scenario_id, text, name, Status.OK, spent_ms), "seed": scenario.seed, **known}
 
     def _figures(self, scenario: Scenario, name: str) -> dict[str, float]:
         strategy = self._strategies.get(name)
@@ -123,10 +136,13 @@ class Scorer:
             return measure(plan(scenario, strategy, self.registry), self.registry, planned=True)
         return measure(simulate(scenario, strategy, self.registry), self.registry)
 
-    def _base(self, scenario_id: str, strategy: str, status: Status, wall_ms: float) -> Row:
+    def _base(self, scenario_id: str, text: str, strategy: str, status: Status, wall_ms: float) -> Row:
         return {
             "scenario_id": scenario_id,
             "strategy": strategy,
+            "scenario_hash": scenario_hash(text),
+            "job_hash": self._hashes.get(strategy, ""),
+            "run_id": self.job.run_id,
             "fidelity": self.job.fidelity.value,
             "seed": self.job.seed,
             "status": status.value,
@@ -134,12 +150,15 @@ class Scorer:
             **self._versions,
         }
 
-    def failed(self, scenario_id: str, strategy: str, error: BaseException, wall_ms: float) -> Row:
+    def failed(self, scenario_id: str, text: str, strategy: str, error: BaseException, wall_ms: float) -> Row:
         """Return the row of a scenario that failed."""
         status = Status.TIMEOUT if isinstance(error, TimeoutError) else Status.ERROR
         own = isinstance(error, (RebalanceLabError, TimeoutError, WorkerDiedError))
         message = str(error) if own else f"{type(error).__name__}: {error}"
-        return {**self._base(scenario_id, strategy, status, wall_ms), "error": " ".join(message.split())}
+        return {
+            **self._base(scenario_id, text, strategy, status, wall_ms),
+            "error": " ".join(message.split()),
+        }
 
 
 def program_version() -> str:

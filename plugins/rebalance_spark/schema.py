@@ -37,6 +37,9 @@ WORKLOAD_COLUMNS = (
 SCORE_COLUMNS = (
     Column("scenario_id", "string", "", False, "The id in the workload."),
     Column("strategy", "string", "", False, "The strategy as requested."),
+    Column("scenario_hash", "string", "", False, "The hash of the scenario's text."),
+    Column("job_hash", "string", "", False, "The hash of what was computed: see below."),
+    Column("run_id", "string", "", False, "The run that wrote the row. A later run has a greater id."),
     Column("fidelity", "string", "", False, "protocol or plan."),
     Column("seed", "bigint", "", True, "The seed of the run. Null if the scenario cannot be read."),
     Column("status", "string", "", False, "ok, error or timeout."),

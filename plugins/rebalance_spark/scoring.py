@@ -8,6 +8,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.simulation.plan import check_planned
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
+from rebalance_spark.identity import identified
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import arrow_schema, score_columns, spark_schema
 from rebalance_spark.sessions import cores
@@ -75,7 +76,8 @@ def checked_job(
         strategy = registry.strategy(name)
         if fidelity == Fidelity.PLAN.value:
             check_planned(strategy, registry)
-    return Job(tuple(dict.fromkeys(strategies)), Fidelity(fidelity), timeout, seed, tuple(plugins))
+    job = Job(tuple(dict.fromkeys(strategies)), Fidelity(fidelity), timeout, seed, tuple(plugins))
+    return identified(job)
 
 
 def units(workloads: "DataFrame") -> "DataFrame":

@@ -1,20 +1,24 @@
 """Scores in a folder: a run adds what is missing and nothing else, wherever the one before it stopped."""
 
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as sf
 
 from coordinator_core.errors import InputError
 from rebalance_spark import chunks
-from rebalance_spark.choices import Fidelity
+from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.chunks import existing_scores, todo, write_scores
-from rebalance_spark.rows import ALL, Job
+from rebalance_spark.identity import identified, new_run_id
+from rebalance_spark.rows import ALL, Job, scenario_hash
 from tests.rebalance_spark.workloads import comparable, frame, read_scores, scenario, scored_here
 
 TEXTS = {f"s-{n}": scenario(partitions=5 + n, seed=n) for n in range(6)}
-JOB = Job(("range", "sticky"), Fidelity.PLAN)
+JOB = identified(Job(("range", "sticky"), Fidelity.PLAN))
 CHUNK_MS = 4.5
 """The scenarios under two strategies are three chunks of so much a core."""
 
@@ -46,16 +50,17 @@ class Waiting:
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
 
 
-def run(workload, job, out):
+def run(workload, job, out, retry=()):
     """Do what is missing, and tell what that was and what was looked at."""
-    missing, looks = todo(workload, job, str(out)), []
+    job = replace(identified(job), run_id=new_run_id())
+    missing, looks = todo(workload, job, str(out), retry), []
     if missing.rows:
         write_scores(missing, job, str(out), looks.append)
     return missing, looks
 
 
 def files(folder):
-    return {path.name for path in folder.glob("*.parquet")}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +95,9 @@ def test_the_first_run_writes_every_row_once_and_tells_how_many_are_done(first_r
     out, missing, looks = first_run
     assert (missing.rows, missing.done_before, missing.chunks) == (12, 0, 3)
     assert read_scores(out) == expected
-    assert [path.name for path in out.iterdir() if path.is_dir()] == []
+    assert [sorted(path.name for path in run.iterdir()) for run in out.iterdir()] == [
+        ["chunk=0", "chunk=1", "chunk=2"]
+    ]
     assert looks == sorted(looks)
     assert looks[-1] == 12
 
@@ -107,13 +114,19 @@ def test_a_run_after_a_part_is_written_does_only_what_is_missing(workload, whole
     rows = pq.read_table(whole).to_pylist()
     part = [row for row in rows if (row["scenario_id"], row["strategy"]) not in gone]
     out = tmp_path / "part"
-    out.mkdir()
-    pq.write_table(pa.Table.from_pylist(part, schema=pq.read_table(whole).schema), out / "part.parquet")
+    earlier = out / "run=earlier" / "chunk=0" / "part.parquet"
+    earlier.parent.mkdir(parents=True)
+    any_file = next(whole.rglob("*.parquet"))
+    pq.write_table(pa.Table.from_pylist(part, schema=pq.read_schema(any_file)), earlier)
     missing, looks = run(workload, JOB, out)
     assert (missing.rows, missing.done_before, missing.chunks, looks[-1]) == (3, 9, 1, 3)
     assert {(row.scenario_id, row.which) for row in missing.units.collect()} == {("s-1", 0), ("s-4", ALL)}
     assert read_scores(out) == expected
-    added = [row for name in files(out) - {"part.parquet"} for row in pq.read_table(out / name).to_pylist()]
+    added = [
+        row
+        for name in files(out) - {str(earlier.relative_to(out))}
+        for row in pq.read_table(out / name).to_pylist()
+    ]
     assert {(row["scenario_id"], row["strategy"]) for row in added} == gone
 
 
@@ -136,6 +149,17 @@ def test_a_workload_whose_rows_are_in_another_order_and_without_sizes_is_the_sam
 def test_a_folder_where_nothing_is_has_no_scores(spark, tmp_path):
     assert existing_scores(spark, str(tmp_path / "nowhere")) is None
     assert existing_scores(spark, str(tmp_path)) is None
+
+
+ALL_TO_ONE = """
+class Mine:
+    name = "mine"
+
+    def assign(self, cluster, group):
+        owned = {{member: [] for member in group}}
+        owned[{}(owned)] = [(t, p) for t, info in cluster.topics.items() for p in range(info.partitions)]
+        return owned
+"""
 
 
 # --- what is refused
@@ -172,10 +196,41 @@ def test_scores_of_another_fidelity_or_seed_are_not_mixed_with_these(workload, f
     assert caught.value.where == str(first_run[0])
 
 
-def test_scores_of_another_workload_are_not_mixed_with_these(spark, first_run):
-    fewer = {name: text for name, text in TEXTS.items() if name != "s-3"}
-    with pytest.raises(InputError, match="found the score of 's-3', which is not in the workload"):
-        todo(frame(spark, fewer), JOB, str(first_run[0]))
+def test_another_text_under_the_same_id_is_other_work(spark, workload, whole):
+    later = {**TEXTS, "s-2": scenario(partitions=9, seed=2)}
+    missing, _ = run(frame(spark, later), JOB, whole)
+    assert (missing.rows, missing.done_before) == (2, 10)
+    found = existing_scores(spark, str(whole))
+    ids = {row.scenario_id for row in found.select("scenario_id").distinct().collect()}
+    texts = (TEXTS["s-2"], later["s-2"])
+    assert ids == {*TEXTS, *(f"s-2 {scenario_hash(text)}" for text in texts)} - {"s-2"}
+    assert found.count() == 14
+
+
+def test_another_file_of_a_strategy_is_other_work_and_its_last_score_counts(spark, workload, tmp_path):
+    source, out = tmp_path / "mine.py", tmp_path / "out"
+    job = Job((f"{source}:Mine",), Fidelity.PLAN)
+    for owner in ("min", "max"):
+        source.write_text(ALL_TO_ONE.format(owner))
+        missing, _ = run(workload, job, out)
+        assert (missing.rows, missing.done_before) == (6, 0)
+    assert run(workload, job, out)[0].rows == 0
+    first, last = sorted({row.run_id for row in pq_rows(out)})
+    assert {row.run_id for row in existing_scores(spark, str(out)).collect()} == {last}
+    assert first < last
+
+
+def pq_rows(folder):
+    return [SimpleNamespace(**row) for row in pq.read_table(folder).to_pylist()]
+
+
+def test_failed_rows_are_final_unless_they_are_asked_for_again(spark, tmp_path):
+    texts, out = {"good": scenario(), "bad": "name: x"}, tmp_path / "out"
+    run(frame(spark, texts), JOB, out)
+    assert run(frame(spark, texts), JOB, out)[0].rows == 0
+    assert run(frame(spark, texts), JOB, out, [Status.TIMEOUT])[0].rows == 0
+    assert run(frame(spark, texts), JOB, out, [Status.ERROR])[0].rows == 2
+    assert existing_scores(spark, str(out)).count() == 4
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(workload, tmp_path):
@@ -187,33 +242,22 @@ def test_a_folder_with_something_else_in_it_is_left_alone(workload, tmp_path):
 # --- what stops a run
 
 
-def test_a_chunk_that_ends_leaves_alone_what_another_is_writing(spark, workload, tmp_path):
-    """Hadoop's committer would take the one file for its own, and delete the other."""
-    out = tmp_path / "out"
-    others = [out / "_temporary" / "0" / folder / "part.parquet" for folder in ("task_9", "_temporary/try_8")]
-    for path in others:
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"on its way")
-    missing = todo(workload.limit(1), JOB, str(out))
-    chunks._write_chunk(missing, JOB, str(out), 0, spark.sparkContext.accumulator(0))
-    assert all(path.read_bytes() == b"on its way" for path in others)
-    assert "part.parquet" not in files(out)
-    assert len(read_scores(out)) == 2
+def _scenarios_in_a_chunk(workload, chunks):
+    """The most."""
+    number = f"pmod(xxhash64(scenario_id), {chunks})"
+    return max(row["count"] for row in workload.groupBy(sf.expr(number)).count().collect())
 
 
-def test_an_interrupted_run_leaves_whole_rows_and_the_next_one_goes_on_from_there(
-    workload, tmp_path, monkeypatch
-):
+def test_an_interrupted_run_leaves_whole_rows_and_the_next_one_goes_on_from_there(workload, tmp_path):
     (tmp_path / "waiting.py").write_text(WAITING)
     (tmp_path / "closed").touch()
-    job, out = Job((f"{tmp_path}/waiting.py:Waiting",), Fidelity.PLAN, timeout=60.0), tmp_path / "out"
-    monkeypatch.setattr(chunks, "CHUNK_MS", CHUNK_MS / 2)
-    missing = todo(workload, job, str(out))
-    monkeypatch.undo()
-    assert missing.chunks == 3
+    job = identified(Job((f"{tmp_path}/waiting.py:Waiting",), Fidelity.PLAN, timeout=60.0))
+    out = tmp_path / "out"
+    apart = next(n for n in range(len(TEXTS), 1_000) if _scenarios_in_a_chunk(workload, n) == 1)
+    missing = replace(todo(workload, job, str(out)), chunks=apart)
 
     def interrupt(done):
-        if done:
+        if done and any(pq.read_table(path.parent).num_rows for path in out.rglob("_SUCCESS")):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

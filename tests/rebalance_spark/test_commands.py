@@ -216,6 +216,10 @@ def test_what_an_interrupted_run_left_is_written_over(lab, tmp_path):
         (["workload.parquet", "--out", "out", "-s", "rang"], "strategy: found 'rang', expected one of "),
         (["workload.parquet", "--out", "out", "-s", "watcher", "--fidelity", "plan"], "which has no plan"),
         (["workload.parquet", "--out", "out", "--fidelity", "plam"], "fidelity: found 'plam', expected one"),
+        (
+            ["workload.parquet", "--out", "out", "--retry", "ok"],
+            "--retry: found 'ok', expected some of error",
+        ),
         (["workload.parquet", "--out", "out", "--conf", "x"], "--conf: found 'x', expected NAME=VALUE"),
         (["workload.parquet", "--out", "out", "--py-files", "x.py"], "--py-files x.py: found no such file"),
         (["workload.parquet", "--out", "out", "--plugin", "no_module"], "plugin 'no_module', import: Mod"),
@@ -240,6 +244,16 @@ def test_a_workload_that_cannot_be_scored_is_one_line(
     assert problem in answer.err
     assert len(answer.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+    assert [path.name for path in (tmp_path / "paint").iterdir()] == ["paint.parquet"]
+
+
+def test_rows_that_failed_are_computed_again_if_asked_for(lab, tmp_path):
+    source = write_parquet(tmp_path / "bad.parquet", {"good": scenario(), "bad": "topics: ["})
+    score = ("score", source, "-s", "range", "--fidelity", "plan", "--out", tmp_path / "scores")
+    runs = [lab(*score), lab(*score), lab(*score, "--retry", "error,timeout")]
+    assert {run.status for run in runs} == {1}
+    assert len({run.out for run in runs}) == 1
+    assert len(read_scores(tmp_path / "scores")) == 3
 
 
 @pytest.mark.parametrize("there", ["nothing", "a file", "an empty folder"])

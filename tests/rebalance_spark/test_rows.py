@@ -21,7 +21,18 @@ from tests.examples import rest_slow
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
 OWN = {column.name for column in SCORE_COLUMNS}
-CONSTANT = {"scenario_id", "strategy", "fidelity", "status", "wall_ms", "program_version", "plugin_versions"}
+CONSTANT = {
+    "scenario_id",
+    "strategy",
+    "scenario_hash",
+    "job_hash",
+    "run_id",
+    "fidelity",
+    "status",
+    "wall_ms",
+    "program_version",
+    "plugin_versions",
+}
 
 
 def scorer(*strategies, **job):

@@ -27,6 +27,9 @@ def row(scenario_id, strategy, status="ok", **figures):
     plain = {
         "scenario_id": scenario_id,
         "strategy": strategy,
+        "scenario_hash": "s",
+        "job_hash": "j",
+        "run_id": "r",
         "fidelity": "plan",
         "status": status,
         "error": None if status == "ok" else "something",

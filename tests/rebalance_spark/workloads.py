@@ -63,9 +63,10 @@ def scored_here(job, texts):
 def comparable(rows):
     """Scores as a list that does not depend on their order, nor on how long they took.
 
-    Nor on the plugins of the workers: what one test sends them they keep as long as the session lasts.
+    Nor on the run, nor on the plugins of the workers: what one test sends them they keep as long as the
+    session lasts.
     """
-    dropped = ("wall_ms", "plugin_versions")
+    dropped = ("wall_ms", "plugin_versions", "job_hash", "run_id", "run", "chunk")
     kept = [{name: value for name, value in row.items() if name not in dropped} for row in rows]
     return sorted(kept, key=lambda row: (row["scenario_id"], row["strategy"]))
 

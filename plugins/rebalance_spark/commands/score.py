@@ -67,6 +67,10 @@ def score(
         typer.Option(min=0, metavar="SECONDS", help="For one scenario under one strategy; 0: no limit."),
     ] = DEFAULT_TIMEOUT,
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the seeds of the scenarios.")] = None,
+    retry: Annotated[
+        str,
+        typer.Option(metavar="STATUS,...", help="Compute rows with these statuses again: error, timeout."),
+    ] = "",
     plugin: Annotated[list[str] | None, typer.Option(metavar="MODULE", help=PLUGIN_HELP)] = None,
     py_files: Annotated[
         list[str] | None,
@@ -78,33 +82,47 @@ def score(
     """Score strategies on every scenario of a workload: a row per scenario and strategy, as Parquet.
 
     A scenario that fails, hangs or is malformed becomes a row with its status, and the exit status is 1.
-    After an interruption, the same command computes only the missing scores.
+    After an interruption, the same command computes only the missing scores. A scenario whose text has
+    changed, or a strategy whose file has changed, is other work.
     """
     from rebalance_spark.archives import importable_here, send_to_workers
     from rebalance_spark.chunks import existing_scores, todo, write_scores
+    from rebalance_spark.lease import leased
     from rebalance_spark.scoring import checked_job
     from rebalance_spark.sources import check_workload, read_workloads
 
     if is_local(out) and Path(out).exists() and not Path(out).is_dir():
         raise InputError("--out", f"{out}, which is a file", "a folder")
     check_workload(workload)
+    again = _statuses(retry)
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
     _warn_of_plugins(plugin or ())
     job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or ())
     spark = session_of_a_command(master, settings)
     send_to_workers(spark, py_files or ())
-    missing = todo(read_workloads(spark, workload), job, out)
-    stopped = ""
-    if missing.rows:
-        with _bar(missing) as report:
-            stopped = _written(lambda: write_scores(missing, job, out, report))
+    workloads, stopped = read_workloads(spark, workload), ""
+    existing_scores(spark, out)  # a folder with something else is left alone
+    with leased(spark, out, job.run_id):
+        missing = todo(workloads, job, out, again)
+        if missing.rows:
+            with _bar(missing) as report:
+                stopped = _written(lambda: write_scores(missing, job, out, report))
     scores = existing_scores(spark, out)
     failed = scores is not None and _print_outcome(scores)
     if stopped:
         complain(f"{stopped}; what is written counts, and the same command goes on from there")
     if failed or stopped:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _statuses(text: str) -> list[Status]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    known = [status.value for status in Status if status is not Status.OK]
+    for name in names:
+        if name not in known:
+            raise InputError("--retry", repr(name), f"some of {', '.join(known)}, with commas")
+    return [Status(name) for name in names]
 
 
 def _warn_of_plugins(modules: Sequence[str]) -> None:

@@ -1,0 +1,77 @@
+"""The identity of a score: what was computed, for which scenario, and in which run."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from coordinator_core.assigning.loading import reference_in
+from rebalance_spark.rows import HASH_LENGTH, Job, plugin_versions, program_version, registry_with
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def scenario_hash_column() -> "Column":
+    """Return what `rows.scenario_hash` returns, for the column ``scenario``."""
+    from pyspark.sql import functions as sf
+
+    return sf.substring(sf.sha2(sf.coalesce("scenario", sf.lit("")), 256), 1, HASH_LENGTH)
+
+
+def new_run_id() -> str:
+    """Return an id for a run. A later run has a greater one."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{token_hex(4)}"
+
+
+def identified(job: Job) -> Job:
+    """Return a job with a hash for each of its strategies, and with an id for the run.
+
+    A hash is of all that decides about a score beside its scenario: the strategy with its options, the source
+    of a strategy from a file or a module, seed, fidelity, timeout, and the versions of the program and of
+    plugins. Call it where the files are: in the driver.
+    """
+    if job.hashes:
+        return job
+    common = (
+        job.fidelity.value,
+        job.timeout,
+        job.seed,
+        _sources(job.plugins),
+        program_version(),
+        plugin_versions(registry_with(job.plugins)),
+    )
+    hashes = [
+        sha256(msgspec.json.encode((strategy, _source_of(strategy), common))).hexdigest()[:HASH_LENGTH]
+        for strategy in job.strategies
+    ]
+    return replace(job, hashes=tuple(hashes), run_id=job.run_id or new_run_id())
+
+
+def _sources(modules: Sequence[str]) -> list[str]:
+    return [_hash_of_module(name) for name in modules]
+
+
+def _source_of(strategy: str) -> str:
+    """Return the hash of the file with the assignor, or an empty text if it has a name of its own."""
+    reference = reference_in(strategy)
+    if reference is None:
+        return ""
+    source = reference.rpartition(":")[0]
+    return _hash_of_file(Path(source)) if source.endswith(".py") else _hash_of_module(source)
+
+
+def _hash_of_module(name: str) -> str:
+    spec = find_spec(name)
+    return _hash_of_file(Path(spec.origin)) if spec is not None and spec.origin else ""
+
+
+def _hash_of_file(path: Path) -> str:
+    """Return the hash of a file, or an empty text for one inside an archive."""
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
