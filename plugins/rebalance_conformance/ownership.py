@@ -26,7 +26,7 @@ def not_sticky(bench: Bench) -> None:
         second = bench.given(settled)
         if as_sets(first) != as_sets(second):
             reason = f"nothing changed, and still {difference(first, second)}"
-            raise FaultError(reason + without_claims(bench.subject), settled)
+            raise FaultError(reason + without_claims(bench.subject), settled, given=second)
 
     bench.try_all(ordinary_groups(), examine)
 
@@ -44,7 +44,7 @@ def moves_too_much_on_leave(bench: Bench) -> None:
             lost = sorted(set(first.get(member, ())) - set(given.get(member, ())))
             if lost:
                 reason = f"{leaver!r} left, and {member!r}, which stays, lost {named(lost[0])}"
-                raise FaultError(reason + without_claims(bench.subject), after)
+                raise FaultError(reason + without_claims(bench.subject), after, given=given)
 
     groups = ordinary_groups(alike=True, plain=True, least_members=2)
     bench.try_all(st.tuples(groups, st.integers(0, 9)), examine)
@@ -59,7 +59,8 @@ def unbalanced(bench: Bench) -> None:
         most, least = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
         if loads[most] - loads[least] > 1:
             shown = settled if bench.subject.cooperative else case
-            raise FaultError(f"{most!r} got {loads[most]} partitions and {least!r} got {loads[least]}", shown)
+            reason = f"{most!r} got {loads[most]} partitions and {least!r} got {loads[least]}"
+            raise FaultError(reason, shown, given=given)
 
     bench.try_all(ordinary_groups(alike=True, plain=True), examine)
 

@@ -71,7 +71,9 @@ def invalid_after_rebalances(bench: Bench) -> None:
             early = taken_too_early(case, given) if cooperative else ""
             fault = fault_in(case, given, cooperative=cooperative) or early
             if fault:
-                raise FaultError(f"in round {number} of a group with joins and a leave: {fault}", case)
+                raise FaultError(
+                    f"in round {number} of a group with joins and a leave: {fault}", case, given=given
+                )
 
     bench.try_all(histories(), examine)
 
@@ -85,7 +87,7 @@ def does_not_converge(bench: Bench) -> None:
         missing = left_out(case, last, cooperative=False)
         if missing or as_sets(before) != as_sets(last):
             fault = missing or f"still moving: {difference(before, last)}"
-            raise FaultError(f"{CALM_ROUNDS} rounds after the last change {fault}", case)
+            raise FaultError(f"{CALM_ROUNDS} rounds after the last change {fault}", case, given=last)
 
     bench.try_all(histories(), examine)
 

@@ -93,7 +93,7 @@ def mutates_input(bench: Bench) -> None:
 
 def _same(first: Given, second: Given, case: Case, given: str) -> None:
     if as_sets(first) != as_sets(second):
-        raise FaultError(f"given {given}: {difference(first, second)}", case)
+        raise FaultError(f"given {given}: {difference(first, second)}", case, given=second)
 
 
 def _written_out(case: Case) -> list[str]:

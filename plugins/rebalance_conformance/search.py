@@ -17,13 +17,21 @@ T = TypeVar("T")
 
 
 class FaultError(Exception):
-    """A check failed: on a group, in the run of a scenario, or without one."""
+    """A check failed: on a group, in the run of a scenario, or without one.
+
+    ``given`` is the assignment of the group, if it is wrong.
+    """
 
     def __init__(
-        self, reason: str, case: Case | None = None, *, scenario: Mapping[str, Any] | None = None
+        self,
+        reason: str,
+        case: Case | None = None,
+        *,
+        given: Given | None = None,
+        scenario: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(reason, case)
-        self.reason, self.case, self.scenario = reason, case, scenario
+        self.reason, self.case, self.given, self.scenario = reason, case, given, scenario
 
 
 class NotRunError(Exception):
@@ -96,4 +104,4 @@ class Bench:
             attempt()
         except Flaky:  # the assignor did not fail again
             reason = f"{last[0].reason} (but not every time)"
-            raise FaultError(reason, last[0].case, scenario=last[0].scenario) from None
+            raise FaultError(reason, last[0].case, given=last[0].given, scenario=last[0].scenario) from None

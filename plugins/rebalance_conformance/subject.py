@@ -2,14 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
-from coordinator_core.assigning.loading import Factory, author_of, factory_of
+from coordinator_core.assigning.loading import author_of, factory_of, fresh, reference_to
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.raised import raised
 from coordinator_core.registry.registry import default_registry
@@ -59,13 +58,7 @@ def _installed(text: str) -> Assignor:
 
 
 def _maker(assignor: Any) -> Callable[[], Assignor]:
-    factory = factory_of(assignor, repr(assignor), makers=True)
-    return factory if factory.fresh else partial(_copied, factory)
-
-
-def _copied(factory: Factory) -> Assignor:
-    """Return a copy, because the object may have a state."""
-    return deepcopy(factory())
+    return fresh(factory_of(assignor, repr(assignor), makers=True))
 
 
 def _traits(assignor: Assignor) -> frozenset[str]:
@@ -80,12 +73,10 @@ def _name_of(assignor: Any, made: Assignor) -> str:
         installed = registry.assignor(made.name)
         if type(author_of(installed)) is type(author_of(made)):
             return made.name
-    module, name = sys.modules.get(getattr(assignor, "__module__", "")), getattr(assignor, "__name__", "")
-    if module is None or getattr(module, name, None) is not assignor:
-        return made.name
-    if not factory_of(assignor, name, makers=True).fresh:
-        return made.name  # a factory, which a reference cannot name
-    file = Path(getattr(module, "__file__", None) or "")
+    reference = reference_to(assignor)
+    if reference is None or not factory_of(assignor, reference, makers=True).fresh:
+        return made.name  # an object, or a factory, which a reference cannot name
+    file = Path(getattr(sys.modules[assignor.__module__], "__file__", None) or "")
     if file.suffix == ".py" and file.is_relative_to(Path.cwd()):
-        return f"{file.relative_to(Path.cwd())}:{name}"
-    return f"{module.__name__}:{name}"
+        return f"{file.relative_to(Path.cwd())}:{assignor.__name__}"
+    return reference

@@ -80,7 +80,7 @@ def failed(subject: Subject, check: Check, fault: FaultError) -> Result:
         reason += f" (a group of {size_of(fault.case)})"
     elif any(subscription.user_data for subscription in fault.case.group.values()):
         reason += " (its members send user data too, which the line below cannot hold)"
-    return Result(check.name, check.doc, Outcome.FAILED, reason, line, traceback=traceback)
+    return Result(check.name, check.doc, Outcome.FAILED, reason, line, traceback=traceback, given=fault.given)
 
 
 def line_of(subject: Subject, case: Case) -> str:

@@ -95,9 +95,8 @@ def foreign_user_data(bench: Bench) -> None:
         try:
             _examine(bench, Case(case.cluster, GroupSubscription(members)))
         except FaultError as fault:
-            raise FaultError(
-                f"{fault.reason} (all members sent the user data {data!r})", fault.case
-            ) from fault
+            reason = f"{fault.reason} (all members sent the user data {data!r})"
+            raise FaultError(reason, fault.case, given=fault.given) from fault
 
     bench.try_all(st.tuples(ordinary_groups(), st.sampled_from(FOREIGN_USER_DATA)), examine)
 
@@ -107,6 +106,7 @@ def _alike(cluster: Cluster, members: Iterable[str], topics: Iterable[str]) -> C
 
 
 def _examine(bench: Bench, case: Case) -> None:
-    fault = fault_in(case, bench.given(case), cooperative=bench.subject.cooperative)
+    given = bench.given(case)
+    fault = fault_in(case, given, cooperative=bench.subject.cooperative)
     if fault:
-        raise FaultError(fault, case)
+        raise FaultError(fault, case, given=given)

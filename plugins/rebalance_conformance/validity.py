@@ -72,9 +72,10 @@ def takes_from_owner(bench: Bench) -> None:
 
 def _no_result_with(bench: Bench, fault_of: Callable[[Case, Given], str]) -> None:
     def examine(case: Case) -> None:
-        fault = fault_of(case, bench.given(case))
+        given = bench.given(case)
+        fault = fault_of(case, given)
         if fault:
-            raise FaultError(fault, case)
+            raise FaultError(fault, case, given=given)
 
     bench.try_all(ordinary_groups(), examine)
 

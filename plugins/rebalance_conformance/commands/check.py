@@ -144,10 +144,7 @@ def _shown(results: Iterator[Result], width: int, console: Console) -> Iterator[
 
 def _print_failures(report: Report, console: Console) -> None:
     """Print each fault once, with all checks that found it and the shortest line."""
-    together: dict[str, list[Result]] = {}
-    for failure in report.failures:
-        together.setdefault(failure.reason, []).append(failure)
-    for reason, results in together.items():
+    for reason, results in report.faults.items():
         names = ", ".join(result.check for result in results)
         console.print()
         console.print(Text.assemble((names, "bold red"), f": {reason}"))

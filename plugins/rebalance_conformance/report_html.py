@@ -1,0 +1,120 @@
+"""A report as HTML, for notebooks: the counterexamples drawn, and a table of all checks."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from html import escape
+
+import msgspec
+
+from coordinator_core.documents.groups import parse_group
+from coordinator_core.model import NO_GENERATION, TopicPartition
+from coordinator_core.reports.tables import Cell, html_table
+from rebalance_conformance.answers import Given, named
+from rebalance_conformance.cases import Case, subscribed
+from rebalance_conformance.results import GROUP_FOLLOWS, SCENARIO_FOLLOWS, Outcome, Report, Result
+
+MOST_LISTED = 40
+"""The most partitions that are listed for a member; the others are counted."""
+
+_SIGNS = {
+    Outcome.PASSED: ("✓", "green"),
+    Outcome.FAILED: ("✗", "red"),
+    Outcome.EXPECTED: ("✗", "yellow"),
+    Outcome.NOT_APPLICABLE: ("-", ""),
+    Outcome.NOT_RUN: ("?", "yellow"),
+}
+
+
+def report_html(report: Report) -> str:
+    """Return the report: each fault with its group and its assignment, and then all checks."""
+    failed, count = len(report.failures), len(report.results)
+    summary = f"fails {failed} of {count} checks" if failed else f"fails none of {count} checks"
+    title = f"<p><b>{escape(report.assignor)}</b> {summary} (suite {report.suite_version})</p>"
+    faults = [_fault_html(reason, results) for reason, results in report.faults.items()]
+    return "\n".join([title, *faults, html_table(("", "check", ""), map(_row, report.results))])
+
+
+def _row(result: Result) -> list[Cell]:
+    sign, style = _SIGNS[result.outcome]
+    text = result.doc if result.outcome is Outcome.PASSED else f"{result.outcome}: {result.reason}"
+    beside = Cell(text, style if result.outcome is not Outcome.PASSED else "", result.doc, left=True)
+    return [Cell(sign, style, str(result.outcome)), Cell(result.check, left=True), beside]
+
+
+def _fault_html(reason: str, results: Sequence[Result]) -> str:
+    """Return a fault once, with all checks that found it and the smallest of their groups."""
+    names = ", ".join(result.check for result in results)
+    parts = [f"<p><b>{escape(names)}</b>: {escape(reason)}</p>"]
+    smallest = min((result for result in results if result.line), key=lambda r: len(r.line), default=None)
+    if smallest is not None:
+        parts += [_drawn(smallest), _folded(GROUP_FOLLOWS, smallest.line)]
+    if results[0].scenario:
+        parts.append(_folded(SCENARIO_FOLLOWS, results[0].scenario))
+    if results[0].traceback:
+        parts.append(_folded("the traceback", results[0].traceback))
+    return "\n".join(parts)
+
+
+def _folded(title: str, text: str) -> str:
+    whole = f'<pre style="white-space:pre-wrap">{escape(text)}</pre>'
+    return f"<details><summary>{escape(title.removesuffix(':'))}</summary>{whole}</details>"
+
+
+def _drawn(result: Result) -> str:
+    """Return the group of a fault as a table, with what each member got. The wrong partitions are marked."""
+    parsed = parse_group(msgspec.json.decode(result.line), "group")
+    case, given = Case(parsed.cluster, parsed.group), result.given
+    topics = ", ".join(f"{topic} ({info.partitions:,})" for topic, info in case.cluster.topics.items())
+    head = ["member", "topics", *_of_owners(case), *([] if given is None else ["assigned"])]
+    table = html_table(head, _rows(case, given, _named_in(result.reason)))
+    return f"<p>topics and their partitions: {escape(topics) or 'none'}</p>\n{table}"
+
+
+def _rows(case: Case, given: Given | None, wrong: Collection[str]) -> Iterator[list[Cell]]:
+    columns = _of_owners(case)
+    for member, subscription in case.group.items():
+        generation = "" if subscription.generation == NO_GENERATION else str(subscription.generation)
+        owned = {"owned": _partitions(list(subscription.owned), wrong), "generation": _left(generation)}
+        cells = [_left(member), _left(", ".join(subscription.topics)), *(owned[name] for name in columns)]
+        yield cells if given is None else [*cells, _partitions(given.get(member, ()), wrong)]
+    if given is None:
+        return
+    blank = [_left("")] * len(columns)
+    for member in given:
+        if member not in case.group:
+            yield [
+                Cell(member, left=True, marked=(member,)),
+                _left("not a member of the group"),
+                *blank,
+                _partitions(given[member], wrong),
+            ]
+    got = {partition for partitions in given.values() for partition in partitions}
+    left_out = [partition for partition in subscribed(case) if partition not in got]
+    if left_out:
+        yield [_left("nobody"), _left(""), *blank, _partitions(left_out, wrong)]
+
+
+def _of_owners(case: Case) -> list[str]:
+    """Return the columns of earlier assignments that the members of a group have."""
+    members = case.group.values()
+    owned = ["owned"] if any(member.owned for member in members) else []
+    return [
+        *owned,
+        *(["generation"] if any(member.generation != NO_GENERATION for member in members) else []),
+    ]
+
+
+def _partitions(partitions: Sequence[TopicPartition], wrong: Collection[str]) -> Cell:
+    """List partitions, those of the fault first."""
+    names = sorted(map(named, partitions), key=lambda name: name not in wrong)
+    more = [f"and {len(names) - MOST_LISTED:,} more"] if len(names) > MOST_LISTED else []
+    return Cell(", ".join([*names[:MOST_LISTED], *more]), left=True, marked=wrong)
+
+
+def _named_in(reason: str) -> frozenset[str]:
+    """Return the words of a reason, among them the names of the partitions that are wrong."""
+    return frozenset(re.findall(r"[^\s,;:]+", reason))
+
+
+def _left(text: str) -> Cell:
+    return Cell(text, left=True)
