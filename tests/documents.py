@@ -9,7 +9,8 @@ from typing import NamedTuple
 from tests.places import ROOT
 
 FOLDERS = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
-DOCUMENTS = [ROOT / "README.md", *(p for top in FOLDERS for p in sorted((ROOT / top).rglob("*.md")))]
+_FOUND = [p for top in FOLDERS for p in sorted((ROOT / top).rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *(p for p in _FOUND if "node_modules" not in p.parts)]
 OURS = ("coordinator_core", "rebalance_")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$\n*", re.MULTILINE | re.DOTALL)

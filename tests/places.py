@@ -1,5 +1,6 @@
 """Where the tests find the repository and its data."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,7 +9,14 @@ DATA = ROOT / "tests" / "data"
 SCENARIOS = DATA / "scenarios"
 MENTIONS = SCENARIOS / "mentions_one_day.csv"
 
+NODE_MODULES = "REBALANCE_LAB_NODE_MODULES"
+"""The variable that names the folder of Node packages: KafkaJS, and the tools of the widget's drawing."""
+
 _PLACE = re.compile(r" \([^() ]+\.py:\d+\)")
+
+
+def node_modules() -> Path:
+    return Path(os.environ.get(NODE_MODULES) or ROOT / "node_modules").absolute()
 
 
 def placeless(text: str) -> str:

@@ -1,36 +1,55 @@
 """Rebalances in a notebook: show every round, step through it, change the scenario, run again, compare.
 
-    from rebalance_jupyter import Lab, compare_view, run, show
+    from rebalance_jupyter import Lab, advise, compare_view, examples, explain, run, show
 
-    show(run("scenario.yaml", "cooperative-sticky"))
+    show(run(examples()["bounce"], "cooperative-sticky"))
     compare_view([run("scenario.yaml", s) for s in ("range", "sticky")])
-    Lab()
+    explain([run("scenario.yaml", s) for s in ("range", "sticky")])
+    advise("scenario.yaml", "range")
+    Lab(strategies=[MyAssignor, "sticky"])
 
-In IPython, the import registers pictures and tables for traces, comparisons, assignments and groups.
-``%load_ext rebalance_jupyter`` adds ``%%rebalance`` and ``%rebalance_plugins``.
+In IPython, the import registers the display of traces, comparisons, explanations, advice, assignments
+and groups. ``%load_ext rebalance_jupyter`` adds ``%%rebalance`` and ``%rebalance_plugins``.
 """
 
 from typing import TYPE_CHECKING
 
 from IPython.core.getipython import get_ipython
 
+from coordinator_core.reports.differences import differences
+from coordinator_core.reports.explaining import explain
 from rebalance_jupyter.display import register_formatters, words
+from rebalance_jupyter.examples import examples
 from rebalance_jupyter.lab import Lab
-from rebalance_jupyter.views import RebalanceView, compare_view, run, show, to_html
+from rebalance_jupyter.views import RebalanceView, advise, compare_view, run, show, to_html
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["Lab", "RebalanceView", "compare_view", "run", "show", "to_html", "words"]
+__all__ = [
+    "Lab",
+    "RebalanceView",
+    "advise",
+    "compare_view",
+    "differences",
+    "examples",
+    "explain",
+    "run",
+    "show",
+    "to_html",
+    "words",
+]
 
 
 def load_ipython_extension(ipython: "InteractiveShell") -> None:
     """Register the magics. IPython calls this for ``%load_ext rebalance_jupyter``."""
-    from rebalance_jupyter.magics import RebalanceMagics, strategy_completer
+    from rebalance_jupyter.magics import RebalanceMagics, strategy_matcher
 
     register_formatters(ipython)
     ipython.register_magics(RebalanceMagics)
-    ipython.set_hook("complete_command", strategy_completer, str_key="%%rebalance")
+    matchers = ipython.Completer.custom_matchers
+    if strategy_matcher not in matchers:
+        matchers.append(strategy_matcher)
 
 
 if (shell := get_ipython()) is not None:

@@ -6,32 +6,61 @@ from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from coordinator_core.errors import InputError
 from coordinator_core.model import NO_GENERATION, GroupAssignment, GroupSubscription
+from coordinator_core.reports.advice import Advice, lines
+from coordinator_core.reports.advice import as_html as advice_html
 from coordinator_core.reports.comparison import Comparison
 from coordinator_core.reports.comparison_formats import as_html
-from coordinator_core.reports.picture import trace_svg
+from coordinator_core.reports.explaining import Explanation
+from coordinator_core.reports.picture import comparison_svg
 from coordinator_core.reports.tables import Cell, html_table
+from coordinator_core.traces.history import Mark
 from coordinator_core.traces.rounds import rounds
 from coordinator_core.traces.trace import Trace
+from rebalance_jupyter.png import png_of
 from rebalance_jupyter.words import sentence
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-MOST_LANES = 60
+MOST_LANES = 48
 """The most lanes of a static picture."""
 
+_BELOW = ".jp-OutputArea-child:has(.rbl-saved)"
+SEAM = (
+    '<div class="rbl-saved"></div><style>'
+    f"{_BELOW},"
+    f".jp-OutputArea:has(.rbl) > {_BELOW} + .jp-OutputArea-child,"
+    ".jp-OutputArea-child:has(+ .jp-OutputArea-child .rbl-saved):not(:has(.rbl)),"
+    ".cell_container:has(.rbl) .output_container:has(.rbl-saved) + .output_container"
+    "{display:none}</style>"
+)
+"""Stands between a widget and its picture, in JupyterLab, in VS Code, and on pages of nbconvert. It hides the
+picture while the widget runs, and the message of a widget that does not."""
 
-def picture(trace: Trace) -> str:
-    """Return the owners of partitions over time as an SVG element."""
-    return trace_svg(trace, most_lanes=MOST_LANES)
+
+def picture(traces: Sequence[Trace], errors: Sequence[str] = (), notes: Sequence[Mark] = ()) -> str:
+    """Return the owners of partitions over time and the main figures of traces as an SVG document."""
+    return comparison_svg(traces, most_lanes=MOST_LANES, errors=errors, notes=notes)
 
 
-def image(trace: Trace) -> str:
-    """Return the picture as an image in HTML, which notebooks that are not trusted show as well."""
-    title = escape(f"{trace.scenario} under {trace.strategy}")
-    data = b64encode(picture(trace).encode()).decode()
-    return f'<img alt="{title}" src="data:image/svg+xml;base64,{data}">'
+def pictured(
+    traces: Sequence[Trace], errors: Sequence[str] = (), notes: Sequence[Mark] = ()
+) -> dict[str, Any]:
+    """Return the picture in all forms that places without widgets show.
+
+    A notebook that is not trusted shows PNG and no SVG. Without a program for PNG it gets HTML, which some
+    code hosts do not show.
+    """
+    svg = picture(traces, errors, notes)
+    try:
+        return {"image/svg+xml": svg, "image/png": b64encode(png_of(svg, scale=1.5)).decode()}
+    except InputError:
+        title = escape(", ".join(dict.fromkeys(trace.scenario for trace in traces)))
+        data = b64encode(svg.encode()).decode()
+        image = f'<img alt="{title}" src="data:image/svg+xml;base64,{data}">'
+        return {"image/svg+xml": svg, "text/html": image}
 
 
 def words(trace: Trace) -> str:
@@ -74,6 +103,15 @@ def group_html(group: GroupSubscription) -> str:
     return _table(("member", *kept), list(zip(group, *kept.values(), strict=True)))
 
 
+def explanation_html(explanation: Explanation) -> str:
+    """Write an explanation: the differences, and below them each run with its reasons as a list."""
+    parts = [f"<p>{escape(sentence)}</p>" for sentence in explanation.differences]
+    for label, (costs, *reasons) in explanation.sentences.items():
+        items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+        parts.append(f"<p><b>{escape(label)}</b>: {escape(costs)}</p>" + f"<ul>{items}</ul>" * bool(items))
+    return "\n".join(parts)
+
+
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return html_table(head, [[Cell(text, left=True) for text in row] for row in rows])
 
@@ -86,8 +124,14 @@ def _listed(given: Any, most: int = 40) -> str:
 def register_formatters(ipython: "InteractiveShell") -> None:
     """Register formatters, by which IPython displays traces, comparisons, assignments and groups."""
     formatters: Any = getattr(ipython.display_formatter, "formatters", None)
-    formatters["image/svg+xml"].for_type(Trace, picture)
+    formatters["image/svg+xml"].for_type(Trace, lambda trace: picture([trace]))
     formatters["text/plain"].for_type(Trace, lambda trace, printer, _: printer.text(words(trace)))
+    formatters["text/plain"].for_type(
+        Explanation, lambda made, printer, _: printer.text("\n".join(made.lines))
+    )
+    formatters["text/html"].for_type(Explanation, explanation_html)
+    formatters["text/plain"].for_type(Advice, lambda made, printer, _: printer.text("\n".join(lines(made))))
+    formatters["text/html"].for_type(Advice, advice_html)
     formatters["text/html"].for_type(Comparison, as_html)
     formatters["text/html"].for_type(GroupAssignment, assignment_html)
     formatters["text/html"].for_type(GroupSubscription, group_html)

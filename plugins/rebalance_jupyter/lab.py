@@ -1,7 +1,6 @@
 """The bench: choose strategies, edit the scenario, run, and compare."""
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -10,18 +9,37 @@ from time import monotonic
 from typing import Any
 
 import ipywidgets as widgets
-import yaml
 
+from coordinator_core.assigning.loading import PROGRAM, of_program
 from coordinator_core.documents.fields import MOST_MEMBERS, MOST_PARTITIONS
-from coordinator_core.documents.files import load_scenario_text, read_document, read_text
+from coordinator_core.documents.files import load_scenario_text, read_text
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.errors import InputError, RebalanceLabError
+from coordinator_core.errors import RebalanceLabError
+from coordinator_core.reading.checks import number, whole
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.reports.differences import Owners, differences_of
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import alert
-from rebalance_jupyter.views import RebalanceView, figures_of, run_each, with_pictures
+from rebalance_jupyter.editing import (
+    KINDS,
+    ListedEvent,
+    Versions,
+    as_text,
+    document_in,
+    events_in,
+    first_member,
+    first_topic,
+    new_event,
+    with_event,
+    without_event,
+)
+from rebalance_jupyter.fields import NumberField
+from rebalance_jupyter.figures import figures_of
+from rebalance_jupyter.progress import progress_text
+from rebalance_jupyter.running import LIMIT_S, run_each
+from rebalance_jupyter.views import RebalanceView
 
 EXAMPLE = """\
 name: bench
@@ -34,23 +52,16 @@ events:
   - {at: 1m, join: {id: extra, topics: [orders], process_rate: 400}}
   - {at: 2m, crash: c-1}
 """
-_TARGETED = ("leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member", "lag_view")
-_KINDS = (
-    "join",
-    *_TARGETED,
-    "add_partitions",
-    "create_topic",
-    "delete_topic",
-    "rolling_restart",
-    "coordinator_failover",
-    "calm",
-)
 _LISTED_RATES = ("rates", "rates_csv", "rates_rows")
 """Rates of single partitions: the controls cannot change them, nor the number of partitions."""
 REPORT_SECONDS = 0.1
 """The time between two reports of progress. Each is a message to the browser."""
-_OWN = ("count", "id", "instance_id", "owned")
-"""The fields that a copy of a member does not take over."""
+MOST_EVENTS = 30
+"""The most events that are listed with a button."""
+_ROWS = {"flex_flow": "row wrap"}
+_SMALL = {"width": "7em"}
+_ICON = {"width": "2.5em", "flex": "0 0 auto"}
+_AUTO = {"width": "auto"}
 
 
 class _CancelledError(Exception):
@@ -60,84 +71,108 @@ class _CancelledError(Exception):
 class Lab(widgets.VBox):
     """Controls above, the comparison below.
 
-    ``strategies`` (a name in each line), the scenario (YAML, in ``document``) and the controls can be set by
-    hand or by code. Errors are shown beside their field. The last good result stays, also in ``traces``.
-    After the first run, each change starts another one, unless ``live`` is switched off.
+    ``strategies`` are in any form that `run` accepts. The field has a name in each line; one of a class or
+    function of a cell stands for what the cell has defined last. The scenario (YAML, in ``document``) and the
+    controls can be set by hand or by code. Errors are shown beside their field. The last good result stays,
+    also in ``traces``. After the first run, each change starts another one, unless ``live`` is switched off.
+    ``limit_s`` is that of `run`.
     """
 
     def __init__(
         self,
         scenario: str | Path = EXAMPLE,
-        strategies: Sequence[str] = ("range", "cooperative-sticky"),
+        strategies: Sequence[Any] = ("range", "cooperative-sticky"),
         *,
+        limit_s: float | None = LIMIT_S,
         registry: Registry | None = None,
     ) -> None:
-        self._registry = registry or default_registry()
+        self._registry, self._limit_s = registry or default_registry(), limit_s
+        self._given: dict[str, Strategy] = {}
         written = "\n" in str(scenario)
         self._base_dir = Path() if written else Path(scenario).parent
         self._cancelled = Event()
         self._thread: Thread | None = None
         self._lock = Lock()
-        self._runs = self._again = False
+        self._runs = self._again = self._following = False
+        self._listed: Sequence[ListedEvent] = ()
         self._reported = 0.0
         text = str(scenario) if written else read_text(Path(scenario))
-        wide = widgets.Layout(width="auto")
+        self._versions = Versions(text)
+        self._owners: list[Owners] | None = None
+        self._make_controls(text, "\n".join(map(self._named, strategies)))
+        self._follow_document()
+        self._connect()
+        super().__init__([self._laid_out(), self._buttons(), self.view, self.differences])
+
+    def _make_controls(self, text: str, names: str) -> None:
         self.strategies = widgets.Textarea(
-            "\n".join(strategies), description="strategies", rows=4, layout=wide, continuous_update=False
+            names, description="strategies", rows=4, layout=_AUTO, continuous_update=False
         )
         self.assignor = widgets.Combobox(
-            options=list(self._registry.assignors()), description="add", placeholder="a strategy"
+            options=list(self._registry.assignors()),
+            description="add",
+            placeholder="a strategy",
+            layout=_AUTO,
         )
         self.strategies_error = widgets.HTML()
+        self.members = NumberField("members", partial(whole, low=1, high=MOST_MEMBERS))
+        self.partitions = NumberField("partitions", partial(whole, low=1, high=MOST_PARTITIONS))
+        self.rate = NumberField("records/s", number)
         self.document = widgets.Textarea(
-            text, description="scenario", rows=14, layout=wide, continuous_update=False
+            text, description="scenario", rows=14, layout=_AUTO, continuous_update=False
         )
         self.document_error = widgets.HTML()
-        self.members = widgets.BoundedIntText(min=1, max=MOST_MEMBERS, description="members")
-        self.partitions = widgets.BoundedIntText(min=1, max=MOST_PARTITIONS, description="partitions")
-        self.rate = widgets.BoundedFloatText(min=0, max=1e9, description="records/s")
-        self.kind = widgets.Dropdown(options=_KINDS, description="event", layout=widgets.Layout(width="19em"))
+        self.undo_button = widgets.Button(description="Undo", icon="undo", disabled=True, layout=_SMALL)
+        self.redo_button = widgets.Button(description="Redo", icon="repeat", disabled=True, layout=_SMALL)
+        self.kind = widgets.Dropdown(options=KINDS, description="event", layout={"width": "19em"})
         self.target = widgets.Combobox(
-            description="member", style={"description_width": "initial"}, layout=widgets.Layout(width="13em")
+            description="member", style={"description_width": "initial"}, layout={"width": "13em"}
         )
         self.add_event = widgets.Button(description="add at 0ms")
         self.event_error = widgets.HTML()
+        self.events = widgets.VBox(layout={"max_height": "12em", "overflow": "auto"})
         self.run_button = widgets.Button(description="Run", button_style="primary", icon="play")
         self.cancel_button = widgets.Button(description="Cancel", disabled=True)
-        self.live = widgets.Checkbox(True, description="run at each change", indent=False)
-        self.progress = widgets.IntProgress(min=0, max=100, layout=widgets.Layout(width="12em"))
+        self.live = widgets.Checkbox(True, description="run at each change", indent=False, layout=_AUTO)
+        self.progress = widgets.IntProgress(min=0, max=100, layout={"width": "12em"})
         self.status = widgets.HTML()
         self.path = widgets.Text(str(self._base_dir / "scenario.yaml"), description="save as")
-        self.save_button = widgets.Button(description="Save")
+        self.save_button = widgets.Button(description="Save", layout=_SMALL)
         self.saved = widgets.HTML()
         self.view = RebalanceView()
-        self._follow_document()
-        self._connect()
-        rows = widgets.Layout(flex_flow="row wrap")
-        event = widgets.HBox([self.kind, self.target, self.add_event, self.event_error], layout=rows)
-        save = widgets.HBox([self.path, self.save_button, self.saved], layout=rows)
-        left = widgets.VBox(
-            [self.strategies, self.assignor, self.strategies_error, self.members, self.partitions, self.rate],
-            layout=widgets.Layout(width="38%", min_width="22em"),
+        self.differences = widgets.Accordion(
+            [widgets.HTML()], titles=("different owners at the cursor",), selected_index=None
         )
-        right = widgets.VBox(
-            [self.document, self.document_error, event, save],
-            layout=widgets.Layout(width="60%", min_width="22em"),
+
+    def _laid_out(self) -> widgets.Widget:
+        """Return the controls in two columns, or in one if there is room for one only."""
+        sizes = [self.members, self.partitions, self.rate]
+        event = widgets.HBox([self.kind, self.target, self.add_event], layout=_ROWS)
+        left = [self.strategies, self.assignor, self.strategies_error, *sizes]
+        text = [self.document, self.document_error, widgets.HBox([self.undo_button, self.redo_button])]
+        save = widgets.HBox([self.path, self.save_button, self.saved], layout=_ROWS)
+        columns = [
+            widgets.VBox(left, layout={"flex": "2 1 20em", "min_width": "0"}),
+            widgets.VBox(
+                [*text, event, self.event_error, self.events, save],
+                layout={"flex": "3 1 30em", "min_width": "0"},
+            ),
+        ]
+        return widgets.HBox(columns, layout=_ROWS)
+
+    def _buttons(self) -> widgets.Widget:
+        return widgets.HBox(
+            [self.run_button, self.cancel_button, self.live, self.progress, self.status], layout=_ROWS
         )
-        self.live.layout.width = "auto"
-        buttons = widgets.HBox(
-            [self.run_button, self.cancel_button, self.live, self.progress, self.status], layout=rows
-        )
-        super().__init__([widgets.HBox([left, right], layout=rows), buttons, self.view])
 
     @property
     def traces(self) -> tuple[Trace, ...]:
         """The last good result: a trace for each strategy."""
         return self.view.traces
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the bench, and its result for a notebook without a kernel."""
-        return with_pictures(super()._repr_mimebundle_(**kwargs), self.view)
+    def _ipython_display_(self) -> None:
+        """Display the bench, and below it the picture of its result for places without widgets."""
+        self.view.display(super()._repr_mimebundle_())
 
     def _connect(self) -> None:
         self.run_button.on_click(lambda _: self.run(wait=False))
@@ -147,9 +182,13 @@ class Lab(widgets.VBox):
         self.document.observe(lambda _: self._run_live(self._follow_document()), "value")
         self.strategies.observe(lambda _: self._run_live(bool(self._chosen())), "value")
         self.assignor.observe(lambda _: self._add_strategy(), "value")
-        for control in (self.members, self.partitions, self.rate):
-            control.observe(lambda _: self._edit(self._set_sizes), "value")
+        self.members.observe(lambda change: self._edit(partial(_set_members, change.new)), "value")
+        self.partitions.observe(lambda change: self._edit(partial(_set_partitions, change.new)), "value")
+        self.rate.observe(lambda change: self._edit(partial(_set_rate, change.new)), "value")
+        self.undo_button.on_click(lambda _: self._step(-1))
+        self.redo_button.on_click(lambda _: self._step(1))
         self.view.observe(self._follow_cursor, "at")
+        self.differences.observe(lambda _: self._show_differences(), "selected_index")
 
     # --- running
 
@@ -160,7 +199,7 @@ class Lab(widgets.VBox):
             if not self._runs and all(chosen):
                 self._runs, self._again = True, False
                 self._cancelled.clear()
-                self.run_button.disabled, self.cancel_button.disabled = True, False
+                self.cancel_button.disabled = False
                 self._thread = Thread(target=self._run_until_current, args=chosen, daemon=True)
                 self._thread.start()
         if wait and self._thread is not None:
@@ -185,27 +224,31 @@ class Lab(widgets.VBox):
     def _run_until_current(self, scenario: Scenario | None, strategies: Sequence[Strategy]) -> None:
         """Run, and run again as long as something has changed meanwhile."""
         while True:
-            if scenario is not None and strategies:
-                self._run(scenario, strategies)
-            with self._lock:
-                if not self._again:
-                    self._runs = False
-                    self.progress.value = 0
-                    self.run_button.disabled, self.cancel_button.disabled = False, True
-                    return
-                self._again = False
-                self._cancelled.clear()
+            try:
+                if scenario is not None and strategies:
+                    self._run(scenario, strategies)
+            finally:  # also if code of an author ends the thread
+                with self._lock:
+                    ends, self._again = not self._again, False
+                    if ends:
+                        self._runs = False
+                        self.progress.value, self.cancel_button.disabled = 0, True
+                    else:
+                        self._cancelled.clear()
+            if ends:
+                return
             scenario, strategies = self._scenario(), self._chosen()
 
     def _run(self, scenario: Scenario, strategies: Sequence[Strategy]) -> None:
+        report = partial(self._report, scenario, strategies, monotonic())
         try:
-            traces, errors = run_each(
-                scenario, strategies, self._registry, partial(self._report, scenario, strategies)
-            )
+            traces, errors = run_each(scenario, strategies, self._registry, report, limit_s=self._limit_s)
             if traces:
                 figures = figures_of(traces, self._registry)
-                at_ms = min(self.view.at, scenario.duration_ms)
+                at_ms = min(self.view.at, scenario.duration_ms) if self.view.traces else None
                 self.view.show(traces, figures=figures, errors=errors, at_ms=at_ms)
+                self._owners = None
+                self._show_differences()
             else:
                 self.view.errors = errors
             self.status.value = f"{len(traces)} of {len(strategies)} strategies ran" if errors else ""
@@ -215,14 +258,17 @@ class Lab(widgets.VBox):
         except Exception as error:
             self.status.value = alert(f"{type(error).__name__}: {error}")
 
-    def _report(self, scenario: Scenario, strategies: Sequence[Strategy], number: int, at_ms: int) -> None:
+    def _report(
+        self, scenario: Scenario, strategies: Sequence[Strategy], began: float, number: int, at_ms: int
+    ) -> None:
         if self._cancelled.is_set():
             raise _CancelledError
         if monotonic() - self._reported < REPORT_SECONDS:
             return
         self._reported = monotonic()
-        self.status.value = f"{escape(strategies[number].name)} ..."
-        self.progress.value = round(100 * (number + at_ms / scenario.duration_ms) / len(strategies))
+        part, names = at_ms / scenario.duration_ms, [strategy.name for strategy in strategies]
+        self.status.value = escape(progress_text(names, number, part, monotonic() - began))
+        self.progress.value = round(100 * (number + part) / len(strategies))
 
     def _scenario(self) -> Scenario | None:
         try:
@@ -236,11 +282,24 @@ class Lab(widgets.VBox):
     def _parsed(self, text: str) -> Scenario:
         return load_scenario_text(text, "scenario", base_dir=self._base_dir, registry=self._registry)
 
+    def _named(self, strategy: Any) -> str:
+        """Return the name of a strategy. One that cannot be found again by its name is kept."""
+        if isinstance(strategy, str):
+            return strategy
+        name: str = getattr(strategy, "__name__", "")
+        if name and strategy.__module__ == PROGRAM and of_program(name) is not None:
+            return name
+        known = self._registry.strategy(strategy)
+        if not isinstance(strategy, Strategy) and known.factory is None:
+            return known.name
+        self._given[known.name] = known
+        return known.name
+
     def _chosen(self) -> list[Strategy]:
         """Return the strategies, or none if one of them is invalid."""
         names = list(dict.fromkeys(filter(None, map(str.strip, self.strategies.value.splitlines()))))
         try:
-            strategies = [self._registry.strategy(name) for name in names]
+            strategies = [self._given.get(name) or self._registry.strategy(name) for name in names]
         except RebalanceLabError as error:
             self.strategies_error.value = alert(error)
             return []
@@ -249,38 +308,34 @@ class Lab(widgets.VBox):
 
     # --- editing
 
-    def _read(self) -> dict[str, Any] | None:
-        """Return the document if it is valid."""
-        if self._scenario() is None:
-            return None
-        document = read_document(self.document.value, "scenario")
-        return dict(document) if isinstance(document, Mapping) else None
-
-    def _edit(self, change: Callable[[dict[str, Any]], None]) -> None:
-        document = None if self._following else self._read()
-        if document is None:
-            return
-        before = deepcopy(document)
-        change(document)
-        if document != before:
-            self.document.value = _as_yaml(document)
+    def _edit(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Let a control change the document. It may be invalid, which another change of the control mends."""
+        document = None if self._following else document_in(self.document.value)
+        if document is not None:
+            before = as_text(document)
+            change(document)
+            if as_text(document) != before:
+                self.document.value = as_text(document)
 
     def _follow_document(self) -> bool:
         """Set the controls to the values of the document. Return whether it is valid."""
-        scenario = self._scenario()
-        if scenario is None:
+        self._versions.add(self.document.value)
+        self.undo_button.disabled = not self._versions.can_undo
+        self.redo_button.disabled = not self._versions.can_redo
+        document, scenario = document_in(self.document.value), self._scenario()
+        if document is not None:
+            self._list_events(events_in(document))
+        if document is None or scenario is None:
             return False
-        document = read_document(self.document.value, "scenario")
-        topic = next(iter(document["topics"].values()))
+        topic, member = first_topic(document), first_member(document)
         listed = any(key in topic for key in _LISTED_RATES)
-        owned = any("owned" in member for member in document["members"])
+        owned = any("owned" in each for each in document["members"])
         counted = listed or owned or "racks" in topic or isinstance(topic.get("backlog"), list)
         joining = [m for event in scenario.events if event.kind == "join" for m in event.arguments.members]
         self._following = True
         try:
-            self.members.disabled = not document["members"] or "owned" in document["members"][0]
-            if document["members"]:
-                self.members.value = document["members"][0].get("count", 1)
+            self.members.disabled = not member or "owned" in member
+            self.members.value = member.get("count", 1)
             self.partitions.value, self.partitions.disabled = topic["partitions"], counted
             self.rate.value, self.rate.disabled = topic.get("rate", 0), listed
             self.target.options = list(dict.fromkeys(m.id for m in (*scenario.members, *joining)))
@@ -288,15 +343,28 @@ class Lab(widgets.VBox):
             self._following = False
         return True
 
-    def _set_sizes(self, document: dict[str, Any]) -> None:
-        """Change only the values that differ from the controls. Everything else stays as it was written."""
-        topic = next(iter(document["topics"].values()))
-        if topic["partitions"] != self.partitions.value and not self.partitions.disabled:
-            topic["partitions"] = self.partitions.value
-        if topic.get("rate", 0) != self.rate.value and not self.rate.disabled:
-            topic["rate"] = self.rate.value
-        if document["members"] and document["members"][0].get("count", 1) != self.members.value:
-            document["members"][0]["count"] = self.members.value
+    def _step(self, by: int) -> None:
+        self.document.value = self._versions.step(by)
+
+    def _list_events(self, events: Sequence[ListedEvent]) -> None:
+        """List the events of the document, each with a button that removes it."""
+        if events == self._listed:
+            return
+        self._listed = events
+        rows: list[widgets.Widget] = []
+        for event in events[:MOST_EVENTS]:
+            button = widgets.Button(icon="trash", tooltip=f"remove the event at {event.at}", layout=_ICON)
+            button.on_click(partial(self._remove_event, event.number))
+            text = widgets.HTML(f"<b>{escape(event.at)}</b> {escape(event.text)}")
+            rows.append(widgets.HBox([button, text]))
+        if len(events) > MOST_EVENTS:
+            rows.append(widgets.HTML(f"and {len(events) - MOST_EVENTS:,} more in the scenario"))
+        self.events.children = rows
+
+    def _remove_event(self, number: int, _button: Any) -> None:
+        document = document_in(self.document.value)
+        if document is not None:
+            self.document.value = as_text(without_event(document, number))
 
     def _add_strategy(self) -> None:
         if self.assignor.value in self._registry.assignors():
@@ -305,51 +373,34 @@ class Lab(widgets.VBox):
 
     def _follow_cursor(self, _change: Any) -> None:
         self.add_event.description = f"add at {format_duration(self.view.at)}"
+        self._show_differences()
+
+    def _show_differences(self) -> None:
+        """Show the partitions whose owners differ at the cursor, if the table is open."""
+        if self.differences.selected_index is None:
+            return
+        if self._owners is None:
+            self._owners = [Owners(trace, self._registry) for trace in self.traces]
+        (table,) = self.differences.children
+        if len(self._owners) < 2:
+            table.value = "<p>Run two strategies to see where their owners differ.</p>"
+            return
+        found = differences_of(self._owners, self.view.at).as_html()
+        table.value = f'<div class="jp-RenderedHTMLCommon" style="overflow-x: auto">{found}</div>'
 
     def _add_event(self) -> None:
-        document = self._read()
-        if document is None:
+        document = document_in(self.document.value)
+        if document is None or self._scenario() is None:
             return
         try:
-            event = {"at": format_duration(self.view.at), **self._event(document)}
-            text = _as_yaml({**document, "events": [*(document.get("events") or []), event]})
+            event = new_event(document, self.kind.value, self.target.value.strip(), self.target.options)
+            text = as_text(with_event(document, self.view.at, event))
             self._parsed(text)
         except RebalanceLabError as error:
             self.event_error.value = alert(error)
             return
         self.event_error.value = ""
         self.document.value = text
-
-    def _event(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        kind, target = self.kind.value, self.target.value.strip()
-        topic, described = next(iter(document["topics"].items()))
-        if kind in _TARGETED and not target:
-            raise InputError(kind, "no member", f"the name of one, such as {_first(self.target.options)}")
-        if kind == "join":
-            like = document["members"][0] if document["members"] else {"topics": list(document["topics"])}
-            like = {k: v for k, v in like.items() if k not in _OWN}
-            name = target or f"new-{len(document.get('events') or [])}"
-            copy = deepcopy(like)  # YAML writes a reference for an object that occurs twice
-            return {"join": {"id": name, **copy}}
-        if kind == "subscribe":
-            return {"subscribe": target, "topics": list(document["topics"])}
-        if kind in ("pause", "freeze", "cut"):
-            return {kind: target, "for": "30s"}
-        if kind == "lag_view":
-            return {"lag_view": {"member": target, "by": "10s"}}
-        if kind == "add_partitions":
-            return {"add_partitions": {topic: 2 * described["partitions"]}}
-        if kind == "create_topic":
-            return {"create_topic": {target or f"new-{len(document.get('events') or [])}": {"partitions": 6}}}
-        if kind == "delete_topic":
-            return {"delete_topic": target or topic}
-        if kind == "rolling_restart":
-            return {"rolling_restart": {"every": "10s", "down": "3s"}}
-        if kind == "coordinator_failover":
-            return {"coordinator_failover": {"down": "3s"}}
-        if kind == "calm":
-            return {"calm": True}
-        return {kind: target}
 
     def _save(self) -> None:
         try:
@@ -359,9 +410,19 @@ class Lab(widgets.VBox):
             self.saved.value = alert(f"{self.path.value}: {error.strerror}")
 
 
-def _as_yaml(document: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(document), sort_keys=False, default_flow_style=None, width=100)
+def _set_members(count: int, document: dict[str, Any]) -> None:
+    member = first_member(document)
+    if member and member.get("count", 1) != count:
+        member["count"] = count
 
 
-def _first(options: Sequence[str]) -> str:
-    return next(iter(options), "c-0")
+def _set_partitions(count: int, document: dict[str, Any]) -> None:
+    topic = first_topic(document)
+    if topic:
+        topic["partitions"] = count
+
+
+def _set_rate(rate: float, document: dict[str, Any]) -> None:
+    topic = first_topic(document)
+    if topic and topic.get("rate", 0) != rate:
+        topic["rate"] = rate

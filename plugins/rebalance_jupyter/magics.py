@@ -2,21 +2,23 @@
 
 from argparse import SUPPRESS
 from collections.abc import Sequence
-from inspect import isclass
 from typing import Any
 
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import HTML, display
 
+from coordinator_core.assigning.loading import names_of_program, of_program
 from coordinator_core.cli.plugins import listed
 from coordinator_core.errors import RebalanceLabError
-from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.tables import Cell, html_table
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.display import alert
-from rebalance_jupyter.views import compare_view, opened, run_each, show
+from rebalance_jupyter.progress import shown_progress
+from rebalance_jupyter.running import LIMIT_S, run_each
+from rebalance_jupyter.views import compare_view, opened, show
 
 DEFAULT_STRATEGIES = ("range", "cooperative-sticky")
 
@@ -27,13 +29,16 @@ class RebalanceMagics(Magics):
 
     @magic_arguments()
     @argument("-s", "--strategy", action="append", help="A strategy, or a class or function of the notebook.")
+    @argument(
+        "-l", "--limit", type=float, default=LIMIT_S, help="The seconds for which a run may stand still."
+    )
     @argument("-o", "--out", default=SUPPRESS, help="Also put the list of traces into this variable.")
     @cell_magic
     def rebalance(self, line: str, cell: str) -> None:
         """Run strategies on the scenario in the cell, and show them one above another."""
         try:
             arguments = parse_argstring(self.rebalance, line)
-            traces, errors = self._run(arguments.strategy or DEFAULT_STRATEGIES, cell)
+            traces, errors = self._run(arguments.strategy or DEFAULT_STRATEGIES, cell, arguments.limit)
         except RebalanceLabError as error:
             display(HTML(alert(error)))
             return
@@ -42,19 +47,12 @@ class RebalanceMagics(Magics):
         view = show(traces[0]) if len(traces) == 1 and not errors else compare_view(traces, errors=errors)
         display(view)
 
-    def _run(self, names: Sequence[str], cell: str) -> tuple[list[Trace], list[str]]:
+    def _run(self, names: Sequence[str], cell: str, limit_s: float) -> tuple[list[Trace], list[str]]:
         registry = default_registry()
-        strategies = [self._strategy(name, registry) for name in dict.fromkeys(names)]
+        strategies = [registry.strategy(name) for name in dict.fromkeys(names)]
         scenario = opened(cell if "\n" in cell else f"{cell}\n", registry)
-        return run_each(scenario, strategies, registry)
-
-    def _strategy(self, text: str, registry: Registry) -> Strategy:
-        """Return a strategy by its name, or by the name of a class or function of the notebook."""
-        first = text.partition("+")[0]
-        is_known = first in registry.assignors() or first in registry.aliases()
-        if not is_known and first.isidentifier() and callable(self._names().get(first)):
-            return registry.strategy(f"__main__:{text}").with_changes(name=text)
-        return registry.strategy(text)
+        with shown_progress([each.name for each in strategies], scenario.duration_ms) as move:
+            return run_each(scenario, strategies, registry, move, limit_s=limit_s)
 
     def _names(self) -> dict[str, Any]:
         """Return the names that the notebook has defined."""
@@ -72,15 +70,30 @@ class RebalanceMagics(Magics):
         display(HTML(html_table((), rows)))
 
 
-def strategy_completer(shell: Any, event: Any) -> list[str]:
-    """Complete strategies and classes of the notebook after ``-s``, and what may follow a plus after it."""
-    *before, typed = event.text_until_cursor.split(" ")
-    if [word for word in before if word][-1:] not in (["-s"], ["--strategy"]):
-        return ["-s"]
-    registry = default_registry()
-    first, plus, _ = typed.partition("+")
-    if plus:
-        spec = registry.assignors().get(first)
-        return [*(spec.options if spec else ()), *registry.modifiers(), *registry.protocols()]
-    classes = [name for name, thing in shell.user_ns.items() if isclass(thing) and hasattr(thing, "assign")]
-    return [*registry.assignors(), *registry.aliases(), *classes]
+@context_matcher()
+def strategy_matcher(context: CompletionContext) -> SimpleMatcherResult:
+    """Complete the line of ``%%rebalance``: options, strategies, and the parts after a plus.
+
+    Nothing else is offered beside them: neither keywords nor files.
+    """
+    line = context.text_until_cursor
+    if context.cursor_line or not line.startswith("%%rebalance "):
+        return {"completions": []}
+    *before, typed = line.split(" ")
+    option = next((word for word in reversed(before) if word), "")
+    head, plus, _ = typed.rpartition("+")
+    if option not in ("-s", "--strategy"):
+        offered = ["-s", "-l", "-o"]
+    elif plus:
+        offered = [f"{head}+{part}" for part in _parts_after(head.partition("+")[0], default_registry())]
+    else:
+        registry = default_registry()
+        offered = [*registry.assignors(), *registry.aliases(), *names_of_program()]
+    begins = len(typed) - len(context.token)
+    found = [SimpleCompletion(each[begins:]) for each in offered if each.startswith(typed)]
+    return {"completions": found, "suppress": True, "ordered": True}
+
+
+def _parts_after(assignor: str, registry: Registry) -> list[str]:
+    spec = registry.assignors().get(assignor) or of_program(assignor)
+    return [*(spec.options if spec is not None else ()), *registry.modifiers(), *registry.protocols()]

@@ -1,7 +1,9 @@
 """A view as one file that needs no kernel, no server and no network."""
 
 import base64
+import gzip
 import json
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -12,6 +14,25 @@ from rebalance_jupyter.view_model import ViewModel
 STATIC = Path(__file__).parent / "static"
 MODULE = STATIC / "view.js"
 STYLE = STATIC / "view.css"
+
+_UNPACK = """\
+const packed = Uint8Array.from(atob("{}"), (c) => c.charCodeAt(0));
+const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+const source = await new Response(unpacked).text();
+const address = URL.createObjectURL(new Blob([source], {{ type: "text/javascript" }}));
+const module = await import(/* webpackIgnore: true */ address);
+URL.revokeObjectURL(address);
+export default module.default;
+"""
+
+
+def packed_module() -> str:
+    """Return a module that unpacks and loads `MODULE`. Each widget carries one, also in a saved notebook."""
+    return _UNPACK.format(base64.b64encode(gzip.compress(MODULE.read_bytes(), mtime=0)).decode())
+
+
+_EXPORT = re.compile(r"export\s*\{\s*(\w+) as default\s*\};?\s*$")
+"""The end of the module, which a script in a page cannot have."""
 
 _MODEL = """
 const state = JSON.parse(document.getElementById("state").textContent);
@@ -33,28 +54,43 @@ const model = {
 
 
 def as_page(
-    views: Sequence[ViewModel], figures: Mapping[str, Any] | None = None, errors: Sequence[str] = ()
+    views: Sequence[ViewModel],
+    figures: Mapping[str, Any] | None = None,
+    errors: Sequence[str] = (),
+    *,
+    notes: Sequence[Sequence[Any]] = (),
+    picture: str = "",
+    at_ms: int = 0,
 ) -> str:
-    """Return a complete page of one trace or several."""
+    """Return a complete page of one trace or several.
+
+    Its address has the time of the cursor, the stretch of time that is shown, and the selected partition.
+    ``notes`` are lists of a time in milliseconds and a text. ``picture`` is an SVG
+    element for readers that run no scripts. ``at_ms`` is the time of the cursor.
+    """
     state = {
         "views": [{"document": v.document, "spans": base64.b64encode(v.spans).decode()} for v in views],
         "figures": figures or {},
         "errors": list(errors),
-        "at": 0,
+        "at": at_ms,
+        "selected": "",
+        "notes": list(notes),
+        "address": True,
     }
     title = escape(views[0].document["scenario"] if views else "nothing to show")
-    module = MODULE.read_text().replace("export default { render };", _MODEL + _RUN)
+    module = _EXPORT.sub(r"const { render } = \1;" + "\n", MODULE.read_text()) + _MODEL + _RUN
     data = json.dumps(state, separators=(",", ":")).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width">\n'
         f"<title>{title}</title>\n<style>{_PAGE_STYLE}{STYLE.read_text()}</style></head>\n"
-        f'<body><div id="view"></div>\n<script type="application/json" id="state">{data}</script>\n'
+        f'<body><noscript>{picture}</noscript><div id="view"></div>\n'
+        f'<script type="application/json" id="state">{data}</script>\n'
         f'<script type="module">\n{module}</script></body></html>\n'
     )
 
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-_PAGE_STYLE = ":root { color-scheme: light dark }\n"
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+_PAGE_STYLE = ":root { color-scheme: light dark }\nnoscript svg { max-width: 100%; height: auto }\n"
 _RUN = 'render({ model, el: document.getElementById("view") });\n'

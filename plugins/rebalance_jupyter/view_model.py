@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby, zip_longest
-from operator import itemgetter
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,11 @@ from coordinator_core.traces.history import History, Span
 from coordinator_core.traces.rounds import rounds
 from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
-from rebalance_jupyter.words import sentence
+from rebalance_jupyter.load import Loads
+from rebalance_jupyter.series import Series, add, thinned
+from rebalance_jupyter.words import sentence, sentences_over_time
 
 NOBODY = -1
-MOST_FIGURES = 400
-"""The most figures of a member that are sent, beside the times from which they are unknown.
-
-Of a longer series, the largest of each stretch is sent."""
 
 _MEMBER_STATES = {
     "unjoined": "outside",
@@ -61,12 +58,13 @@ class ViewModel:
 def view_model(trace: Trace) -> ViewModel:
     """Return the model of a trace."""
     timeline, family = Timeline(), family_of(trace.started)
-    lanes = _Lanes(timeline, family)
+    lanes, loads = _Lanes(timeline, family), Loads(timeline)
     history = History(trace, timeline=timeline)
     topics = dict(sorted(history.topics.items()))
     offsets = dict(zip(topics, accumulate(topics.values(), initial=0), strict=False))
     members = lanes.documents()
     numbers = {name: i for i, name in enumerate(members)}
+    found = rounds(trace)
     document = {
         "scenario": trace.scenario,
         "strategy": trace.strategy,
@@ -74,18 +72,35 @@ def view_model(trace: Trace) -> ViewModel:
         "duration": trace.started.duration_ms,
         "end": {"state": trace.ended.group_state or "Empty", "generation": trace.ended.generation},
         "topics": [{"name": name, "partitions": count} for name, count in topics.items()],
-        "members": list(members.values()),
-        "unowned_lag": _thinned(lanes.unowned_lag),
+        "members": [{**document, **loads.of(name)} for name, document in members.items()],
+        "lag": loads.lag,
+        "rates": loads.rates,
+        "unowned_lag": thinned(lanes.unowned_lag),
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
         "machine": machine_of(family),
         "added": _added(trace),
         "sentences": list(lanes.sentences),
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
         "findings": list(findings(history)),
-        "rounds": _rounds(rounds(trace), numbers),
+        "rounds": _rounds(found, numbers),
         "circle": _circle(members),
+        "opens": _first_in(history.from_ms, found),
     }
     return ViewModel(document, _spans(history, offsets, numbers))
+
+
+def opening_ms(documents: Sequence[Mapping[str, Any]]) -> int:
+    """Return the time at which a view of documents opens: the first round after the group has started.
+
+    Without one, that of the first round, and 0 without any.
+    """
+    first = [document["rounds"][0]["began"] for document in documents if document["rounds"]]
+    return min([d["opens"] for d in documents if d["opens"] is not None] or first, default=0)
+
+
+def _first_in(from_ms: int, listed: Sequence[Round]) -> int | None:
+    """Return the time of the first round within the time that is measured, if it begins after 0."""
+    return next((entry.began_ms for entry in listed if 0 < from_ms <= entry.began_ms), None)
 
 
 def _added(trace: Trace) -> dict[str, list[list[int]]]:
@@ -141,7 +156,7 @@ class _Lane:
 
     def figure(self, key: str, at_ms: int, value: float) -> None:
         """Add a value to a series if it differs from the last one."""
-        _add(self.document[key], at_ms, value)
+        add(self.document[key], at_ms, value)
 
 
 class _Lanes:
@@ -155,7 +170,7 @@ class _Lanes:
         self.lanes: dict[str, _Lane] = {}
         self.sentences: dict[str, int] = {}
         self._family = family
-        self.unowned_lag: list[list[float | None]] = []
+        self.unowned_lag: Series = []
         self._now = timeline
         self._taken_ms = -1
         self._took_ms: dict[str, int] = {}
@@ -165,7 +180,7 @@ class _Lanes:
     def documents(self) -> dict[str, dict[str, Any]]:
         """Return the documents of the lanes, with series of a length that can be sent."""
         for lane in self.lanes.values():
-            lane.document["lag"] = _thinned(lane.document["lag"])
+            lane.document["lag"] = thinned(lane.document["lag"])
         return {name: lane.document for name, lane in self.lanes.items()}
 
     def _see(self, change: Change) -> None:
@@ -191,13 +206,13 @@ class _Lanes:
             if (name in self._now.consumers or lane.document["lag"]) and self._took_ms.get(name) != at_ms:
                 lane.figure("lag", at_ms, round(event.by_client.get(name, 0.0), 1))
         if self._taken_ms != at_ms:
-            _add(self.unowned_lag, at_ms, round(event.unowned, 1))
+            add(self.unowned_lag, at_ms, round(event.unowned, 1))
 
     def _forget_lag(self, client: str) -> None:
         """Until the next measure, the lag of other partitions than before is not known."""
         for series in (self.lanes[client].document["lag"], self.unowned_lag):
             if series:
-                _add(series, self._now.at_ms, None)
+                add(series, self._now.at_ms, None)
 
     def _started(self, event: ev.MemberStarted, lane: _Lane) -> None:
         """Also of a consumer that starts again: it is in no generation."""
@@ -242,22 +257,6 @@ class _Lanes:
         lane.figure("owned", self._now.at_ms, len(consumer.owned) if consumer is not None else 0)
 
 
-def _add(series: list[list[float | None]], at_ms: int, value: float | None) -> None:
-    if not series or series[-1][1] != value:
-        series.append([at_ms, value])
-
-
-def _thinned(series: list[list[float | None]]) -> list[list[float | None]]:
-    known = [pair for pair in series if pair[1] is not None]
-    stretch = -(-len(known) // MOST_FIGURES)
-    if stretch <= 1:
-        return series
-    largest = [max(known[i : i + stretch], key=itemgetter(1)) for i in range(0, len(known), stretch)]
-    unknown = [pair for pair in series if pair[1] is None]
-    in_order = sorted([*unknown, *largest], key=itemgetter(0))
-    return [next(equal) for _, equal in groupby(in_order, key=itemgetter(1))]
-
-
 def _rounds(listed: Sequence[Round], numbers: Mapping[str, int]) -> list[dict[str, Any]]:
     return [_round(entry, after, numbers) for entry, after in zip_longest(listed, listed[1:])]
 
@@ -286,6 +285,7 @@ def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> d
             for after, count in to.items()
         ),
         "sentence": sentence(entry, follows),
+        "sentences": [list(told) for told in sentences_over_time(entry, follows)],
     }
 
 

@@ -1,37 +1,45 @@
 """The widget: one trace, or several on the same axis and in step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
+from IPython.display import DisplayHandle, display
 
+from coordinator_core.cli.advise import DEFAULT_STRATEGY, advice_on
 from coordinator_core.documents.files import load_scenario, load_scenario_text
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.errors import RebalanceLabError
-from coordinator_core.registry.hookspecs import Strategy
+from coordinator_core.errors import InputError
+from coordinator_core.reading.checks import describe
 from coordinator_core.registry.registry import Registry, default_registry
-from coordinator_core.reports.comparison import comparison_of
-from coordinator_core.reports.tables import as_text
-from coordinator_core.scoring.measuring import measure
-from coordinator_core.simulation.run import simulate
+from coordinator_core.reports.advice import Advice
+from coordinator_core.reports.of_traces import by_candidate
+from coordinator_core.traces.history import Mark
 from coordinator_core.traces.trace import Trace
-from rebalance_jupyter.display import alert, image
-from rebalance_jupyter.page import MODULE, STYLE, as_page
-from rebalance_jupyter.view_model import ViewModel, view_model
+from rebalance_jupyter.display import SEAM, picture, pictured, words
+from rebalance_jupyter.figures import figures_of
+from rebalance_jupyter.page import STYLE, as_page, packed_module
+from rebalance_jupyter.png import png_of
+from rebalance_jupyter.progress import shown_progress
+from rebalance_jupyter.running import LIMIT_S, run_one
+from rebalance_jupyter.view_model import ViewModel, opening_ms, view_model
+
+_WHOLE = 1_000
+"""The steps of the progress of several runs."""
 
 
 class RebalanceView(anywidget.AnyWidget):
     """A view of traces. ``at`` (ms) and ``round`` (of the first trace) follow the cursor when it rests.
 
-    ``at`` can be set. ``selected`` is the name of the partition that was clicked last. Keys: space plays,
-    left and right step by round, up and down choose a partition, Home and End move to the ends.
+    ``at`` can be set. ``selected`` is the name of the selected partition, or "". ``notes`` can
+    be set: a list of ``[at_ms, text]``. The button "?" lists the keys.
     """
 
-    _esm = MODULE
+    _esm = packed_module()
     _css = STYLE
     views = traitlets.List(traitlets.Dict()).tag(sync=True)
     figures = traitlets.Dict().tag(sync=True)
@@ -39,6 +47,7 @@ class RebalanceView(anywidget.AnyWidget):
     at = traitlets.Int(0).tag(sync=True)
     round = traitlets.Int(-1).tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
+    notes: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
 
     def __init__(
         self,
@@ -48,9 +57,27 @@ class RebalanceView(anywidget.AnyWidget):
         errors: Sequence[str] = (),
         **traits: Any,
     ) -> None:
+        self._pictures: list[DisplayHandle] = []
         super().__init__(**traits)
+        at_ms = traits.get("at")
         self._traces: tuple[Trace, ...] = ()
-        self.show(traces, figures=figures, errors=errors)
+        self.show(traces, figures=figures, errors=errors, at_ms=at_ms)
+
+    @traitlets.validate("notes")
+    def _check_notes(self, proposal: Any) -> list[list[Any]]:
+        """Return notes as lists.
+
+        Raises:
+            InputError: if a note is not a time in milliseconds and a text.
+        """
+        found = []
+        for number, note in enumerate(proposal["value"]):
+            match note:
+                case [int() as at_ms, str() as text] if at_ms >= 0:
+                    found.append([at_ms, text])
+                case _:
+                    raise InputError(f"notes[{number}]", describe(note), "[milliseconds, text]")
+        return found
 
     @property
     def traces(self) -> tuple[Trace, ...]:
@@ -63,19 +90,72 @@ class RebalanceView(anywidget.AnyWidget):
         *,
         figures: Mapping[str, Any] | None = None,
         errors: Sequence[str] = (),
-        at_ms: int = 0,
+        at_ms: int | None = None,
     ) -> None:
-        """Show other traces in the same place, with the cursor at a time."""
+        """Show other traces in the same place.
+
+        ``at_ms`` is the time of the cursor, by default that of the first round after the group has started.
+        """
         models = [view_model(trace) for trace in traces]
+        documents = [model.document for model in models]
+        at_ms = opening_ms(documents) if at_ms is None else at_ms
         self._traces = tuple(traces)
         with self.hold_sync():
             self.figures, self.errors = dict(figures or {}), list(errors)
-            self.at, self.round, self.selected = at_ms, -1, ""
+            self.at, self.round, self.selected = at_ms, _round_at(documents, at_ms), ""
             self.views = [{"document": model.document, "spans": model.spans} for model in models]
+        self._draw_again()
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, and the picture for a notebook without a kernel."""
-        return with_pictures(super()._repr_mimebundle_(**kwargs), self)
+    @traitlets.observe("notes")
+    def _draw_again(self, _change: Any = None) -> None:
+        """Draw the displayed pictures again."""
+        for shown in self._pictures:
+            shown.update(self.pictured(), raw=True)
+
+    @property
+    def _flags(self) -> list[Mark]:
+        return [Mark(at_ms, text) for at_ms, text in self.notes]
+
+    def _ipython_display_(self) -> None:
+        """Display the widget, and below it the picture for places without widgets."""
+        self.display(super()._repr_mimebundle_())
+
+    def display(self, bundle: Any) -> None:
+        """Display a widget that contains this view, and a picture that follows the view.
+
+        The picture is hidden while the widget runs.
+        """
+        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
+        display({**data, "text/plain": ""}, raw=True)
+        display({"text/html": SEAM, "text/plain": ""}, raw=True)
+        shown = display(self.pictured(), raw=True, display_id=True)
+        if shown is not None:
+            self._pictures.append(shown)
+
+    def pictured(self) -> dict[str, Any]:
+        """Return the picture of the traces by MIME type, and words with the findings."""
+        told = [*map(words, self.traces), *self.faults] or ["nothing to show"]
+        return {**pictured(self.traces, self.errors, self._flags), "text/plain": "\n\n".join(told)}
+
+    def to_svg(self, path: str | Path | None = None) -> str:
+        """Return the picture of the traces as SVG, and write it to a file if a path is given."""
+        svg = picture(self.traces, self.errors, self._flags)
+        if path is not None:
+            Path(path).write_text(svg, encoding="utf-8")
+        return svg
+
+    def to_png(self, path: str | Path | None = None, *, scale: float = 2) -> bytes:
+        """Return the picture of the traces as PNG, and write it to a file if a path is given.
+
+        It is 860 pixels wide, times ``scale``.
+
+        Raises:
+            InputError: if the package resvg-py is not installed, or if there is no font.
+        """
+        png = png_of(picture(self.traces, self.errors, self._flags), scale=scale)
+        if path is not None:
+            Path(path).write_bytes(png)
+        return png
 
     @property
     def faults(self) -> list[str]:
@@ -85,17 +165,10 @@ class RebalanceView(anywidget.AnyWidget):
 
     def to_html(self) -> str:
         """Return the view as a page that needs no kernel and no network."""
-        return as_page([_model_of(view) for view in self.views], self.figures, self.errors)
-
-
-def with_pictures(bundle: Any, view: RebalanceView) -> Any:
-    """Return the bundle of a widget with pictures of a view for places without widgets."""
-    data = dict(bundle[0] if isinstance(bundle, tuple) else bundle or {})
-    lines = [*(f"{t.scenario} under {t.strategy}" for t in view.traces), *view.faults]
-    shown = [*map(image, view.traces), *(f"<p>{alert(fault)}</p>" for fault in view.faults)]
-    data["text/html"] = "\n".join(shown) or "<p>nothing to show</p>"
-    data["text/plain"] = "\n".join(lines) or "nothing to show"
-    return (data, *bundle[1:]) if isinstance(bundle, tuple) else data
+        models = [_model_of(view) for view in self.views]
+        return as_page(
+            models, self.figures, self.errors, notes=self.notes, picture=self.to_svg(), at_ms=self.at
+        )
 
 
 def show(trace: Trace) -> RebalanceView:
@@ -106,46 +179,60 @@ def show(trace: Trace) -> RebalanceView:
 def compare_view(
     traces: Sequence[Trace], *, errors: Sequence[str] = (), registry: Registry | None = None
 ) -> RebalanceView:
-    """Show several traces of a scenario one above another on one axis, with their metrics.
+    """Show several traces of a scenario on one axis, below an answer and their metrics.
 
-    Each figure has its difference to the best figure. ``errors`` are shown below.
+    Of traces that differ only in the seed the first is drawn; the figures are medians of all of them, with
+    their spreads. ``errors`` are shown at the top.
     """
-    return RebalanceView(traces, figures=figures_of(traces, registry or default_registry()), errors=errors)
+    figures = figures_of(traces, registry or default_registry())
+    drawn = [runs[0] for runs in by_candidate(traces).values()]
+    return RebalanceView(drawn, figures=figures, errors=errors)
 
 
 def run(
-    scenario: Scenario | str | Path, strategy: str | Strategy, *, registry: Registry | None = None
+    scenario: Scenario | str | Path,
+    strategy: Any,
+    *,
+    seed: int | None = None,
+    limit_s: float | None = LIMIT_S,
+    registry: Registry | None = None,
 ) -> Trace:
-    """Run a strategy on a scenario: a parsed one, a path, or text in YAML.
+    """Run a strategy on a scenario: a parsed one, a path, or text in YAML. ``seed`` replaces its seed.
+
+    ``strategy`` is a text, a `Strategy`, or an assignor: a class, a function of (cluster, group), an object.
+    Code of authors, such as a class of a cell, runs in a process, which is ended if its virtual time stands
+    still for ``limit_s`` seconds (None: never). A run that takes longer than a second shows its progress.
 
     Raises:
-        InputError: if the scenario or the strategy is invalid.
-        AssignmentError: if the assignor fails.
+        InputError: if the scenario, the strategy or the seed is invalid.
+        AssignmentError: if the assignor fails, or if the run stands still.
         PluginError: if other code of a plugin fails.
     """
     registry = registry or default_registry()
-    return simulate(opened(scenario, registry), strategy, registry)
+    known, chosen = opened(scenario, registry), registry.strategy(strategy)
+    if seed is not None and (not isinstance(seed, int) or seed < 0):
+        raise InputError("seed", repr(seed), "an integer, 0 or greater")
+    if seed is not None:
+        known = replace(known, seed=seed)
+    with shown_progress([chosen.name], known.duration_ms) as move:
+        return run_one(known, chosen, registry, partial(move, 0), limit_s=limit_s)
 
 
-def run_each(
-    scenario: Scenario,
-    strategies: Sequence[Strategy],
-    registry: Registry,
-    progress: Callable[[int, int], None] | None = None,
-) -> tuple[list[Trace], list[str]]:
-    """Run strategies. Return the traces of those that succeeded and the errors of the others.
+def advise(
+    scenario: Scenario | str | Path, strategy: str = DEFAULT_STRATEGY, *, seeds: int | None = None
+) -> Advice:
+    """Try changes to the strategy of a group on a scenario: a parsed one, a path, or text in YAML.
 
-    ``progress`` receives the number of the running strategy and the virtual time that it has reached.
+    ``strategy`` is the one that the group uses now. Without ``seeds`` there are up to ten, the fewer the
+    longer the runs are. Processes take part if there is much to do.
+
+    Raises:
+        InputError: if the scenario or the strategy is invalid.
+        RunError: if a run of the strategy itself fails.
     """
-    traces: list[Trace] = []
-    errors: list[str] = []
-    for number, strategy in enumerate(strategies):
-        reached = partial(progress, number) if progress is not None else None
-        try:
-            traces.append(simulate(scenario, strategy, registry, progress=reached))
-        except RebalanceLabError as error:
-            errors.append(f"{strategy.name}: {error}")
-    return traces, errors
+    known = opened(scenario, default_registry())
+    with shown_progress([f"changes to {strategy}"], _WHOLE) as move:
+        return advice_on(known, strategy, seeds=seeds, progress=lambda part: move(0, round(part * _WHOLE)))
 
 
 def opened(scenario: Scenario | str | Path, registry: Registry) -> Scenario:
@@ -162,41 +249,10 @@ def to_html(view: RebalanceView | Trace) -> str:
     return (show(view) if isinstance(view, Trace) else view).to_html()
 
 
-def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
-    """Return the metrics of traces as cells with the text and the difference to the best."""
-    names = _different([trace.strategy for trace in traces])
-    measured = {name: measure(trace, registry) for name, trace in zip(names, traces, strict=True)}
-    scenario, seed = (traces[0].scenario, traces[0].started.seed) if traces else ("", 0)
-    comparison = comparison_of(scenario, seed, list(registry.metrics().values()), measured)
-    rows = []
-    for metric in comparison.shown:
-        best = comparison.best(metric)
-        values = [measured[name][metric.name] for name in names]
-        least = min(
-            (values[i] for i in best), key=lambda v: v if metric.better == "lower" else -v, default=nan
-        )
-        cells = [_cell(value, least, i in best) for i, value in enumerate(values)]
-        rows.append({"name": metric.name, "cells": cells})
-    return {"strategies": names, "metrics": rows}
-
-
-def _cell(value: float, best_value: float, is_best: bool) -> dict[str, Any]:
-    away = value - best_value
-    known = not is_best and not isnan(away)
-    sign = "+" if away > 0 else "−"
-    return {
-        "text": as_text(value),
-        "best": is_best,
-        "difference": f"{sign}{as_text(abs(away))}" if known else "",
-    }
-
-
-def _different(names: Sequence[str]) -> list[str]:
-    """Return the names, with numbers if a name occurs more than once."""
-    return [
-        name if names.count(name) == 1 else f"{name} ({names[: i + 1].count(name)})"
-        for i, name in enumerate(names)
-    ]
+def _round_at(documents: Sequence[Mapping[str, Any]], at_ms: int) -> int:
+    """Return the number of the last round of the first document that has begun at a time, or -1."""
+    began: list[int] = [entry["began"] for document in documents[:1] for entry in document["rounds"]]
+    return sum(each <= at_ms for each in began) - 1
 
 
 def _model_of(view: Mapping[str, Any]) -> ViewModel:

@@ -1,11 +1,14 @@
 """A round in one sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+from coordinator_core.reports.words import counted, listed_names
 from coordinator_core.traces.entries import MemberRound, Round
 
 _LISTED = 3
 _SOON_MS = 5_000
+_NOTABLE_MS = 1_000
+"""A later take-over is described."""
 
 
 def sentence(entry: Round, follows: Round | None = None) -> str:
@@ -25,12 +28,36 @@ def sentence(entry: Round, follows: Round | None = None) -> str:
     ]
     idle = [name for name, member in sorted(entry.members.items()) if not _touched(member)]
     if idle:
-        parts.append(f"{_names(idle)} {'waits' if len(idle) == 1 else 'wait'}")
+        parts.append(f"{listed_names(idle, _LISTED)} {'waits' if len(idle) == 1 else 'wait'}")
     if not parts:
         parts.append("all members keep their partitions")
     soon = follows is not None and follows.began_ms - entry.stable_ms <= _SOON_MS
     follow_up = "; the next round follows at once" if soon else ""
     return f"{entry.name}: {', '.join(parts)}{follow_up}"
+
+
+def sentences_over_time(entry: Round, follows: Round | None = None) -> list[tuple[int, str]]:
+    """Return what can be said of a round while it goes on, with the times in ms from which it holds.
+
+    The last one is the sentence of the round: it holds from the time at which the members have taken over
+    their assignments, or the round was aborted. A round that never ended has only that one.
+    """
+    ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
+    if ended_ms is None or ended_ms <= entry.began_ms:
+        return [(entry.began_ms, sentence(entry, follows))]
+    told = [(entry.began_ms, f"{entry.name} is being formed: {_cause(entry)}")]
+    if entry.waited_ms is not None and entry.began_ms + entry.waited_ms < ended_ms:
+        text = f"{entry.name} is formed, and its members wait for their assignments"
+        told.append((entry.began_ms + entry.waited_ms, text))
+    if entry.taken_over_ms is not None and entry.taken_over_ms - ended_ms >= _NOTABLE_MS:
+        told.append((ended_ms, f"{entry.name}: {entry.taken_over_by} has yet to take over its assignment"))
+        ended_ms = entry.taken_over_ms
+    return [*told, (ended_ms, sentence(entry, follows))]
+
+
+def _cause(entry: Round) -> str:
+    """Return the first cause without its reason."""
+    return entry.causes[0].partition(" (")[0] if entry.causes else "its members join"
 
 
 def _same(members: Mapping[str, MemberRound], what: str, one: str, many: str) -> list[str]:
@@ -41,16 +68,10 @@ def _same(members: Mapping[str, MemberRound], what: str, one: str, many: str) ->
         if count:
             by_count.setdefault(count, []).append(name)
     return [
-        f"{_names(names)} {one if len(names) == 1 else many} {count} partition{'s' * (count > 1)}"
+        f"{listed_names(names, _LISTED)} {one if len(names) == 1 else many} {counted(count, 'partition')}"
         for count, names in sorted(by_count.items(), reverse=True)
     ]
 
 
 def _touched(member: MemberRound) -> bool:
     return bool(member.revoked or member.lost or member.assigned or member.kept)
-
-
-def _names(names: Sequence[str]) -> str:
-    if len(names) > _LISTED:
-        return f"{', '.join(names[: _LISTED - 1])} and {len(names) - _LISTED + 1} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

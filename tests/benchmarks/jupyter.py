@@ -4,7 +4,8 @@
 
 *Bytes* is what goes from the kernel to the browser, *model* the time to make it. *Drawn* is from the call to
 the first frame that shows it; *frame* the time from a move of the slider to the frame that shows it, of 100
-moves; *by member* the same while lanes are grouped by member (regrouped when the cursor rests).
+moves; *by member* the same while lanes are grouped by member (regrouped when the cursor rests). *Zoom* is a
+frame of 100 in which the window is narrowed from the whole time to a second, moved, and widened again.
 
 The second table is the way from a change of a number in the bench to the new picture. Of several changes the
 least times count: *run* is the CPU time until the view has its new state, *JSON* that to write the state, and
@@ -34,7 +35,19 @@ PARTITIONS = (1_000, 10_000)
 STRATEGIES = ("cooperative-sticky", "range")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-HEAD = ("partitions", "strategy", "bytes", "model", "drawn", "frame: median", "worst", "by member", "worst")
+HEAD = (
+    "partitions",
+    "strategy",
+    "bytes",
+    "model",
+    "drawn",
+    "frame: median",
+    "worst",
+    "zoom",
+    "worst",
+    "by member",
+    "worst",
+)
 
 CHANGES = 7
 BENCH = """\
@@ -85,10 +98,22 @@ MEASURE = """async ({ source, document: text, spans }) => {
     return [times[50], times[99]];
   };
   const byTopic = await scrub();
+  const { lens } = el.querySelector(".rbl").rbl;
+  const centre = lens.duration * 0.43;
+  const narrowest = 1000 / lens.duration;
+  const times = [];
+  for (let i = 1; i <= 100; i++) {
+    const part = narrowest ** Math.min(1, 1.5 - Math.abs(i / 50 - 1) * 1.5); // of the duration
+    const half = (lens.duration * part) / 2;
+    const at = centre + half * Math.sin(i / 5) / 2;
+    times.push(await timed(() => lens.zoom(at - half, at + half)));
+  }
+  times.sort((a, b) => a - b);
+  const zoomed = [times[50], times[99]];
   const grouping = el.querySelector("select[aria-label='Lanes grouped by']");
   grouping.value = "member";
   grouping.dispatchEvent(new Event("change"));
-  return [drawn, ...byTopic, ...(await scrub())];
+  return [drawn, ...byTopic, ...zoomed, ...(await scrub())];
 }"""
 
 

@@ -1,18 +1,23 @@
-"""Heartbeats a second of the embedded broker, and how soon large groups are Stable.
+"""Heartbeats of the embedded broker: rate, CPU time and latency; and how soon large groups are Stable.
 
     python -m tests.benchmarks.kafka [MEMBERS ...]
 
 The broker runs in a process of its own and is asked over a socket on this machine. *One at a time*: the next
-heartbeat goes out when the last is answered. *Pipelined*: 100 are under way. *Stable*: from the first
-JoinGroup to the last SyncGroup answered, of members that join at once on a connection each, without an
-initial delay; the time of the members, which share one process, is in it. Medians of three.
+heartbeat goes out when the last is answered. *Pipelined*: 100 are under way. *Server CPU*: of the broker's
+process alone, for each heartbeat. *Latency*: of single heartbeats beside so many clients that send without a
+pause and do not read. *Stable*: from the first JoinGroup to the last SyncGroup answered, of members that join
+at once on a connection each, without an initial delay. The time of the members, which share one process, is
+part of it. Medians of three.
 """
 
 import asyncio
 import multiprocessing
 import sys
+from collections import Counter
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from coordinator_core.model import Subscription
@@ -27,7 +32,11 @@ from rebalance_kafka.wire.responses import response_message
 
 HEARTBEATS = 20_000
 UNDER_WAY = 100
-MEMBERS = (50, 500, 1_000)
+MEMBERS = (50, 500, 1_000, 2_000)
+CROWDS = (0, 100)
+FLOOD = 20_000
+SINGLE = 100
+BEAT_SECONDS = 0.5
 TIMES = 3
 METADATA = encode_subscription(Subscription(("t",)))
 
@@ -36,33 +45,55 @@ def main() -> None:
     """Print two tables."""
     sizes = [int(text) for text in sys.argv[1:]] or list(MEMBERS)
     context = multiprocessing.get_context("spawn")
-    port = context.Queue()
-    process = context.Process(target=_serve, args=(port,), daemon=True)
+    broker, its_end = context.Pipe()
+    process = context.Process(target=_serve, args=(its_end,), daemon=True)
     process.start()
     try:
-        asyncio.run(_measured(port.get(timeout=60), sizes))
+        asyncio.run(_measured(broker, broker.recv(), sizes))
     finally:
         process.terminate()
         process.join()
 
 
-def _serve(port: Any) -> None:
+def _serve(benchmark: Connection) -> None:
+    """Send the port, and then the CPU time as often as it is requested."""
+
+    def report() -> None:
+        benchmark.recv()
+        benchmark.send(process_time())
+
     async def serve() -> None:
         settings = {"group.initial.rebalance.delay.ms": 0}
         async with EmbeddedBroker({"t": 1_000}, settings=settings) as broker:
-            port.put(int(broker.address.rpartition(":")[2]))
+            benchmark.send(int(broker.address.rpartition(":")[2]))
+            asyncio.get_running_loop().add_reader(benchmark.fileno(), report)
             await asyncio.Event().wait()
 
     asyncio.run(serve())
 
 
-async def _measured(port: int, sizes: list[int]) -> None:
-    print_line("| heartbeats | a second |")
-    print_line("| --- | --- |")
+async def _measured(broker: Connection, port: int, sizes: list[int]) -> None:
+    def cpu_seconds() -> float:
+        broker.send(None)
+        return float(broker.recv())
+
+    print_line("| heartbeats | a second | server CPU, each |")
+    print_line("| --- | --- | --- |")
     member = await _Member.joined(port, "beats")
     for name, under_way in (("one at a time", 1), (f"pipelined, {UNDER_WAY}", UNDER_WAY)):
-        seconds = median([await member.beats(HEARTBEATS, under_way) for _ in range(TIMES)])
-        print_line(f"| {name} | {HEARTBEATS / seconds:,.0f} |")
+        seconds, cpu = [], []
+        for _ in range(TIMES):
+            before = cpu_seconds()
+            seconds.append(await member.beats(HEARTBEATS, under_way))
+            cpu.append(cpu_seconds() - before)
+        each_us = median(cpu) / HEARTBEATS * 1e6
+        print_line(f"| {name} | {HEARTBEATS / median(seconds):,.0f} | {each_us:.1f} us |")
+    print_line("")
+    print_line("| clients beside it | latency: median | worst |")
+    print_line("| --- | --- | --- |")
+    for crowd in CROWDS:
+        latencies = await _latencies(port, member, crowd)
+        print_line(f"| {crowd} | {median(latencies) * 1e3:.1f} ms | {max(latencies) * 1e3:.0f} ms |")
     await member.leave()
     print_line("")
     print_line("| members | Stable after |")
@@ -72,10 +103,36 @@ async def _measured(port: int, sizes: list[int]) -> None:
         print_line(f"| {size:,} | {seconds:.2f} s |")
 
 
+async def _latencies(port: int, member: "_Member", crowd: int) -> list[float]:
+    """Return the seconds that single heartbeats take beside clients that flood the broker."""
+    writers = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(crowd)]
+    for writer in writers:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(member.heartbeat() * FLOOD)
+    latencies = [await member.beats(1, 1) for _ in range(SINGLE)]
+    for writer in writers:
+        writer.transport.abort()
+    return latencies
+
+
 async def _stable(port: int, size: int, group: str) -> float:
     members = [await _Member.connected(port, group) for _ in range(size)]
+    synced: Counter[int] = Counter()
+    is_stable = asyncio.Event()
+
+    async def join(member: _Member) -> None:
+        """Join again until all members are in one generation, as heartbeats report."""
+        while not is_stable.is_set():
+            await member.join()
+            synced[member.generation] += 1
+            if synced[member.generation] == size:
+                is_stable.set()
+            while not is_stable.is_set() and await member.is_in():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(is_stable.wait(), BEAT_SECONDS)
+
     begun = perf_counter()
-    await asyncio.gather(*(member.join() for member in members))
+    await asyncio.gather(*map(join, members))
     seconds = perf_counter() - begun
     for member in members:
         await member.leave()
@@ -127,12 +184,22 @@ class _Member:
             if synced.error is ErrorCode.NONE:
                 return
 
-    async def beats(self, count: int, under_way: int) -> float:
-        """Seconds that so many heartbeats take."""
-        request = m.HeartbeatRequest(
+    async def is_in(self) -> bool:
+        """Whether a heartbeat finds its generation the newest."""
+        return (await self._ask(self._beat())).error is ErrorCode.NONE
+
+    def _beat(self) -> m.HeartbeatRequest:
+        return m.HeartbeatRequest(
             group_id=self._group, generation_id=self.generation, member_id=self.member_id
         )
-        frame = encode_request(Api.HEARTBEAT, 4, 1, "bench", request_entity(request, 4))
+
+    def heartbeat(self) -> bytes:
+        """A heartbeat as it is sent."""
+        return encode_request(Api.HEARTBEAT, 4, 1, "bench", request_entity(self._beat(), 4))
+
+    async def beats(self, count: int, under_way: int) -> float:
+        """Seconds that so many heartbeats take."""
+        frame = self.heartbeat()
         begun = perf_counter()
         self._writer.write(frame * under_way)
         for number in range(count):
@@ -150,7 +217,7 @@ class _Member:
 
     async def _ask(self, request: m.Request) -> Any:
         api = api_of(request)
-        version = {Api.JOIN_GROUP: 9, Api.SYNC_GROUP: 5, Api.LEAVE_GROUP: 5}[api]
+        version = {Api.JOIN_GROUP: 9, Api.SYNC_GROUP: 5, Api.HEARTBEAT: 4, Api.LEAVE_GROUP: 5}[api]
         self._correlation += 1
         self._writer.write(
             encode_request(api, version, self._correlation, "bench", request_entity(request, version))

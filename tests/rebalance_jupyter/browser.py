@@ -3,6 +3,7 @@
 import time
 
 from coordinator_core.protocol.events import GroupStateChanged
+from rebalance_jupyter.view_model import view_model
 from tests.rebalance_jupyter.samples import clock, ran, spans_of
 
 MEMBERS = ("c1", "c2", "c3")
@@ -13,14 +14,20 @@ STABLE = [
     if isinstance(line.event, GroupStateChanged) and line.event.after == "Stable"
 ]
 """The times at which the group of the sample came to rest."""
+STEPS = sorted(entry[end] for entry in view_model(ran()).document["rounds"] for end in ("began", "stable"))
+"""The times at which rounds of the sample began and ended, to which the keys step."""
+OPENS = view_model(ran()).document["opens"]
 HATCH = {(0xDD,) * 3, (0x88,) * 3}
 BORDER = (0x33,) * 3
 OWNERSHIP, LANES = 0, 1
+MEMBER, STATES = 30, 16
+"""The height of a member with its load, and of its states alone."""
 
 PIXEL = """([canvas, times, y]) => {
   const element = document.querySelectorAll("canvas")[canvas];
   const context = element.getContext("2d");
-  return times.map((x) => [...context.getImageData(Math.floor(x * element.width), y, 1, 1).data]);
+  const row = Math.floor(((y + 0.5) * element.height) / element.clientHeight);
+  return times.map((x) => [...context.getImageData(Math.floor(x * element.width), row, 1, 1).data]);
 }"""
 
 
@@ -40,12 +47,24 @@ def rgb(colour):
     return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
 
 
-def pixels(page, partition, times, *, canvas=OWNERSHIP, lane=18, duration=DURATION):
+def pixels(page, partition, times, *, canvas=OWNERSHIP, lane=18, duration=DURATION, y=None):
     """Colours of a lane at times, None where nothing is drawn."""
-    found = page.evaluate(
-        PIXEL, [canvas, [at_ms / duration for at_ms in times], partition * lane + lane // 2]
-    )
+    line = partition * lane + (lane // 2 if y is None else y)
+    found = page.evaluate(PIXEL, [canvas, [at_ms / duration for at_ms in times], line])
     return [tuple(colour[:3]) if colour[3] else None for colour in found]
+
+
+def pixels_within(page, partition, times, window, *, lane=18):
+    """Colours of a lane at times of a view that shows the time from ``window[0]`` to ``window[1]``."""
+    from_ms, to_ms = window
+    return pixels(page, partition, [at_ms - from_ms for at_ms in times], lane=lane, duration=to_ms - from_ms)
+
+
+def window_of(page):
+    """The time that is shown, as it is drawn: from, to."""
+    wait_until(page, "document.querySelector('.rbl').rbl.lens.request === null")
+    lens = "document.querySelector('.rbl').rbl.lens"
+    return tuple(page.evaluate(f"[{lens}.from, {lens}.to]"))
 
 
 def wait_until(page, expression, seconds=60):

@@ -1,11 +1,30 @@
 import shutil
+import sys
+from types import ModuleType
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
-from rebalance_jupyter import compare_view, show
+from rebalance_jupyter import Lab, compare_view, show
+from tests.rebalance_jupyter.bench import SMALL
 from tests.rebalance_jupyter.samples import ran
 
+VIEWPORT = {"width": 1000, "height": 800}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    """An IPython with the extension, in which nothing is left behind."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    config = Config({"HistoryManager": {"enabled": False}, "Completer": {"use_jedi": False}})
+    made = InteractiveShell.instance(config=config, user_module=ModuleType("__main__"))
+    made.run_line_magic("load_ext", "rebalance_jupyter")
+    yield made
+    made.restore_sys_module_state()
+    InteractiveShell.clear_instance()
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +44,7 @@ class Tab:
     """A tab, used again and again; with what was asked for and what went wrong in it."""
 
     def __init__(self, browser, frozen, options):
-        self.page = browser.new_page(**{"viewport": {"width": 1000, "height": 800}, **options})
+        self.page = browser.new_page(**{"viewport": VIEWPORT, **options})
         self.page.set_default_timeout(60_000)  # enough beside a busy neighbour
         self.problems, self.requests, self.opened = [], [], []
         self.page.on(
@@ -62,6 +81,7 @@ def opened(browser, tabs, tmp_path):
         path = tmp_path / f"view-{len(list(tmp_path.iterdir()))}.html"
         path.write_text(view if isinstance(view, str) else view.to_html(), encoding="utf-8")
         tab.opened.append(path.as_uri())
+        tab.page.set_viewport_size(options.get("viewport", VIEWPORT))  # a test may have changed it
         tab.page.mouse.move(0, 0)
         tab.page.goto(path.as_uri())
         if frozen:
@@ -84,3 +104,16 @@ def page(opened):
 def both(opened):
     """Two strategies in step, and a third that failed."""
     return opened(compare_view([ran(strategy="range"), ran()], errors=["broken: it <failed>"]))
+
+
+@pytest.fixture
+def lab():
+    return Lab(SMALL, ["range"])
+
+
+@pytest.fixture
+def ready(lab):
+    """A bench with a good result."""
+    lab.run()
+    assert [trace.strategy for trace in lab.traces] == ["range"]
+    return lab

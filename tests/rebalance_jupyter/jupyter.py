@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 from rebalance_jupyter.view_model import view_model
-from tests.rebalance_jupyter.samples import SCALE_OUT, clock, ran, spans_of
+from tests.rebalance_jupyter.samples import SCALE_OUT, clock, ran, spans_of, told_at
 
 BENCH = """\
 name: bench
@@ -52,11 +52,11 @@ def free_port():
 
 
 @contextmanager
-def serving(module: str, app: str, home: Path) -> Iterator[str]:
+def serving(module: str, app: str, home: Path, sources: Sequence[str] = CELLS) -> Iterator[str]:
     """The address of the application of a module, which takes options under the name ``app``."""
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
     (home / "work").mkdir(parents=True)
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), home / "work" / "view.ipynb")
     quiet = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
@@ -144,10 +144,12 @@ def keys_step_and_do_not_reach_the_notebook(lab, view):
     view.locator("h3").click()
     view.focus()
     before = cells_of(lab)
-    for each in view_model(ran()).document["rounds"]:
-        lab.keyboard.press("ArrowRight")
-        assert view.locator(".rbl-time").inner_text() == clock(each["stable"])
-        assert view.locator(".rbl-sentence").inner_text() == each["sentence"]
+    lab.keyboard.press("Home")
+    for entry in view_model(ran()).document["rounds"]:
+        for end in ("began", "stable"):
+            lab.keyboard.press("ArrowRight")
+            assert view.locator(".rbl-time").inner_text() == clock(entry[end])
+            assert view.locator(".rbl-sentence").inner_text() == told_at(entry, entry[end])
     for key in ("ArrowDown", "ArrowUp", "a", "b", "d", "d", "x", "m", "End", "Home"):
         lab.keyboard.press(key)
     assert cells_of(lab) == before

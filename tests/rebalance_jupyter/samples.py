@@ -136,3 +136,8 @@ def clock(at_ms):
     """As the page writes a time."""
     seconds, ms = divmod(at_ms, 1_000)
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
+
+
+def told_at(entry, at_ms):
+    """What a view says of a round at a time: not more than has happened."""
+    return [text for since_ms, text in entry["sentences"] if since_ms <= at_ms][-1]

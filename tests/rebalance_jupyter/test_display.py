@@ -10,11 +10,14 @@ from IPython.core.interactiveshell import InteractiveShell
 from coordinator_core.model import GroupAssignment, GroupSubscription, Partitions, Subscription
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.comparison import comparison_of
+from coordinator_core.reports.explaining import explain
 from coordinator_core.scoring.measuring import measure
+from rebalance_jupyter import advise
 from rebalance_jupyter.display import (
     MOST_LANES,
     alert,
     assignment_html,
+    explanation_html,
     group_html,
     picture,
     register_formatters,
@@ -37,7 +40,7 @@ def cells(table):
 
 
 def test_a_picture_is_an_svg_with_a_lane_for_each_partition():
-    svg = picture(ran())
+    svg = picture([ran()])
     assert texts(svg)[0] == "scale-out under cooperative-sticky"
     assert [text for text in texts(svg) if text.startswith("clicks-")] == [f"clicks-{n}" for n in range(6)]
     assert {"join c3", "crash c2"} <= set(texts(svg))
@@ -45,14 +48,14 @@ def test_a_picture_is_an_svg_with_a_lane_for_each_partition():
 
 def test_of_many_partitions_the_first_are_drawn_and_the_picture_says_so():
     many = SCALE_OUT.replace("partitions: 6", "partitions: 70")
-    listed = texts(picture(ran(many, "range")))
-    assert listed[0].endswith(f"(the first {MOST_LANES} of 70 partitions)")
+    listed = texts(picture([ran(many, "range")]))
+    assert f"({MOST_LANES} of 70 partitions" in listed[0]
     assert len([text for text in listed if text.startswith("clicks-")]) == MOST_LANES
 
 
 @pytest.mark.parametrize("scenario", [NOBODY, ALONE, TOO_SHORT])
 def test_small_traces_have_a_picture(scenario):
-    assert len(texts(picture(ran(scenario)))) >= 1
+    assert len(texts(picture([ran(scenario)]))) >= 1
 
 
 def test_words_are_the_sentences_of_the_rounds():
@@ -110,6 +113,25 @@ def test_a_group_of_nobody_is_a_table_too():
     assert cells(group_html(GroupSubscription({}))) == [["member", "topics"]]
 
 
+def test_an_explanation_is_text_with_the_reasons_of_each_run_as_a_list():
+    explanation = explain([ran(strategy="range"), ran()])
+    html = explanation_html(explanation)
+    assert html.count("<ul>") == 2
+    assert f"<b>cooperative-sticky</b>: {explanation.sentences['cooperative-sticky'][0]}" in html
+    assert html.startswith(f"<p>{explanation.differences[0]}</p>")
+
+
+def test_advice_is_text_and_html_wherever_it_is_displayed():
+    shell = InteractiveShell.__new__(InteractiveShell)
+    shell.display_formatter = DisplayFormatter()
+    register_formatters(shell)
+    advice = advise(ALONE, seeds=1)
+    shown = shell.display_formatter.format(advice)[0]
+    assert shown["text/plain"].startswith("Now, range: 0 partition seconds stopped")
+    assert "No single change helps." in shown["text/plain"]
+    assert "<li>range+static: no member ends and comes back in the run</li>" in shown["text/html"]
+
+
 def test_what_is_wrong_is_text():
     assert "&lt;b&gt;" in alert("<b>")
     assert 'role="alert"' in alert("x")
@@ -126,8 +148,11 @@ def test_formatters_show_them_wherever_they_are_displayed():
     def formats(thing):
         return shell.display_formatter.format(thing)[0]
 
-    assert formats(ran())["image/svg+xml"] == picture(ran())
+    assert formats(ran())["image/svg+xml"] == picture([ran()])
     assert formats(ran())["text/plain"] == words(ran())
     assert "<th scope=col>range</th>" in formats(comparison)["text/html"]
+    explanation = explain([ran()])
+    assert formats(explanation)["text/plain"] == "\n".join(explanation.lines)
+    assert formats(explanation)["text/html"] == explanation_html(explanation)
     for thing in (GroupAssignment({"m": [("t", 0)]}), GroupSubscription({"m": Subscription(("t",))})):
         assert cells(formats(thing)["text/html"])[1][0] == "m"

@@ -20,9 +20,18 @@ if find_spec("jupyterlab") is None or find_spec("ipykernel") is None:
     pytest.skip("jupyterlab and ipykernel are not installed", allow_module_level=True)
 
 
+ENDLESS = """\
+class Endless:
+    def assign(self, cluster, group):
+        while True:
+            pass
+"""
+
+
 @pytest.fixture
 def server(tmp_path):
     with serving("jupyterlab", "LabApp", tmp_path / "home") as address:
+        (tmp_path / "home" / "work" / "mine.py").write_text(ENDLESS)
         yield address
 
 
@@ -69,10 +78,12 @@ def test_the_widget_and_the_bench_in_jupyterlab(lab, tmp_path):
     no_field_of_the_bench_is_cut_off(lab)
     the_bench_runs_edits_and_runs_again(lab)
     what_is_malformed_is_said_beside_the_field_and_the_last_result_stays(lab)
+    a_number_that_cannot_be_read_is_refused_beside_its_field(lab)
     ids = lab.locator(".rbl [id]").evaluate_all("(found) => found.map((each) => each.id)")
     assert len(ids) == len(set(ids)) >= 6
     the_theme_is_the_notebooks(lab, "JupyterLab Dark", "false", tmp_path / "dark")
     the_theme_is_the_notebooks(lab, "JupyterLab Light", "true", tmp_path / "light")
+    an_endless_loop_is_cancelled_and_the_bench_outlives_its_kernel(lab)
 
 
 def wait_for_document(lab, part):
@@ -82,11 +93,57 @@ def wait_for_document(lab, part):
     )
 
 
+CUT_OFF = """(output) => {
+  const end = output.getBoundingClientRect().right + 1;
+  const found = [...output.querySelectorAll("input, textarea, button, select, .widget-html")];
+  const shown = found.filter((each) => each.getBoundingClientRect().width);
+  return shown.filter((each) => each.getBoundingClientRect().right > end).map((each) => each.outerHTML);
+}"""
+
+
 def no_field_of_the_bench_is_cut_off(lab):
-    for each in lab.locator(".jp-Cell").nth(1).locator("textarea").all():
-        around = each.locator("xpath=ancestor::*[contains(@class, 'widget-vbox')][1]")
-        own, frame = each.bounding_box(), around.bounding_box()
-        assert own["x"] + own["width"] <= frame["x"] + frame["width"]
+    output = lab.locator(".jp-Cell").nth(1).locator(".jp-OutputArea-output").first
+    for width in (900, 1_700, 1_400):
+        lab.set_viewport_size({"width": width, "height": 1_000})
+        assert output.locator("textarea").count() == 2
+        assert output.evaluate(CUT_OFF) == []
+
+
+def an_endless_loop_is_cancelled_and_the_bench_outlives_its_kernel(lab):
+    """The first bench is that of the kernel that has ended; its cell is run again."""
+    bench = lab.locator(".jp-Cell").nth(1)
+    run, cancel = (bench.get_by_role("button", name=name) for name in ("Run", "Cancel"))
+    strategies = field(lab, "strategies")
+    strategies.fill("mine.py:Endless\nsticky")
+    strategies.press("Tab")
+    bench.get_by_text("mine.py:Endless (1 of 2)").wait_for()
+    cancel.click()
+    bench.get_by_text("cancelled; this is the result before").wait_for()
+    assert cancel.is_disabled()
+    run.click()
+    bench.get_by_text("mine.py:Endless (1 of 2)").wait_for()
+    lab.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    assert run.is_enabled()
+    lab.evaluate("jupyterapp.shell.currentWidget.content.widgets[1].model.outputs.clear()")
+    run_all(lab)
+    assert cancel.is_disabled()
+    run.click()
+    bench_view(lab).locator(".rbl-view").nth(1).wait_for()
+
+
+def a_number_that_cannot_be_read_is_refused_beside_its_field(lab):
+    bench, members = lab.locator(".jp-Cell").nth(1), field(lab, "members")
+    good = members.input_value()
+    for text in ("2.5", "1e9"):
+        members.fill(text)
+        members.press("Tab")
+        bench.get_by_text(
+            re.compile(rf"expected a whole number from 1 to .*; it is still {good}$")
+        ).wait_for()
+        assert members.input_value() == text
+    members.fill(good)
+    members.press("Tab")
+    bench.get_by_text("it is still").wait_for(state="detached")
 
 
 def the_bench_runs_edits_and_runs_again(lab):
@@ -94,7 +151,7 @@ def the_bench_runs_edits_and_runs_again(lab):
     bench.get_by_role("button", name="Run").click()
     view.locator(".rbl-view").nth(1).wait_for()
     assert view.locator("h3").all_inner_texts() == ["range", "sticky"]
-    assert view.locator(".rbl-figures thead th").all_inner_texts() == ["metric", "range", "sticky"]
+    assert view.locator(".rbl-figures thead button").all_inner_texts() == ["range", "sticky"]
     assert view.locator(".rbl-row").count() == 4
     click_lane(view, 1, 0.5)
     bench.get_by_role("button", name=re.compile(r"^add at (?!0ms)")).click()

@@ -1,57 +1,21 @@
-"""The bench, by its controls: what they do to the scenario, what is said beside them, what stays."""
+"""The bench as it runs: what is said beside its controls, and what stays."""
 
-import html
-import re
 from importlib.metadata import entry_points
-from threading import Event
+from multiprocessing import get_context
 
 import pytest
-import yaml
+from IPython.utils.capture import capture_output
+from ipywidgets import HTML
 
-from coordinator_core.documents.files import load_scenario, load_scenario_text
+from coordinator_core.documents.files import load_scenario
 from coordinator_core.protocol.events import MemberStarted
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
-from coordinator_core.registry.registry import Registry, default_registry
-from rebalance_jupyter import Lab
+from coordinator_core.registry.registry import Registry
+from coordinator_core.reports.differences import differences
+from rebalance_jupyter import Lab, run, show
 from rebalance_jupyter.lab import EXAMPLE
-from tests.rebalance_jupyter.samples import ALONE, NOBODY
-
-SMALL = """\
-name: small
-duration: 40s
-topics:
-  t: {partitions: 4, rate: 40}
-members:
-  - {id: c, count: 2, topics: [t], process_rate: 100}
-"""
-RATED = SMALL.replace("{partitions: 4, rate: 40}", "{partitions: 2, rates: [1, 2]}")
-
-
-def said(widget):
-    """What a person reads in an HTML widget."""
-    return html.unescape(re.sub(r"<[^>]*>", "", widget.value))
-
-
-def document_of(lab):
-    return yaml.safe_load(lab.document.value)
-
-
-def events_of(lab):
-    return document_of(lab).get("events") or []
-
-
-@pytest.fixture
-def lab():
-    return Lab(SMALL, ["range"])
-
-
-@pytest.fixture
-def ready(lab):
-    """A bench with a good result."""
-    lab.run()
-    assert [trace.strategy for trace in lab.traces] == ["range"]
-    return lab
-
+from tests.rebalance_jupyter.bench import SMALL, document_of, events_of, said
+from tests.rebalance_jupyter.samples import ALONE
 
 # --- running
 
@@ -99,15 +63,24 @@ def test_names_are_taken_once_and_empty_lines_not_at_all(lab):
 
 
 class Gate:
-    """Contributes assignors: one that waits to be let through, one that fails."""
+    """Contributes assignors: one that waits to be let through, one that never returns, one that fails.
+
+    Authors' code runs in a process, so that the events are those of processes.
+    """
 
     def __init__(self):
-        self.reached, self.open = Event(), Event()
+        events = get_context("fork")
+        self.reached, self.open = events.Event(), events.Event()
 
     def assign(self, cluster, group):
         self.reached.set()
         assert self.open.wait(30)
         return {member: [] for member in group}
+
+    def loop(self, cluster, group):
+        self.reached.set()
+        while True:
+            pass
 
     def fail(self, cluster, group):
         raise ValueError("too many <members>")
@@ -118,7 +91,7 @@ class Gate:
             made = type("Made", (), {"name": chosen, "assign": staticmethod(function)})
             return AssignorSpec(chosen, made)
 
-        return [named("slow", self.assign), named("broken", self.fail)]
+        return [named("slow", self.assign), named("endless", self.loop), named("broken", self.fail)]
 
 
 @pytest.fixture
@@ -138,17 +111,18 @@ def gated(gate):
 
 def test_cancel_stops_the_run_and_the_last_good_result_stays(gated, gate):
     before = gated.traces
-    gated.strategies.value = "slow\nsticky"
+    gated.strategies.value = "endless\nsticky"
     gated.run_button.click()
     assert gate.reached.wait(30)
-    assert (gated.run_button.disabled, gated.cancel_button.disabled) == (True, False)
+    assert gated.cancel_button.disabled is False
     gated.run(wait=False)  # one at a time
     gated.cancel_button.click()
-    gate.open.set()
-    gated._thread.join()
+    gated._thread.join(60)
     assert gated.traces == before
     assert said(gated.status) == "cancelled; this is the result before"
     assert (gated.run_button.disabled, gated.cancel_button.disabled) == (False, True)
+    gated.strategies.value = "slow\nsticky"
+    gate.open.set()
     gated.run()
     assert [trace.strategy for trace in gated.traces] == ["slow", "sticky"]
     assert said(gated.status) == ""
@@ -176,11 +150,20 @@ def test_where_every_strategy_fails_the_last_good_result_stays(gated):
     assert said(gated.status) == "0 of 1 strategies ran"
 
 
+def test_run_stays_enabled_so_that_a_kernel_that_ends_leaves_it_usable(gated, gate):
+    gated.strategies.value = "endless"
+    gated.run_button.click()
+    assert gate.reached.wait(30)
+    assert not gated.run_button.disabled
+    gated.cancel()
+    gated._thread.join(60)
+
+
 def test_what_nobody_foresaw_is_said_and_the_bench_goes_on(ready, monkeypatch):
     def broken(*_, **__):
         raise KeyError("odd")
 
-    monkeypatch.setattr("rebalance_jupyter.views.simulate", broken)
+    monkeypatch.setattr("rebalance_jupyter.running.simulate", broken)
     ready.run()
     assert said(ready.status) == "KeyError: 'odd'"
     assert (len(ready.traces), ready.run_button.disabled) == (1, False)
@@ -218,10 +201,13 @@ def test_a_change_before_the_first_run_or_without_live_runs_nothing(lab):
 
 
 def test_a_change_replaces_the_run_under_way(gated, gate):
-    gated.strategies.value = "slow"
-    assert gate.reached.wait(30)
-    gated.members.value = 3
     gate.open.set()
+    gated.strategies.value = "endless"
+    assert gate.reached.wait(30)
+    gated.live.value = False
+    gated.strategies.value = "slow"
+    gated.live.value = True
+    gated.members.value = 3
     gated.run()
     (trace,) = gated.traces
     assert (trace.strategy, members_of(trace)) == ("slow", ["c-0", "c-1", "c-2"])
@@ -293,144 +279,29 @@ def test_a_bench_may_open_with_a_malformed_scenario():
     assert (said(lab.document_error), lab.members.value) == ("", 2)
 
 
-# --- editing
+# --- owners that differ
+
+DIFFERENT = SMALL.replace("count: 2", "count: 3").replace("partitions: 4", "partitions: 8")
 
 
-def test_controls_show_what_the_document_says(lab):
-    assert (lab.members.value, lab.partitions.value, lab.rate.value) == (2, 4, 40)
-    lab.document.value = SMALL.replace("count: 2", "count: 700").replace("partitions: 4", "partitions: 12000")
-    assert (lab.members.value, lab.partitions.value) == (700, 12_000)
-    assert lab.target.options[:2] == ("c-0", "c-1")
-
-
-def test_to_look_is_not_to_edit(lab):
-    written = "# mine\n" + SMALL.replace("rate: 40", "rate: 40.50").replace("count: 2", "count: 9999")
-    lab.document.value = written
-    assert lab.document.value == written
-
-
-@pytest.mark.parametrize(
-    ("control", "value", "expected"),
-    [
-        ("members", 5, {"members": [{"id": "c", "count": 5, "topics": ["t"], "process_rate": 100}]}),
-        ("partitions", 9, {"topics": {"t": {"partitions": 9, "rate": 40}}}),
-        ("rate", 72.5, {"topics": {"t": {"partitions": 4, "rate": 72.5}}}),
-    ],
-)
-def test_a_control_changes_its_own_field_only(lab, control, value, expected):
-    getattr(lab, control).value = value
-    assert document_of(lab) == {**yaml.safe_load(SMALL), **expected}
-    assert load_scenario_text(lab.document.value, "scenario")
-
-
-def test_controls_of_sizes_that_are_listed_one_by_one_are_off():
-    lab = Lab(RATED)
-    assert (lab.partitions.disabled, lab.rate.disabled, lab.members.disabled) == (True, True, False)
-    lab.members.value = 3
-    assert document_of(lab)["topics"] == {"t": {"partitions": 2, "rates": [1, 2]}}
-    lab.document.value = SMALL
-    assert (lab.partitions.disabled, lab.rate.disabled) == (False, False)
-
-
-def test_a_control_leaves_a_malformed_document_alone(lab):
-    lab.document.value = "name: ["
-    lab.members.value = 7
-    assert lab.document.value == "name: ["
-
-
-def test_a_strategy_is_added_from_the_list(lab):
-    lab.assignor.value = "stick"
-    assert lab.strategies.value == "range"
-    lab.assignor.value = "sticky"
-    assert (lab.strategies.value, lab.assignor.value) == ("range\nsticky", "")
-    assert set(lab.assignor.options) == set(default_registry().assignors())
-
-
-@pytest.mark.parametrize(
-    ("kind", "target", "expected"),
-    [
-        ("join", "extra", {"join": {"id": "extra", "topics": ["t"], "process_rate": 100}}),
-        ("join", "", {"join": {"id": "new-0", "topics": ["t"], "process_rate": 100}}),
-        ("leave", "c-0", {"leave": "c-0"}),
-        ("crash", "c-1", {"crash": "c-1"}),
-        ("restart", "c-1", {"restart": "c-1"}),
-        ("pause", "c-0", {"pause": "c-0", "for": "30s"}),
-        ("freeze", "c-0", {"freeze": "c-0", "for": "30s"}),
-        ("cut", "c-0", {"cut": "c-0", "for": "30s"}),
-        ("subscribe", "c-0", {"subscribe": "c-0", "topics": ["t"]}),
-        ("remove_member", "c-0", {"remove_member": "c-0"}),
-        ("add_partitions", "", {"add_partitions": {"t": 8}}),
-        ("create_topic", "", {"create_topic": {"new-0": {"partitions": 6}}}),
-        ("create_topic", "orders", {"create_topic": {"orders": {"partitions": 6}}}),
-        ("delete_topic", "", {"delete_topic": "t"}),
-        ("rolling_restart", "", {"rolling_restart": {"every": "10s", "down": "3s"}}),
-        ("coordinator_failover", "", {"coordinator_failover": {"down": "3s"}}),
-        ("calm", "", {"calm": True}),
-    ],
-)
-def test_every_kind_of_event_is_added_at_the_cursor_and_runs(ready, kind, target, expected):
-    ready.view.at = 12_500
-    assert ready.add_event.description == "add at 12500ms"
-    ready.kind.value, ready.target.value = kind, target
-    ready.add_event.click()
-    assert said(ready.event_error) == ""
-    assert events_of(ready) == [{"at": "12500ms", **expected}]
-    ready.run()
-    assert (said(ready.document_error), ready.view.errors) == ("", [])
-    assert 12_500 in [line.at_ms for line in ready.traces[0].events]
-
-
-def test_a_late_view_is_added_where_the_protocol_has_views():
-    bench = Lab(SMALL, ["watcher"])
-    bench.run()
-    bench.kind.value, bench.target.value = "lag_view", "c-0"
-    bench.add_event.click()
-    assert [event["lag_view"] for event in events_of(bench)] == [{"member": "c-0", "by": "10s"}]
-    bench.run()
-    assert (said(bench.document_error), bench.view.errors) == ("", [])
-
-
-def test_every_kind_there_is_can_be_added(lab):
-    assert set(lab.kind.options) == set(default_registry().scenario_events())
-
-
-def test_events_are_added_one_after_another_and_name_whoever_joined(lab):
-    lab.add_event.click()
-    lab.add_event.click()
-    assert [event["join"]["id"] for event in events_of(lab)] == ["new-0", "new-1"]
-    assert "&" not in lab.document.value
-    assert "*" not in lab.document.value
-    assert lab.target.options == ("c-0", "c-1", "new-0", "new-1")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["leave", "crash", "restart", "pause", "freeze", "cut", "subscribe", "remove_member", "lag_view"],
-)
-@pytest.mark.parametrize(("target", "problem"), [("", "no member"), ("nobody", "nobody")])
-def test_an_event_of_nobody_is_refused_beside_the_button(lab, kind, target, problem):
-    lab.kind.value, lab.target.value = kind, target
-    lab.add_event.click()
-    assert problem in said(lab.event_error)
-    assert lab.document.value == SMALL
-    lab.target.value = "c-0"
-    lab.add_event.click()
-    assert (said(lab.event_error), len(events_of(lab))) == ("", 1)
-
-
-def test_the_first_member_of_a_group_without_any_joins():
-    lab = Lab(NOBODY, ["range"])
-    assert lab.members.disabled
-    lab.add_event.click()
-    assert events_of(lab) == [{"at": "0ms", "join": {"id": "new-0", "topics": ["t"]}}]
+def test_owners_that_differ_at_the_cursor_are_shown_once_the_table_is_open():
+    lab = Lab(DIFFERENT, ["range", "roundrobin"])
     lab.run()
-    assert len(lab.traces) == 1
-
-
-def test_an_event_is_not_added_to_a_malformed_document(lab):
-    lab.document.value = "name: ["
-    lab.add_event.click()
-    assert lab.document.value == "name: ["
+    (table,) = lab.differences.children
+    lab.view.at = 20_000
+    assert table.value == ""
+    lab.differences.selected_index = 0
+    assert said(table) == said(HTML(differences(lab.traces, 20_000).as_html()))
+    assert differences(lab.traces, 20_000).rows
+    lab.view.at = 0
+    assert said(table) == "at 0 s: no partition has different owners"
+    lab.strategies.value = "range\nrange+static"
+    lab._thread.join()
+    lab.view.at = 20_000
+    assert said(table) == said(HTML(differences(lab.traces, 20_000).as_html()))
+    lab.strategies.value = "range"
+    lab._thread.join()
+    assert said(table) == "Run two strategies to see where their owners differ."
 
 
 # --- saving
@@ -456,11 +327,21 @@ def test_what_cannot_be_saved_is_said_beside_the_button(lab, path, tmp_path):
 # --- without a kernel
 
 
-def test_the_bench_has_a_picture_too(ready):
-    bundle = ready._repr_mimebundle_()
-    data = bundle[0] if isinstance(bundle, tuple) else bundle
-    assert "<img" in data["text/html"]
-    assert "application/vnd.jupyter.widget-view+json" in data
+def test_the_bench_has_a_picture_too(shell, ready):
+    with capture_output() as captured:
+        ready._ipython_display_()
+    widget, _, shown = (output.data for output in captured.outputs)
+    assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == ready.model_id
+    assert shown == ready.view.pictured()
+
+
+def test_the_picture_follows_the_result(shell, ready):
+    with capture_output() as captured:
+        ready._ipython_display_()
+        ready.strategies.value = "sticky"
+        ready.run()
+    (*_, last) = captured.outputs
+    assert last.data == show(run(ready.document.value, "sticky")).pictured()
 
 
 def test_who_owns_what_cannot_be_resized(lab):
@@ -537,10 +418,9 @@ def test_a_first_run_that_is_cancelled_speaks_of_no_result_before(gate):
     registry = Registry()
     registry.load(entry_points(group="rebalance_lab"))
     registry.register(gate)
-    lab = Lab(SMALL, ["slow"], registry=registry)
+    lab = Lab(SMALL, ["endless"], registry=registry)
     lab.run(wait=False)
     assert gate.reached.wait(30)
     lab.cancel()
-    gate.open.set()
-    lab._thread.join()
+    lab._thread.join(60)
     assert (said(lab.status), lab.traces) == ("cancelled", ())

@@ -2,17 +2,14 @@
 
 import html
 import re
-import sys
-from types import ModuleType
 
 import pytest
 from IPython.core.completer import provisionalcompleter
-from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
+from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.display import picture, words
 from rebalance_jupyter.magics import DEFAULT_STRATEGIES
 from tests.rebalance_jupyter.samples import ALONE, SCALE_OUT, ran
@@ -40,19 +37,6 @@ def fails(cluster, group):
 """
 
 
-@pytest.fixture
-def shell(tmp_path, monkeypatch):
-    """An IPython with the extension, in which nothing is left behind."""
-    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    config = Config({"HistoryManager": {"enabled": False}, "Completer": {"use_jedi": False}})
-    made = InteractiveShell.instance(config=config, user_module=ModuleType("__main__"))
-    made.run_line_magic("load_ext", "rebalance_jupyter")
-    yield made
-    made.restore_sys_module_state()
-    InteractiveShell.clear_instance()
-
-
 def run_cell(shell, source):
     """Bundles that a cell displays; whatever it raises fails the test."""
     with capture_output() as captured:
@@ -68,10 +52,10 @@ def read(bundle):
 
 
 def completed(shell, line, below=ALONE):
-    """What a notebook offers at the end of a cell's first line."""
+    """What a notebook offers at the end of a cell's first line: what stands behind the delimiter."""
     with provisionalcompleter():
-        offered = [each.text for each in shell.Completer.completions(f"{line}\n{below}", len(line))]
-    return set(offered)
+        found = list(shell.Completer.completions(f"{line}\n{below}", len(line)))
+    return {(line[: each.start] + each.text).rpartition(" ")[2].rpartition("+")[2] for each in found}
 
 
 def rebalance(shell, line, cell=ALONE):
@@ -82,15 +66,14 @@ def rebalance(shell, line, cell=ALONE):
 
 
 def test_a_cell_is_a_scenario_and_two_strategies_are_compared(shell):
-    (bundle,) = rebalance(shell, "", SCALE_OUT)
-    assert bundle["text/plain"].splitlines() == [f"scale-out under {name}" for name in DEFAULT_STRATEGIES]
-    assert bundle["text/html"].count("<img") == 2
-    assert "application/vnd.jupyter.widget-view+json" in bundle
+    widget, _, shown = rebalance(shell, "", SCALE_OUT)
+    assert "application/vnd.jupyter.widget-view+json" in widget
+    assert shown == compare_view([ran(strategy=name) for name in DEFAULT_STRATEGIES]).pictured()
 
 
 def test_one_strategy_is_shown_by_itself(shell):
-    (bundle,) = rebalance(shell, "-s sticky")
-    assert bundle["text/plain"] == "alone under sticky"
+    *_, shown = rebalance(shell, "-s sticky")
+    assert shown == show(ran(ALONE, "sticky")).pictured()
 
 
 def test_traces_are_put_into_a_variable_too(shell):
@@ -132,7 +115,7 @@ def test_a_function_of_a_cell_is_a_strategy_too(shell):
 
 def test_what_is_installed_goes_before_what_a_cell_calls_by_the_same_name(shell):
     run_cell(shell, "sticky = 5")
-    assert rebalance(shell, "-s sticky")[0]["text/plain"] == "alone under sticky"
+    assert rebalance(shell, "-s sticky")[-1]["text/plain"].startswith("alone under sticky,")
 
 
 @pytest.mark.parametrize(
@@ -157,12 +140,62 @@ def test_what_is_wrong_is_shown_in_a_line_and_nothing_is_kept(shell, line, cell,
 
 def test_a_strategy_that_fails_is_said_below_the_others(shell):
     run_cell(shell, BUSIEST)
-    (bundle,) = rebalance(shell, "-s fails -s range -o traces")
-    assert "not <today>" in read(bundle)
-    assert bundle["text/html"].count("<img") == 1
+    *_, shown = rebalance(shell, "-s fails -s range -o traces")
+    assert "not <today>" in shown["text/plain"]
+    assert "not &lt;today&gt;" in shown["image/svg+xml"]
     assert [trace.strategy for trace in shell.user_ns["traces"]] == ["range"]
-    (bundle,) = rebalance(shell, "-s fails")
-    assert read(bundle).startswith("fails: ")
+    *_, shown = rebalance(shell, "-s fails")
+    assert shown["text/plain"].startswith("fails: ")
+
+
+def test_an_exception_of_a_cell_is_shown_with_the_line_of_the_cell(shell):
+    shell.run_cell("answer = 42", store_history=True)
+    shell.run_cell(BUSIEST, store_history=True)
+    *_, shown = rebalance(shell, "-s fails")
+    line = 1 + BUSIEST.splitlines().index('    raise ValueError("not <today>")')
+    place = f'(cell In[{shell.execution_count - 1}], line {line}: raise ValueError("not <today>"))'
+    assert shown["text/plain"].endswith(f"raised ValueError: not <today> {place}")
+
+
+def test_an_endless_loop_of_a_cell_is_ended_and_its_line_shown(shell):
+    run_cell(shell, "def spin(cluster, group):\n    while True:\n        pass\n")
+    *_, shown = rebalance(shell, "-s spin --limit 0.3")
+    assert re.search(
+        r"did not get further than .* s .*\(cell In\[\d+\], line [23]: (while|pass)", shown["text/plain"]
+    )
+
+
+def test_a_run_of_a_cell_takes_any_form_of_an_assignor_and_its_errors_are_short(shell):
+    run_cell(shell, BUSIEST)
+    shell.user_ns["scenario"] = ALONE
+    run_cell(
+        shell,
+        "from rebalance_jupyter import run\nby = [run(scenario, s) for s in (Busiest, Busiest(), 'Busiest')]",
+    )
+    assert [trace.strategy for trace in shell.user_ns["by"]] == ["Busiest", "busiest", "Busiest"]
+    with capture_output() as captured:
+        assert not shell.run_cell("number = 1\nrun(scenario, fails)").success
+    lines = (captured.stdout + captured.stderr).splitlines()
+    assert lines[0] == "line 2: run(scenario, fails)"
+    assert lines[1].startswith("AssignmentError: assignor 'fails'")
+    assert len(lines) == 2
+
+
+def test_a_bench_follows_the_class_of_a_cell(shell):
+    run_cell(shell, BUSIEST)
+    two = shell.user_ns["scenario"] = ALONE.replace("id: solo", "id: solo, count: 2")
+    assert two != ALONE
+    run_cell(
+        shell,
+        "from rebalance_jupyter import Lab\nlab = Lab(scenario, [Busiest, first_come, Busiest(), 'sticky'])",
+    )
+    lab = shell.user_ns["lab"]
+    assert lab.strategies.value.splitlines() == ["Busiest", "first_come", "busiest", "sticky"]
+    lab.run()
+    before = lab.traces
+    run_cell(shell, BUSIEST.replace("members[0]", "members[-1]"))
+    lab.run()
+    assert [a == b for a, b in zip(before, lab.traces, strict=True)] == [False, False, True, True]
 
 
 # --- what else the extension brings
@@ -180,20 +213,23 @@ def test_plugins_are_listed_with_what_they_contribute(shell):
 def test_a_trace_at_the_end_of_a_cell_is_a_picture_and_words(shell):
     shell.user_ns["trace"] = ran()
     (bundle,) = run_cell(shell, "display(trace)")
-    assert (bundle["image/svg+xml"], bundle["text/plain"]) == (picture(ran()), words(ran()))
+    assert (bundle["image/svg+xml"], bundle["text/plain"]) == (picture([ran()]), words(ran()))
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("%%rebalance -s ", {"range", "cooperative-sticky", "Busiest"}),
-        ("%%rebalance -s ra", {"range"}),
+        ("%%rebalance -s ren", {"rendezvous"}),
         ("%%rebalance -s coop", {"cooperative-sticky"}),
         ("%%rebalance --strategy Bus", {"Busiest"}),
         ("%%rebalance -s range -s  sti", {"sticky"}),
         ("%%rebalance -s cooperative-sticky+sta", {"static"}),
-        ("%%rebalance -", {"-s"}),
-        ("%%rebalance -s range -", {"-s"}),
+        ("%%rebalance -s optimal+stri", {"strict"}),
+        ("%%rebalance -s Busiest+rev", {"reverse"}),
+        ("%%rebalance -s Busiest+static+wei", {"weights"}),
+        ("%%rebalance -", {"-s", "-l", "-o"}),
+        ("%%rebalance -s range -", {"-s", "-l", "-o"}),
     ],
 )
 def test_strategies_are_completed(shell, line, expected):
@@ -202,6 +238,24 @@ def test_strategies_are_completed(shell, line, expected):
     assert expected <= matches
     if not line.endswith(" "):
         assert matches == expected
+
+
+@pytest.mark.parametrize("jedi", [False, True])
+def test_after_the_option_there_are_strategies_only(shell, jedi):
+    """No keywords of Python, no files, no magics."""
+    shell.Completer.use_jedi = jedi
+    run_cell(shell, BUSIEST)
+    registry = default_registry()
+    names = {*registry.assignors(), *registry.aliases(), "Busiest", "first_come", "fails"}
+    assert completed(shell, "%%rebalance -s ") == names
+    assert completed(shell, "%%rebalance -s range -s ") == names
+
+
+def test_the_scenario_of_a_cell_is_not_completed_with_strategies(shell):
+    with provisionalcompleter():
+        cell = "%%rebalance -s range\nname: ra"
+        assert "range+" not in {each.text for each in shell.Completer.completions(cell, len(cell))}
+        assert not {"rocketmq"} & {each.text for each in shell.Completer.completions(cell, len(cell))}
 
 
 def test_options_of_an_assignor_are_completed_behind_a_plus(shell):

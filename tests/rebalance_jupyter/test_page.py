@@ -5,21 +5,36 @@ import pytest
 from coordinator_core.reports.picture import PALETTE
 from rebalance_jupyter import show
 from rebalance_jupyter.view_model import view_model
-from tests.rebalance_jupyter.browser import DURATION, MEMBERS, STABLE, go_to, pixels, rgb, svg_texts, time_of
+from tests.rebalance_jupyter.browser import (
+    DURATION,
+    MEMBERS,
+    OPENS,
+    STABLE,
+    STEPS,
+    go_to,
+    pixels,
+    rgb,
+    svg_texts,
+    time_of,
+)
 from tests.rebalance_jupyter.samples import clock, ran, spans_of
 
 
-def test_it_opens_at_the_beginning(page):
+def test_it_opens_at_the_first_round_after_the_start(page):
     assert page.title() == "scale-out"
     assert page.inner_text("h2") == "scale-out"
     assert page.inner_text("h3") == "cooperative-sticky"
-    assert time_of(page) == "0:00:00.000"
-    assert page.inner_text(".rbl-sentence") == "before the first round"
+    assert time_of(page) == clock(OPENS)
+    assert page.inner_text(".rbl-sentence").startswith("generation 2")
+    assert svg_texts(page, ".rbl-lit text") == ["PreparingRebalance"]
 
 
-def test_steps_land_where_the_rounds_became_stable(page):
-    assert [each["stable"] for each in view_model(ran()).document["rounds"]] == STABLE
-    stops = [0, *STABLE, DURATION]
+def test_steps_land_where_rounds_began_and_ended(page):
+    rounds = view_model(ran()).document["rounds"]
+    assert [entry["stable"] for entry in rounds] == STABLE
+    assert [at_ms for entry in rounds for at_ms in (entry["began"], entry["stable"])] == STEPS
+    stops = [0, *STEPS, DURATION]
+    go_to(page, 0)
     page.focus(".rbl")
     for at_ms in stops[1:]:
         page.keyboard.press("ArrowRight")

@@ -14,6 +14,7 @@ from rebalance_jupyter.view_model import ViewModel, view_model
 from tests.benchmarks.jupyter import large
 from tests.coordinator_core.traces.traces import changed, round_at, started, trace_of
 from tests.rebalance_jupyter.browser import (
+    OPENS,
     OWNERSHIP,
     PIXEL,
     all_texts,
@@ -26,7 +27,7 @@ from tests.rebalance_jupyter.browser import (
     svg_texts,
     wait_until,
 )
-from tests.rebalance_jupyter.samples import ALONE, CROWD, MULTITUDE, NOBODY, TOO_SHORT, ran, spans_of
+from tests.rebalance_jupyter.samples import ALONE, CROWD, MULTITUDE, NOBODY, TOO_SHORT, clock, ran, spans_of
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +72,7 @@ def test_only_failures(opened):
 
 def test_findings_are_errors_of_their_run(opened):
     page = opened(compare_view([ran(TOO_SHORT, "range"), ran()], errors=["x: wrong"]))
-    *found, wrong = all_texts(page, ".rbl-error[role=alert]")
+    wrong, *found = all_texts(page, ".rbl-error[role=alert]")
     assert wrong == "x: wrong"
     assert found == list(findings(History(ran(TOO_SHORT, "range"))))
     assert page.inner_text("h3 + .rbl-error") == found[0]
@@ -117,7 +118,7 @@ def test_of_too_many_members_what_is_new_is_shown_and_letters(opened):
     assert all_texts(page, ".rbl-legend >> nth=0 >> span") == ["new owner", "kept", "nobody"]
     rounds = view_model(trace).document["rounds"]
     second = rounds[1]["began"]
-    fresh, kept = rgb(PALETTE[1]), rgb(PALETTE[4])
+    fresh, kept = rgb("#5a5a5a"), rgb("#b5b5b5")
     changes = {(p, since): [] for p, _, since, _ in spans_of(trace)}
     for partition, owner, since, until in spans_of(trace):
         before = [o for p, o, _, end in spans_of(trace) if p == partition and end <= since]
@@ -142,7 +143,7 @@ def test_ten_thousand_partitions_are_mixed_into_the_height_of_a_screen(opened):
     assert box["height"] == 600
     duration = trace.started.duration_ms
     (settled,) = page.evaluate(PIXEL, [OWNERSHIP, [0.99], 300])
-    assert tuple(settled[:3]) == rgb(PALETTE[4])
+    assert tuple(settled[:3]) == rgb("#b5b5b5")
     assert settled[3] == 255
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 300.5)
     name = page.inner_text(".rbl-past strong").partition(",")[0]
@@ -285,7 +286,7 @@ def test_at_200_percent_nothing_overlaps_or_is_cut(opened, width, scenario):
     go_to(page, traces[0].started.duration_ms * 2 // 3)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= width
     assert page.evaluate(CUT_OFF_TEXTS) == []
-    controls = [each.bounding_box() for each in page.locator(".rbl-controls > *").all()]
+    controls = [each.bounding_box() for each in page.locator(".rbl-controls > :not([hidden])").all()]
     for i, a in enumerate(controls):
         assert a["x"] >= 0
         assert a["x"] + a["width"] <= width
@@ -306,14 +307,16 @@ def test_on_a_narrow_screen_a_view_scrolls_within_itself(opened):
 def test_metrics_scroll_beside_their_names_and_each_is_one_line(opened):
     traces = [ran(strategy=name) for name in ("range", "sticky", "cooperative-sticky")]
     page = opened(compare_view(traces), viewport={"width": 500, "height": 800})
-    heights = page.locator(".rbl-figures tbody tr").evaluate_all(
-        "(rows) => rows.map((row) => row.clientHeight)"
+    page.get_by_label("Figures shown").select_option("all")
+    heights = page.locator(".rbl-figures th[scope=row]").evaluate_all(
+        "(heads) => heads.map((head) => Math.round(head.getBoundingClientRect().height))"
     )
-    assert len(set(heights)) == 1
-    head = page.locator(".rbl-figures tbody th").first
+    assert max(heights) - min(heights) <= 1
+    head = page.locator(".rbl-figures th[scope=row]").first
+    page.evaluate("document.querySelector('.rbl-wide').scrollLeft = 99")  # the groups are out of sight
     before = head.bounding_box()
-    assert page.evaluate("document.querySelector('.rbl-wide').scrollLeft = 100") == 100
-    assert page.evaluate("document.querySelector('.rbl-wide').scrollLeft") == 100
+    assert page.evaluate("document.querySelector('.rbl-wide').scrollLeft = 120") == 120
+    assert page.evaluate("document.querySelector('.rbl-wide').scrollLeft") == 120
     assert head.bounding_box() == before
 
 
@@ -326,16 +329,16 @@ def test_a_view_that_is_made_wider_is_drawn_anew(page):
 
 def test_everything_has_a_name_for_screen_readers(both):
     unnamed = both.evaluate("""() =>
-      [...document.querySelectorAll("button, input, select, svg, section, [tabindex]")]
-      .filter((each) => !each.getAttribute("aria-label"))
+      [...document.querySelectorAll("button, input, select, svg:not([aria-hidden]), section, [tabindex]")]
+      .filter((each) => !each.getAttribute("aria-label") && !each.textContent.trim())
       .map((each) => each.outerHTML.slice(0, 80))""")
     assert unnamed == []
     assert both.get_by_role("region", name="Rebalances of scale-out").count() == 1
     assert (
         both.get_by_role("slider", name="Time").get_attribute("aria-valuetext")
-        == "0:00:00.000, No round yet, No round yet"
+        == f"{clock(OPENS)}, Round 2 of 3, Round 2 of 4"
     )
-    assert both.get_by_role("button").count() == 5
+    assert both.get_by_role("group", name="Time").get_by_role("button").count() == 9
     assert both.locator("th:not([scope])").count() == 0
 
 

@@ -10,6 +10,7 @@ from tests.rebalance_jupyter.browser import (
     ARROWS_IN_BOXES,
     HATCH,
     LANES,
+    MEMBER,
     all_texts,
     click_lane,
     go_to,
@@ -132,7 +133,7 @@ def test_of_many_partitions_the_colours_of_overlapping_claims_are_mixed(opened):
 
 
 @pytest.mark.slow
-def test_with_too_many_members_for_colours_overlaps_have_a_colour_of_their_own(opened):
+def test_with_too_many_members_for_colours_overlaps_are_divided(opened):
     names = [f"m{n:02}" for n in range(30)]
     trace = trace_of(
         [(0, started(name, "t")) for name in names],
@@ -141,9 +142,11 @@ def test_with_too_many_members_for_colours_overlaps_have_a_colour_of_their_own(o
         topics={"t": 30},
     )
     page = opened(show(trace))
-    shown = pixels(page, 0, [75_000], duration=100_000)
-    assert shown == [rgb("#D55E00")]
-    assert pixels(page, 2, [75_000], duration=100_000) != shown
+    halves = [pixels(page, 0, [75_000], duration=100_000, y=y) for y in (3, 12)]
+    assert halves == [[rgb("#5a5a5a")], [rgb("#b5b5b5")]]
+    assert pixels(page, 2, [75_000], duration=100_000, y=3) == pixels(
+        page, 2, [75_000], duration=100_000, y=12
+    )
     assert "several owners" in all_texts(page, ".rbl-legend >> nth=0 >> span")
 
 
@@ -185,17 +188,17 @@ def test_a_lane_that_nobody_ever_owns_is_hatched_from_the_time_at_which_it_exist
 @pytest.mark.parametrize(
     "strategy", ["watcher", "rocketmq", "range+server-side", "cooperative-sticky+delay=60s"]
 )
-def test_states_of_the_group_and_its_members_have_colours(opened, strategy):
-    """A group at rest is green, one that rebalances is not; no state of a member is without a colour."""
+def test_states_of_the_group_and_its_members_have_patterns(opened, strategy):
+    """A group at rest is plain, one that rebalances is hatched; no state of a member is without a pattern."""
     late_view = "  - {at: 29s, lag_view: {member: c2, by: 10s}}\n"
     scenario = LATE_VIEW if strategy in ("watcher", "rocketmq") else LATE_VIEW.replace(late_view, "")
     trace = ran(scenario, strategy)
     page = opened(show(trace))
     document = view_model(trace).document
     fills = page.locator(".rbl-band > rect").evaluate_all(
-        "(found) => found.map((each) => each.getAttribute('fill'))"
+        "(found) => found.map((each) => each.getAttribute('fill').match(/\\w+(?=\\)?$)/)[0])"
     )
-    expected = {"vacant": "transparent", "begun": "#E69F00", "between": "#F0E442", "resting": "#009E73"}
+    expected = {"vacant": "transparent", "begun": "round", "between": "wait", "resting": "rest"}
     times = [at for at, _ in document["states"]] + [document["duration"]]
     shown = [
         state
@@ -209,13 +212,14 @@ def test_states_of_the_group_and_its_members_have_colours(opened, strategy):
     assert ("Coordinator" in all_texts(page, "h4")) == is_coordinated
     seen = {state for member in document["members"] for _, state in member["states"]} - {"outside"}
     assert set(all_texts(page, ".rbl-legend >> nth=1 >> span")) - {""} == seen
-    assert None not in pixels(page, 0, range(10_000, MINUTE, 1_000), canvas=LANES, lane=16, duration=MINUTE)
+    assert None not in pixels(page, 0, range(10_000, MINUTE, 1_000), canvas=LANES, y=8, duration=MINUTE)
 
 
 @pytest.mark.slow
 def test_events_of_the_family_are_listed_with_the_round_and_shown_at_their_dots(opened):
     trace = ran(LATE_VIEW, "watcher")
     page = opened(show(trace))
+    go_to(page, 0)
     assert page.locator(".rbl-events").is_hidden()
     go_to(page, 35_000)
     document = view_model(trace).document
@@ -231,11 +235,11 @@ def test_events_of_the_family_are_listed_with_the_round_and_shown_at_their_dots(
     dots = page.locator(".rbl-told").evaluate_all("(found) => found.map((each) => each.getAttribute('d'))")
     assert [path.count("M") for path in dots] == [len(member["told"]) for member in document["members"]]
     lanes = page.locator("canvas").nth(LANES).bounding_box()
-    page.mouse.move(lanes["x"] + at_ms / MINUTE * lanes["width"], lanes["y"] + 2.5 * 16)
-    wait_until(page, "document.querySelector('.rbl-row rect title') !== null")
-    assert svg_texts(page, ".rbl-row rect title") == [f"{clock(at_ms)} {said}"]
-    page.mouse.move(lanes["x"] + 0.5 * lanes["width"] - 60, lanes["y"] + 2.5 * 16)
-    assert svg_texts(page, ".rbl-row rect title") == []
+    page.mouse.move(lanes["x"] + at_ms / MINUTE * lanes["width"], lanes["y"] + 2 * MEMBER + 8)
+    wait_until(page, "!document.querySelector('.rbl-tip').hidden")
+    assert f"{clock(at_ms)} {said}" in all_texts(page, ".rbl-tip div")
+    page.mouse.move(lanes["x"] + 0.5 * lanes["width"] - 60, lanes["y"] + 2 * MEMBER + 8)
+    wait_until(page, "document.querySelectorAll('.rbl-tip div').length === 4")
 
 
 @pytest.mark.slow

@@ -16,8 +16,9 @@ from tests.rebalance_jupyter.browser import (
     DURATION,
     HATCH,
     LANES,
+    MEMBER,
     MEMBERS,
-    STABLE,
+    STEPS,
     all_texts,
     click_lane,
     go_to,
@@ -28,8 +29,9 @@ from tests.rebalance_jupyter.browser import (
     shown_ms,
     svg_texts,
     time_of,
+    wait_until,
 )
-from tests.rebalance_jupyter.samples import CUT_OFF, NOBODY, clock, owned_at, ran, spans_of
+from tests.rebalance_jupyter.samples import CUT_OFF, MULTITUDE, NOBODY, clock, owned_at, ran, spans_of
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +50,7 @@ def test_gaps_are_hatched_handovers_marked_and_nothing_is_drawn_before_the_first
             assert set(pixels(page, p, times)) <= HATCH
             gaps += 1
         if p == q and owner != heir:
-            assert BORDER in pixels(page, p, [since, since + 200])
+            assert BORDER in pixels(page, p, [since + 200 * n for n in range(6)])  # beside a gap
             marks += 1
     assert (gaps, marks) == (
         {"range": 2, "cooperative-sticky": 4}[strategy],
@@ -156,8 +158,9 @@ def test_lanes_are_grouped_by_topic_or_by_member(page):
 
 def test_groups_by_member_follow_the_cursor_when_it_rests(page):
     page.get_by_label("Lanes grouped by").select_option("member")
+    go_to(page, 0)
     page.focus(".rbl")
-    for at_ms in STABLE:
+    for at_ms in STEPS:
         page.keyboard.press("ArrowRight")
         owners = {p: owner_of(ran(), p, at_ms) or "" for p in range(6)}
         assert lane_names(page) == sorted(range(6), key=lambda p: (owners[p], p))
@@ -182,7 +185,7 @@ def test_a_click_shows_the_history_and_goes_to_that_time(page):
 
 def test_a_click_on_a_name_shows_the_history_and_leaves_the_time(page):
     go_to(page, 50_000)
-    page.locator(".rbl-stack >> nth=0 >> text", has_text="clicks-3").click()
+    page.locator(".rbl-stack >> nth=0 >> text", has_text="clicks-3").click(force=True)
     assert page.inner_text(".rbl-past strong") == "clicks-3, owner by owner"
     assert time_of(page) == clock(50_000)
 
@@ -254,8 +257,9 @@ def test_members_have_their_figures(page):
                 assert "·" not in label
             else:
                 owned, lag = len(owned_at(ran(), name, at_ms)), lag_at(ran(), name, at_ms)
-                shown = "" if lag is None else f" · lag {math.floor(round(lag, 1) + 0.5):,}"
-                assert re.fullmatch(rf"{name}: \w+ g{generation} · {owned}{shown}", label)
+                shown = "" if lag is None or not owned else f" · lag {math.floor(round(lag, 1) + 0.5):,}"
+                load = f", load {100 * owned} of 400/s{', 150 %' if owned == 6 else ''}" if owned else ""
+                assert re.fullmatch(rf"{name}: \w+ g{generation} · {owned}{shown}{load}", label)
 
 
 def test_the_lag_of_partitions_without_an_owner_is_beside_the_legend(page):
@@ -267,18 +271,23 @@ def test_the_lag_of_partitions_without_an_owner_is_beside_the_legend(page):
     assert "without an owner" not in page.inner_text(".rbl-legend >> nth=1")
 
 
-def test_lanes_of_members_have_the_colours_of_the_legend(page):
-    colours = dict(
-        page.locator(".rbl-legend >> nth=1 >> span").evaluate_all(
-            """(found) => found.map((each) =>
-              [each.textContent, getComputedStyle(each.firstChild).backgroundColor])"""
-        )
+def test_lanes_of_members_have_their_hues_and_the_patterns_of_the_legend(page):
+    """At rest the hue is plain; in a round it is pale with lines, and nothing of it is left after a crash."""
+    patterns = page.locator(".rbl-legend >> nth=1 >> span").evaluate_all(
+        "(found) => found.map((each) => [each.textContent, each.firstChild.dataset.pattern])"
     )
-    assert set(colours) == {"joining", "waiting", "stable", "crashed"}
-    drawn = [pixels(page, i, [5_000, 60_000, 150_000], canvas=LANES, lane=16) for i in range(3)]
-    expected = [["joining", "stable", "stable"], ["joining", "stable", "crashed"], [None, "stable", "stable"]]
-    named = {tuple(map(int, re.findall(r"\d+", colour))): state for state, colour in colours.items()}
-    assert [[named.get(colour) for colour in row] for row in drawn] == expected
+    assert dict(patterns) == {"joining": "round", "waiting": "wait", "stable": "rest", "crashed": "ended"}
+    for i in range(3):
+        hue = rgb(PALETTE[i])
+        assert set(pixels(page, i, range(60_000, 80_000, 100), canvas=LANES, lane=MEMBER, y=8)) == {hue}
+    joining = set(pixels(page, 0, range(3_000, 8_000, 100), canvas=LANES, lane=MEMBER, y=8))
+    pale = tuple(round(part + (255 - part) * 0.6) for part in rgb(PALETTE[0]))
+    assert pale in joining
+    assert rgb(PALETTE[0]) not in joining
+    assert min(sum(colour) for colour in joining) < sum(pale) / 2
+    crashed = set(pixels(page, 1, range(100_000, 170_000, 100), canvas=LANES, lane=MEMBER, y=8))
+    assert all(max(colour) - min(colour) <= 30 for colour in crashed)
+    assert pixels(page, 2, [10_000], canvas=LANES, lane=MEMBER, y=8) == [None]
 
 
 def test_callbacks_are_ticks_above_and_below_the_lanes(page):
@@ -291,8 +300,19 @@ def test_callbacks_are_ticks_above_and_below_the_lanes(page):
             assert left - ticks[0][0] == pytest.approx(
                 (at_ms - member["calls"][0][0]) / DURATION * width, abs=0.2
             )
-            assert top == 16 * i + (0 if kind == "assigned" else 12)
+            assert top == MEMBER * i + (0 if kind == "assigned" else 12)
 
 
 def test_figures_beside_the_lanes_are_explained(page):
     assert "beside: generation, partitions, lag" in page.inner_text(".rbl-legend >> nth=1")
+
+
+def test_members_below_the_first_ones_are_drawn_when_they_are_scrolled_to(opened):
+    page = opened(show(ran(MULTITUDE)))
+    box, last = page.locator(".rbl-scroll"), page.locator(".rbl-calls").last
+    assert not last.get_attribute("d")
+    box.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+    wait_until(page, "document.querySelectorAll('.rbl-calls')[29].getAttribute('d')")
+    canvas, overlay = (box.locator(name).bounding_box() for name in ("canvas", "svg"))
+    assert canvas["y"] + canvas["height"] == pytest.approx(overlay["y"] + overlay["height"], abs=1)
+    assert canvas["height"] < overlay["height"] / 2

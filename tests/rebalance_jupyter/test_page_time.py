@@ -5,7 +5,7 @@ import pytest
 from rebalance_jupyter import show
 from tests.rebalance_jupyter.browser import (
     DURATION,
-    STABLE,
+    STEPS,
     click_lane,
     go_to,
     keys_that_left,
@@ -28,8 +28,8 @@ def test_the_cursor_stands_at_its_time_in_every_panel(page):
             """(found) => found.map((line) =>
               line.ownerSVGElement.getBoundingClientRect().left + line.x1.baseVal.value)"""
         )
-        assert len(cursors) == 3
-        assert cursors == pytest.approx([expected] * 3, abs=0.6)
+        assert len(cursors) == 5
+        assert cursors == pytest.approx([expected] * 5, abs=0.6)
 
 
 def test_home_and_end(page):
@@ -43,9 +43,10 @@ def test_home_and_end(page):
 
 def test_buttons_do_what_the_keys_do(page):
     for name, at_ms in (
-        ("One round on (right arrow)", STABLE[0]),
-        ("One round on (right arrow)", STABLE[1]),
-        ("One round back (left arrow)", STABLE[0]),
+        ("To the beginning (Home)", 0),
+        ("One step on (right arrow)", STEPS[0]),
+        ("One step on (right arrow)", STEPS[1]),
+        ("One step back (left arrow)", STEPS[0]),
         ("To the end (End)", DURATION),
         ("To the beginning (Home)", 0),
     ):
@@ -58,10 +59,11 @@ def test_keys_work_wherever_the_focus_is_within(page):
         go_to(page, 0)
         page.locator(selector).focus()
         page.keyboard.press("ArrowRight")
-        assert time_of(page) == clock(STABLE[0])
+        assert time_of(page) == clock(STEPS[0])
 
 
 def test_what_asks_for_keys_itself_has_them(page):
+    go_to(page, 0)
     page.get_by_label("Speed").focus()
     page.keyboard.press("ArrowDown")
     assert (page.get_by_label("Speed").input_value(), time_of(page)) == ("2", clock(0))
@@ -93,10 +95,11 @@ TAKING = """() => {
 @pytest.mark.parametrize("inside", [".rbl", ".rbl-slider", ".rbl-row >> nth=0", "button >> nth=2"])
 def test_keys_of_the_notebook_are_not_taken_from_the_widget_but_its_chords_are(page, inside):
     """As JupyterLab's and Notebook's shortcuts are looked for: in whoever comes first, at the document."""
+    go_to(page, 0)
     page.evaluate(TAKING)
     page.focus(inside)
     page.keyboard.press("ArrowRight")
-    assert time_of(page) == clock(STABLE[0])
+    assert time_of(page) == clock(STEPS[0])
     page.keyboard.press("Control+s")
     page.keyboard.press("ArrowLeft")
     assert time_of(page) == clock(0)
@@ -108,7 +111,9 @@ def test_keys_of_the_notebook_are_not_taken_from_the_widget_but_its_chords_are(p
 
 @pytest.fixture
 def still(opened):
-    return opened(show(ran()), frozen=True)
+    page = opened(show(ran()), frozen=True)
+    go_to(page, 0)
+    return page
 
 
 def test_space_plays_at_the_chosen_speed_and_stops(still):
@@ -186,10 +191,37 @@ def test_nothing_is_announced_while_the_slider_is_dragged(page):
 
 def test_reduced_motion_goes_from_round_to_round(opened):
     page = opened(show(ran()), frozen=True, reduced_motion="reduce")
+    go_to(page, 0)
     page.focus(".rbl")
     page.keyboard.press("Space")
     seen = [time_of(page)]
-    for _ in range(12):
+    for _ in range(20):
         page.clock.run_for(500)
         seen.append(time_of(page))
-    assert list(dict.fromkeys(seen)) == [clock(at_ms) for at_ms in (0, *STABLE, DURATION)]
+    assert list(dict.fromkeys(seen)) == [clock(at_ms) for at_ms in (0, *STEPS, DURATION)]
+
+
+QUIET_HOURS = """\
+name: quiet-hours
+duration: 24h
+topics:
+  t: {partitions: 2, rate: 0}
+members:
+  - {id: c, count: 2, topics: [t]}
+events:
+  - {at: 12h, leave: c-1}
+"""
+
+
+def test_playing_skips_what_is_quiet_and_says_so(opened):
+    page = opened(show(ran(QUIET_HOURS)), frozen=True)
+    go_to(page, 60_000)
+    page.focus(".rbl")
+    page.keyboard.press("Space")
+    page.clock.run_for(700)
+    assert page.inner_text(".rbl-note") == "skipping 12 h"
+    assert shown_ms(page) > 11 * 3_600_000
+    page.clock.run_for(3_000)
+    assert 12 * 3_600_000 - 5_000 <= shown_ms(page) < 12.1 * 3_600_000
+    page.clock.run_for(30_000)
+    assert time_of(page) == clock(24 * 3_600_000)

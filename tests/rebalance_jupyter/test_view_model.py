@@ -9,7 +9,8 @@ from coordinator_core.coordinator.classic.states import LEGAL_MOVES
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import default_registry
-from rebalance_jupyter.view_model import MOST_FIGURES, _thinned, machine_of, view_model
+from rebalance_jupyter.series import MOST_FIGURES, thinned
+from rebalance_jupyter.view_model import machine_of, view_model
 from tests.coordinator_core.traces.traces import (
     LATE_TAKE_OVER,
     assigned,
@@ -210,10 +211,10 @@ def test_of_long_series_the_largest_of_each_stretch_is_sent():
 
 def test_long_series_keep_the_times_from_which_they_are_unknown():
     series = [[at_ms, None if at_ms == 500 else float(at_ms)] for at_ms in range(2 * MOST_FIGURES + 1)]
-    thinned = _thinned(series)
-    assert at(thinned, 499) == 499
-    assert at(thinned, 500) is None
-    assert len(thinned) == MOST_FIGURES + 1
+    sent = thinned(series)
+    assert at(sent, 499) == 499
+    assert at(sent, 500) is None
+    assert len(sent) == MOST_FIGURES + 1
 
 
 def test_who_stands_still_is_paused_until_nothing_holds_it():
@@ -322,7 +323,7 @@ def test_rounds_have_a_leader_a_protocol_causes_and_a_sentence():
 # --- other protocols
 
 
-@pytest.mark.parametrize("name", ["classic", "server-side", "watcher", "peers"])
+@pytest.mark.parametrize("name", ["classic", "server-side", "reconcile", "watcher", "peers"])
 def test_every_state_of_a_protocol_has_a_kind_and_a_place_of_its_own(name):
     family = default_registry().protocol(name)
     strategy = {"classic": "range"}.get(name, f"range+{name}")
@@ -333,7 +334,7 @@ def test_every_state_of_a_protocol_has_a_kind_and_a_place_of_its_own(name):
     assert {state for state, kind in machine["kinds"].items() if kind == "begun"} == family.round_begins
     assert machine["kinds"]["Empty"] == "vacant"
     assert machine["kinds"].get("Dead", "ended") == "ended"
-    assert machine["coordinated"] == (name in ("classic", "server-side"))
+    assert machine["coordinated"] == (name in ("classic", "server-side", "reconcile"))
 
 
 def test_states_of_one_kind_have_places_of_their_own_too():
@@ -350,10 +351,11 @@ def test_states_of_one_kind_have_places_of_their_own_too():
         ("watcher", {"outside", "rebalancing", "backing-off", "resting", "without-share"}),
         ("rocketmq", {"outside", "looking", "resting"}),
         ("range+server-side", {"outside", "joining", "stable"}),
+        ("sticky+reconcile", {"outside", "joining", "reconciling", "acknowledging", "stable"}),
     ],
 )
 def test_members_have_the_states_of_their_protocol(strategy, seen):
-    scenario = SCALE_OUT.replace("- {at: 90s, crash: c2}", "") if "server" in strategy else LATE_VIEW
+    scenario = SCALE_OUT.replace("- {at: 90s, crash: c2}", "") if "+" in strategy else LATE_VIEW
     members = view_model(ran(scenario, strategy)).document["members"]
     assert {state for member in members for _, state in member["states"]} == seen
 

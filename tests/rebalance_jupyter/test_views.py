@@ -1,30 +1,33 @@
 """The views as Python has them: what they hold, what they compare, and how they leave the notebook."""
 
-import base64
 import json
 import math
 import re
 import sys
+from base64 import b64decode
 from types import SimpleNamespace
 
-import nbformat
 import pytest
-from nbconvert import HTMLExporter
+from IPython.utils.capture import capture_output
 
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.errors import AssignmentError, InputError
 from coordinator_core.families import classic
 from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.reports.answers import answers
+from coordinator_core.reports.comparison import comparison_of
+from coordinator_core.reports.of_traces import comparison_of_traces
 from coordinator_core.reports.tables import as_text
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History
-from rebalance_jupyter import RebalanceView, compare_view, run, show, to_html
-from rebalance_jupyter.display import alert, picture
+from rebalance_jupyter import RebalanceView, compare_view, display, run, show, to_html
+from rebalance_jupyter.display import SEAM, picture, words
+from rebalance_jupyter.figures import choice_of
 from rebalance_jupyter.view_model import view_model
 from tests.places import SCENARIOS
-from tests.rebalance_jupyter.samples import ALONE, TOO_SHORT, ran
+from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
 
 
 class Fixed:
@@ -41,13 +44,17 @@ class Fixed:
         ]
 
 
+def rows_of(view):
+    return [row for group in view.figures["groups"] for row in group["metrics"]]
+
+
 def cells(**metrics):
     registry = Registry()
     registry.register(classic, name="classic")
     registry.register(Fixed(**metrics))
     count = len(next(iter(metrics.values()))[0])
     view = compare_view([ran()] * count, registry=registry)
-    rows = view.figures["metrics"]
+    rows = rows_of(view)
     return {row["name"]: [(c["text"], c["best"], c["difference"]) for c in row["cells"]] for row in rows}
 
 
@@ -56,15 +63,6 @@ def state_in(page):
     return json.loads(
         re.search(r'<script type="application/json" id="state">(.*?)</script>', page, re.DOTALL)[1]
     )
-
-
-def test_html_of_a_notebook_without_the_state_of_its_widgets_has_pictures():
-    bundle = show(ran())._repr_mimebundle_()
-    data = bundle[0] if isinstance(bundle, tuple) else bundle
-    cell = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data=data)])
-    notebook = nbformat.v4.new_notebook(cells=[cell])
-    page, _ = HTMLExporter().from_notebook_node(notebook)
-    assert base64.b64encode(picture(ran()).encode()).decode() in page
 
 
 # --- run and show
@@ -96,6 +94,12 @@ def invents(cluster, group):
     return {member: [("no-such-topic", 0)] for member in group}
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, "1"])
+def test_a_seed_is_an_integer_from_0_on(seed):
+    with pytest.raises(InputError, match=f"seed: found {seed!r}, expected an integer, 0 or greater"):
+        run(ALONE, "range", seed=seed)
+
+
 def test_show_holds_the_trace_its_document_and_its_spans_as_bytes():
     view = show(ran())
     model = view_model(ran())
@@ -103,15 +107,24 @@ def test_show_holds_the_trace_its_document_and_its_spans_as_bytes():
     assert view.traces == (ran(),)
     assert only == {"document": model.document, "spans": model.spans}
     assert isinstance(only["spans"], bytes)
-    assert (view.at, view.round, view.selected, view.errors, view.figures) == (0, -1, "", [], {})
+    assert (view.at, view.round, view.selected, view.errors, view.figures) == (30_632, 1, "", [], {})
 
 
-def test_another_trace_in_the_same_place_begins_at_the_beginning():
+def test_another_trace_in_the_same_place_opens_anew():
     view = show(ran())
     view.at, view.round, view.selected = 90_000, 2, "clicks-1"
     view.show([ran(ALONE)], errors=["x: wrong"])
     assert view.traces == (ran(ALONE),)
-    assert (view.at, view.round, view.selected, view.errors) == (0, -1, "", ["x: wrong"])
+    opening = view_model(ran(ALONE)).document["rounds"][0]["began"]
+    assert (view.at, view.round, view.selected, view.errors) == (opening, 0, "", ["x: wrong"])
+
+
+def test_a_view_opens_at_the_first_round_after_the_start_of_any_group_or_at_a_given_time():
+    first = [view_model(ran(strategy=name)).document["opens"] for name in ("range", "cooperative-sticky")]
+    assert compare_view([ran(strategy="range"), ran(), ran(ALONE)]).at == min(first)
+    assert compare_view([ran(NOBODY)]).at == 0
+    assert RebalanceView([ran()], at=5).at == 5
+    assert state_in(RebalanceView([ran()], at=5).to_html())["at"] == 5
 
 
 # --- comparison
@@ -127,10 +140,10 @@ def test_compare_view_has_every_metric_of_every_trace_as_text():
     view = compare_view(traces)
     registry = default_registry()
     assert view.figures["strategies"] == ["range", "cooperative-sticky"]
-    assert [row["name"] for row in view.figures["metrics"]] == names_of_metrics(registry)
+    assert sorted(row["name"] for row in rows_of(view)) == sorted(names_of_metrics(registry))
     for trace, column in zip(traces, range(2), strict=True):
         measured = measure(trace, registry)
-        for row in view.figures["metrics"]:
+        for row in rows_of(view):
             assert row["cells"][column]["text"] == as_text(measured[row["name"]])
 
 
@@ -158,12 +171,65 @@ def test_one_strategy_twice_is_numbered():
     ]
 
 
+def test_runs_that_differ_in_the_seed_are_one_strategy_with_a_spread():
+    traces = [run(SCALE_OUT, name, seed=seed) for name in ("range", "sticky") for seed in (1, 2, 3)]
+    view = compare_view(traces)
+    assert view.figures["strategies"] == ["range", "sticky"]
+    assert view.traces == (traces[0], traces[3])
+    measured = [measure(trace, default_registry())["stopped_partition_seconds"] for trace in traces[:3]]
+    (row,) = (row for row in rows_of(view) if row["name"] == "stopped_partition_seconds")
+    assert row["cells"][0]["number"] == sorted(measured)[1]
+    assert row["cells"][0]["spread"] == f"{as_text(min(measured))} to {as_text(max(measured))}"
+
+
+@pytest.mark.parametrize(
+    ("values", "differs"),
+    [([9.65, 9.66], False), ([9, 9.5], True), ([0, 0], False), ([0, 1], True), ([math.nan, 1], True)],
+)
+def test_a_metric_differs_if_it_is_more_than_a_tie(values, differs):
+    registry = Registry()
+    registry.register(classic, name="classic")
+    registry.register(Fixed(m=(values, "lower")))
+    (row,) = rows_of(compare_view([ran()] * 2, registry=registry))
+    assert row["differs"] is differs
+
+
+def test_the_answer_is_that_of_the_command_line():
+    traces = [ran(strategy="range"), ran()]
+    figures = compare_view(traces).figures
+    said = answers(comparison_of_traces(traces, default_registry()))
+    assert [figures["answer"], *figures["reasons"]] == said
+    assert said
+
+
+@pytest.mark.parametrize(
+    ("strategies", "choice"),
+    [
+        (["range", "sticky"], ""),
+        (
+            ["range", "cooperative-sticky+static"],
+            "None is best in everything: range is best in first; cooperative-sticky+static is best in other.",
+        ),
+    ],
+)
+def test_a_front_of_several_says_what_each_is_best_in(strategies, choice):
+    specs = [MetricSpec("first", "s", float, group="stops", headline=True)]
+    specs.append(MetricSpec("other", "s", float, group="moves", headline=True))
+    values = [{"first": 1, "other": 2}, {"first": 2, "other": 2 - bool(choice)}]
+    comparison = comparison_of("x", 1, specs, dict(zip(strategies, values, strict=True)))
+    assert choice_of(comparison) == choice
+
+
+def test_the_scatter_begins_with_metrics_that_differ():
+    registry = Registry()
+    registry.register(classic, name="classic")
+    registry.register(Fixed(same=([1, 1], "lower"), other=([1, 2], "lower"), third=([3, 4], "lower")))
+    assert compare_view([ran()] * 2, registry=registry).figures["axes"] == ["other", "third"]
+
+
 def test_a_comparison_of_nothing_has_its_errors():
     view = compare_view([], errors=["range: it failed"])
-    assert (view.views, view.errors) == ([], ["range: it failed"])
-    assert [row["cells"] for row in view.figures["metrics"]] == [
-        [] for _ in names_of_metrics(default_registry())
-    ]
+    assert (view.views, view.figures, view.errors) == ([], {}, ["range: it failed"])
 
 
 def test_the_findings_of_each_run_are_shown_with_it():
@@ -186,11 +252,12 @@ def test_a_page_holds_the_models_and_nothing_from_elsewhere():
     state = state_in(page)
     assert page == view.to_html()
     assert [each["document"] for each in state["views"]] == [view_model(t).document for t in view.traces]
-    assert [base64.b64decode(each["spans"]) for each in state["views"]] == [
-        view_model(t).spans for t in view.traces
-    ]
+    assert [b64decode(each["spans"]) for each in state["views"]] == [view_model(t).spans for t in view.traces]
     assert (state["figures"], state["errors"]) == (view.figures, ["x: wrong"])
-    assert set(re.findall(r"https?://[^\"\s]*", page)) == {"http://www.w3.org/2000/svg"}
+    assert set(re.findall(r"https?://[^\"\s]*", page)) == {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xhtml",
+    }
     assert "default-src 'none'" in page
 
 
@@ -205,50 +272,85 @@ def test_text_of_a_scenario_cannot_leave_its_place_in_the_page():
     assert state_in(page)["views"][0]["document"]["scenario"] == "</script><script>alert(1)</script><!--"
 
 
-def bundle_of(widget):
-    bundle = widget._repr_mimebundle_()
-    return bundle[0] if isinstance(bundle, tuple) else bundle
+def displayed(view):
+    """The outputs of a cell that ends with a view."""
+    with capture_output() as captured:
+        view._ipython_display_()
+    return [output.data for output in captured.outputs]
 
 
-def svg_of(image):
-    """The picture in an image. JupyterLab shows no other pictures of a notebook that is not trusted."""
-    data = re.search(r'src="data:image/svg\+xml;base64,([^"]*)"', image)
-    return base64.b64decode(data[1]).decode()
+def test_a_cell_displays_the_widget_and_the_picture_below_it(shell):
+    view = compare_view([ran(strategy="range"), ran()], errors=["x: <wrong>"])
+    widget, seam, shown = displayed(view)
+    assert widget["application/vnd.jupyter.widget-view+json"]["model_id"] == view.model_id
+    assert seam["text/html"] == SEAM
+    assert shown == view.pictured()
+    assert b64decode(shown["image/png"]) == view.to_png(scale=1.5)
+    assert "x: &lt;wrong&gt;" in shown["image/svg+xml"]
+    assert shown["text/plain"] == "\n\n".join([words(ran(strategy="range")), words(ran()), "x: <wrong>"])
 
 
-def test_without_a_kernel_there_are_the_pictures():
-    bundle = bundle_of(compare_view([ran(strategy="range"), ran()], errors=["x: <wrong>"]))
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert [*map(svg_of, re.findall(r"<img .*?>", bundle["text/html"]))] == [
-        picture(ran(strategy="range")),
-        picture(ran()),
-    ]
-    assert "x: &lt;wrong&gt;" in bundle["text/html"]
-    assert bundle["text/plain"] == "scale-out under range\nscale-out under cooperative-sticky\nx: <wrong>"
+def test_the_picture_that_is_displayed_follows_the_view(shell):
+    view = show(ran())
+    with capture_output() as captured:
+        view._ipython_display_()
+        view.show([ran(ALONE)])
+    *_, first, then = captured.outputs
+    assert then.data == show(ran(ALONE)).pictured()
+    assert (first.transient, then.update) == (then.transient, True)
 
 
-def test_without_a_kernel_findings_are_in_the_colour_of_errors():
-    bundle = bundle_of(show(ran(TOO_SHORT)))
-    faults = show(ran(TOO_SHORT)).faults
-    assert bundle["text/html"].endswith("\n".join(f"<p>{alert(fault)}</p>" for fault in faults))
-    assert bundle["text/plain"] == "\n".join(["too-short under cooperative-sticky", *faults])
+def test_without_a_program_for_png_there_is_an_image_in_html(monkeypatch):
+    view = show(ran())
+    with_png = view.pictured()
+    monkeypatch.setattr(display, "png_of", missing)
+    shown = view.pictured()
+    assert "image/png" not in shown
+    (data,) = re.findall(
+        r'<img alt="scale-out" src="data:image/svg\+xml;base64,([^"]*)">', shown["text/html"]
+    )
+    assert b64decode(data).decode() == picture([ran()])
+    assert shown["image/svg+xml"] == with_png["image/svg+xml"] == view.to_svg()
 
 
-@pytest.mark.slow
-def test_a_notebook_made_into_a_page_without_a_kernel_shows_the_pictures():
+def missing(svg, *, scale):
+    raise InputError("PNG", "no module resvg_py", "it installed")
+
+
+def test_pictures_are_written_to_files(tmp_path):
+    view = show(ran())
+    assert view.to_svg(tmp_path / "run.svg") == (tmp_path / "run.svg").read_text()
+    png = view.to_png(tmp_path / "run.png")
+    assert png == (tmp_path / "run.png").read_bytes()
+    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    assert (width, height) == (2 * 860, 2 * int(re.search(r'height="(\d+)"', view.to_svg())[1]))
+
+
+def test_a_page_has_the_picture_for_readers_that_run_no_scripts():
+    view = compare_view([ran(strategy="range"), ran()])
+    assert f"<noscript>{view.to_svg()}</noscript>" in view.to_html()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_nbconvert_writes_has_the_picture_with_and_without_the_state_of_widgets(shell, stored):
     exporters = pytest.importorskip("nbconvert.exporters", reason="nbconvert is not installed")
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
-    output = nbformat.v4.new_output("display_data", bundle_of(show(ran())))
-    cell = nbformat.v4.new_code_cell("show(trace)", outputs=[output])
-    page, _ = exporters.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
-    (shown,) = re.findall(r'<img alt="scale-out under cooperative-sticky".*?>', page)
-    assert svg_of(shown) == picture(ran())
-    assert "widget-view+json" not in page
+    view = show(ran())
+    outputs = [nbformat.v4.new_output("display_data", data) for data in displayed(view)]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("show(trace)", outputs=outputs)])
+    if stored:
+        state = {"state": {view.model_id: {"model_name": "AnyModel"}}, "version_major": 2, "version_minor": 0}
+        notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": state}
+    page, _ = exporters.HTMLExporter().from_notebook_node(notebook)
+    (data,) = re.findall(r'<img [^>]*src="data:image/svg\+xml;base64,([^"]*)"', page)
+    assert b64decode(data).decode() == view.to_svg()
+    assert (f'"model_id": "{view.model_id}"' in page) == stored
 
 
 def test_an_empty_view_says_so():
-    bundle = bundle_of(RebalanceView())
-    assert (bundle["text/html"], bundle["text/plain"]) == ("<p>nothing to show</p>", "nothing to show")
+    shown = RebalanceView().pictured()
+    assert shown["text/plain"] == "nothing to show"
+    assert "nothing to show" in shown["image/svg+xml"]
 
 
 def test_the_package_says_what_there_is():

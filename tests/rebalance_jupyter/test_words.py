@@ -1,9 +1,11 @@
 """A round in one sentence."""
 
+from dataclasses import replace
+
 import pytest
 
 from coordinator_core.traces.entries import MemberRound, Round
-from rebalance_jupyter.words import sentence
+from rebalance_jupyter.words import sentence, sentences_over_time
 
 KEEPS = MemberRound(kept={"t": [0]})
 
@@ -69,3 +71,22 @@ def test_a_round_that_was_aborted_has_its_reason():
     aborted = {"stable_ms": None, "aborted": "b joined", "aborted_ms": 1_500}
     assert said({}, **aborted) == "generation 5 was aborted: b joined"
     assert said({"a": gives(1)}, generation=0, **aborted) == "a round was aborted: b joined"
+
+
+def test_a_round_that_goes_on_has_sentences_of_what_has_happened():
+    members = {"a": MemberRound(assigned={"t": (0,)})}
+    entry = Round(
+        1_000, ["a joined (new)"], 4, waited_ms=500, stable_ms=2_000, taken_over_ms=2_100, members=members
+    )
+    assert sentences_over_time(entry) == [
+        (1_000, "generation 4 is being formed: a joined"),
+        (1_500, "generation 4 is formed, and its members wait for their assignments"),
+        (2_000, sentence(entry)),
+    ]
+    late = replace(entry, taken_over_ms=9_000, taken_over_by="a")
+    assert sentences_over_time(late)[2:] == [
+        (2_000, "generation 4: a has yet to take over its assignment"),
+        (9_000, sentence(entry)),
+    ]
+    never = replace(entry, stable_ms=None)
+    assert sentences_over_time(never) == [(1_000, sentence(never))]

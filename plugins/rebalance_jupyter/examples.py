@@ -1,0 +1,52 @@
+"""The example scenarios that come with the package."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from coordinator_core.reports.tables import Cell, html_table
+
+_INSTALLED = Path(__file__).parent / "scenarios"
+_CHECKOUT = Path(__file__).parents[2] / "tests" / "data" / "scenarios"
+"""Of a checkout the package has no copy."""
+
+
+class Examples(Mapping[str, Path]):
+    """The files of scenarios by name, in the order of their names. A notebook shows what each is about."""
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
+
+    def __getitem__(self, name: str) -> Path:
+        if name not in self._paths:
+            raise KeyError(f"no example {name!r}: there are {', '.join(self._paths)}")
+        return self._paths[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __repr__(self) -> str:
+        width = max(map(len, self._paths), default=0)
+        return "\n".join(f"{name:{width}}  {self.about(name)}" for name in self._paths)
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            (), [[Cell(name, "bold"), Cell(self.about(name), left=True)] for name in self._paths]
+        )
+
+    def about(self, name: str) -> str:
+        """Return the comment at the top of a scenario."""
+        lines = self._paths[name].read_text(encoding="utf-8").splitlines()
+        comment: list[str] = []
+        for line in lines:
+            if not line.startswith("#"):
+                break
+            comment.append(line.lstrip("# ").rstrip())
+        return " ".join(comment)
+
+
+def examples() -> Examples:
+    """Return the example scenarios: ``run(examples()["bounce"], "range")``."""
+    return Examples(_INSTALLED if _INSTALLED.exists() else _CHECKOUT)

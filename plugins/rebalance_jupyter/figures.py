@@ -1,0 +1,102 @@
+"""The figures of a comparison as the view shows them: sentences first, then metrics by groups."""
+
+from collections.abc import Sequence
+from math import isclose, isnan, nan
+from typing import Any
+
+from coordinator_core.registry.hookspecs import MetricSpec
+from coordinator_core.registry.registry import Registry
+from coordinator_core.reports.answers import answers
+from coordinator_core.reports.comparison import TIE, Comparison, Figure
+from coordinator_core.reports.comparison_tables import by_group, front_line, title_of
+from coordinator_core.reports.of_traces import comparison_of_traces
+from coordinator_core.reports.tables import as_text
+from coordinator_core.traces.trace import Trace
+
+_AXES = ("moves", "stops", "cost", "lag", "balance")
+"""Groups of metrics, in the order in which the scatter prefers them."""
+
+
+def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
+    """Return the sentences and the metrics of traces. A cell has its text, and its number or None."""
+    if not traces:
+        return {}
+    comparison = comparison_of_traces(traces, registry)
+    first, *others = answers(comparison) or [""]
+    groups = [
+        {"name": name, "metrics": [_row(comparison, metric) for metric in metrics]}
+        for name, metrics in by_group(comparison.shown).items()
+    ]
+    return {
+        "title": title_of(comparison),
+        "answer": first,
+        "choice": choice_of(comparison),
+        "reasons": others,
+        "strategies": [comparison.label(candidate) for candidate in comparison.candidates],
+        "groups": groups,
+        "front": sorted(comparison.front),
+        "front_line": front_line(comparison),
+        "axes": [metric.name for metric in _axes(comparison)],
+    }
+
+
+def choice_of(comparison: Comparison) -> str:
+    """Return what each strategy of the front is best in, or an empty text if there is nothing to choose."""
+    front = sorted(comparison.front)
+    best = {
+        i: [metric.name for metric in comparison.headlines if i in comparison.best(metric)] for i in front
+    }
+    parts = [
+        f"{comparison.label(comparison.candidates[i])} is best in {', '.join(names)}"
+        for i, names in best.items()
+        if names
+    ]
+    if len(parts) < 2:
+        return ""
+    return f"None is best in everything: {'; '.join(parts)}."
+
+
+def _axes(comparison: Comparison) -> list[MetricSpec]:
+    """Return the two metrics that the scatter shows first: the main ones, of those that differ if two do."""
+    firsts = {metric.group: metric for metric in reversed(comparison.headlines or comparison.shown)}
+    chosen = [firsts[group] for group in _AXES if group in firsts] or comparison.shown
+    return sorted(chosen, key=lambda metric: not _differs(comparison.figures(metric)))[:2]
+
+
+def _differs(figures: Sequence[Figure]) -> bool:
+    """Return whether medians differ by more than a tie."""
+    known = [figure.median for figure in figures if not isnan(figure.median)]
+    return len(known) < len(figures) or not isclose(max(known), min(known), rel_tol=TIE)
+
+
+def _row(comparison: Comparison, metric: MetricSpec) -> dict[str, Any]:
+    figures = comparison.figures(metric)
+    best = comparison.best(metric)
+    known = [figure.median for figure in figures if not isnan(figure.median)]
+    most = max(map(abs, known), default=0.0)
+    least = (max if metric.better == "higher" else min)((figures[i].median for i in best), default=nan)
+    cells = []
+    for i, figure in enumerate(figures):
+        low, high = map(as_text, figure.spread)
+        cells.append(
+            {
+                "text": as_text(figure.median),
+                "number": None if isnan(figure.median) else figure.median,
+                "spread": "" if low == high else f"{low} to {high}",
+                "share": abs(figure.median) / most if most and not isnan(figure.median) else 0,
+                "best": i in best,
+                "difference": "" if i in best else _difference(figure.median - least),
+            }
+        )
+    return {
+        "name": metric.name,
+        "unit": metric.unit,
+        "definition": metric.doc + " Higher is better." * (metric.better == "higher"),
+        "headline": metric.headline,
+        "differs": _differs(figures),
+        "cells": cells,
+    }
+
+
+def _difference(away: float) -> str:
+    return "" if isnan(away) else f"{'+' if away > 0 else '−'}{as_text(abs(away))}"

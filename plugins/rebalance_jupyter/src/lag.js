@@ -1,0 +1,214 @@
+// The lag of all strategies, and the partitions that nobody owns, on one axis of time. Lines have dashes, as hues
+// are those of members.
+
+import { html, svg, titled, worded } from "./elements.js";
+import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
+import { heightAt, valueAt } from "./trace.js";
+
+const DASHES = ["", "7 3", "2 2", "9 3 2 3", "1 4", "5 2 1 2 1 2"];
+const HIGH = 96; // of the plot of the lag, at least
+const LOW = 34; // of the plot of partitions that nobody owns, at least
+const GAP = 20;
+const LINE = 13; // pixels between two labels
+const LONGEST = 20; // letters of a strategy's name
+const LEAST = 2; // pixels of a step
+
+/**
+ * Places that are at least LINE apart, in the order of the wanted ones and near them, at most `bottom`.
+ * @param {number[]} wanted
+ * @param {number} bottom
+ */
+export function spread(wanted, bottom) {
+  const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b]);
+  /** @type {number[]} */
+  const places = [];
+  order.forEach((i, n) => { places[i] = Math.max(wanted[i], n ? places[order[n - 1]] + LINE : 0); });
+  for (let n = order.length - 1, most = bottom; n >= 0; n--, most -= LINE) places[order[n]] = Math.min(places[order[n]], most);
+  return places;
+}
+
+/** @import { Series } from "./model" */
+/** @import { Trace } from "./trace.js" */
+
+export class Lag {
+  /**
+   * @param {object} parts
+   * @param {import("./view.js").View[]} parts.views
+   * @param {import("./clock.js").Clock} parts.clock
+   * @param {import("./lens.js").Lens} parts.lens
+   * @param {import("./pointer.js").Pointer} parts.pointer
+   */
+  constructor({ views, clock, lens, pointer }) {
+    this.views = views;
+    this.clock = clock;
+    this.lens = lens;
+    this.most = 1; // records
+    this.mostNobodys = 1; // partitions
+    this.cursor = svg("line", { class: "rbl-cursor" });
+    /** @type {[sample: SVGPathElement, text: SVGTextElement][][]} */
+    this.labels = [];
+    this.measured = views.some(({ trace }) => trace.lag.length);
+    this.height = Math.max(HIGH, LINE * views.length);
+    this.depth = Math.max(LOW, LINE * views.length);
+    this.floor = this.measured ? 8 + this.height : 0; // where the lag is 0
+    this.base = this.floor + GAP + this.depth; // where nobody owns no partition
+    this.drawing = svg("svg", { class: "rbl-lag rbl-plot", role: "img", "aria-label": "Lag, and partitions that nobody owns, over time" });
+    const heading = this.measured ? "Lag, and partitions that nobody owns" : "Partitions that nobody owns";
+    this.when = html("small", { class: "rbl-quiet" });
+    const partitions = views.some(({ trace }) => trace.partitions);
+    this.element = html("div", { class: "rbl-wide" }, ...(partitions ? [pointer.across(html("h4", {}, heading, " ", this.when), this.drawing)] : []));
+    pointer.watch(this.drawing, (x) => this.tell(x));
+    clock.listen((at) => { this.move(at); });
+  }
+
+  draw() {
+    const { views, lens, drawing, floor } = this;
+    const right = lens.left + lens.plot;
+    const bottom = this.base;
+    drawing.setAttribute("width", lens.width);
+    drawing.setAttribute("height", bottom + 6);
+    this.mostNobodys = Math.max(1, ...views.map(({ trace }) => Math.max(...trace.nobodys.map(([, count]) => count))));
+    this.most = this.highest();
+    /** @type {SVGElement[]} */
+    const pieces = views.flatMap(({ trace }) => trace.times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map((times) => {
+      const [from, to] = times.map((at) => lens.clipped(at));
+      return svg("rect", { x: from, y: 0, width: Math.max(LEAST, to - from), height: bottom, class: "rbl-shade" });
+    }));
+    pieces.push(...this.ticks(floor, this.height, this.measured ? this.most : 0, "records"));
+    pieces.push(...this.ticks(bottom, this.depth, this.mostNobodys, "partitions"));
+    views.forEach(({ trace, name }, i) => {
+      const dashes = { "stroke-dasharray": DASHES[i % DASHES.length] };
+      if (trace.lag.length) pieces.push(titled(svg("path", { class: "rbl-line", d: this.path(trace), ...dashes }), `${name}: lag`));
+      pieces.push(titled(svg("path", { class: "rbl-line", d: this.steps(trace), ...dashes }), `${name}: partitions that nobody owns`));
+    });
+    this.labels = views.map((_, i) => [1, 2].map(() => /** @type {[SVGPathElement, SVGTextElement]} */ ([
+      svg("path", { class: "rbl-line", "stroke-dasharray": DASHES[i % DASHES.length] }), svg("text", { x: right + 34 }),
+    ])));
+    this.place();
+    this.cursor.setAttribute("y1", 0);
+    this.cursor.setAttribute("y2", bottom);
+    drawing.replaceChildren(...pieces, ...this.labels.flat(2), this.cursor);
+    this.move(this.clock.at);
+  }
+
+  // The largest lag that is shown.
+  highest() {
+    const { from, to } = this.lens;
+    const shown = this.views.flatMap(({ trace }) => [
+      heightAt(trace.lag, from) ?? 0, heightAt(trace.lag, to) ?? 0,
+      ...trace.lag.filter(([at]) => from <= at && at <= to).map(([, value]) => value),
+    ]);
+    return shown.reduce((most, value) => Math.max(most, value), 1);
+  }
+
+  /**
+   * @param {number} base
+   * @param {number} height
+   * @param {number} most
+   * @param {"records" | "partitions"} unit
+   */
+  ticks(base, height, most, unit) {
+    if (!most) return [];
+    const { lens } = this;
+    const step = unit === "partitions" ? Math.max(1, roundStep(most, 2)) : roundStep(most, 4);
+    /** @type {SVGElement[]} */
+    const pieces = [];
+    for (let value = 0; value <= most * 1.0001; value += step) {
+      const y = base - (value / most) * height;
+      pieces.push(svg("line", { x1: lens.left, x2: lens.left + lens.plot, y1: y, y2: y, class: "rbl-grid" }));
+      const last = value + step > most * 1.0001;
+      pieces.push(worded(last ? `${amount(value)} ${unit}` : amount(value), { x: lens.left - 6, y: y + 4, "text-anchor": "end" }));
+    }
+    return pieces;
+  }
+
+  /** @param {number} value */
+  high(value) {
+    return this.floor - (value / this.most) * this.height;
+  }
+
+  /** @param {number} count */
+  low(count) {
+    return this.base - (count / this.mostNobodys) * this.depth;
+  }
+
+  /**
+   * The line of the lag, within the time that is shown.
+   * @param {Trace} trace
+   */
+  path(trace) {
+    const { lens } = this;
+    const { lag } = trace;
+    const [from, to] = [Math.max(lens.from, lag[0][0]), Math.min(lens.to, trace.duration)];
+    if (from >= to) return "";
+    /** @type {Series<number>} */
+    const points = [[from, heightAt(lag, from) ?? 0], ...lag.filter(([at]) => from < at && at < to), [to, heightAt(lag, to) ?? 0]];
+    return `M${points.map(([at, value]) => `${lens.x(at).toFixed(1)} ${this.high(value).toFixed(1)}`).join("L")}`;
+  }
+
+  /**
+   * The steps of the partitions that nobody owns: in each column of pixels the most, for at least LEAST pixels.
+   * @param {Trace} trace
+   */
+  steps(trace) {
+    const { lens } = this;
+    const columns = new Float64Array(Math.ceil(lens.plot));
+    const { nobodys } = trace;
+    nobodys.forEach(([at, count], n) => {
+      const until = nobodys[n + 1]?.[0] ?? trace.duration;
+      if (!count || until < lens.from || at > lens.to) return;
+      const first = Math.max(0, Math.min(columns.length - LEAST, Math.floor(lens.column(at))));
+      const end = Math.min(columns.length, Math.max(first + LEAST, Math.ceil(lens.column(until))));
+      for (let x = first; x < end; x++) columns[x] = Math.max(columns[x], count);
+    });
+    const parts = [`M${lens.left} ${this.low(columns[0])}`];
+    for (let x = 1; x < columns.length; x++)
+      if (columns[x] !== columns[x - 1]) parts.push(`H${lens.left + x}V${this.low(columns[x]).toFixed(1)}`);
+    return `${parts.join("")}H${lens.clipped(trace.duration).toFixed(1)}`;
+  }
+
+  // Put the labels beside the ends of their lines, where they do not overlap.
+  place() {
+    const { lens, views } = this;
+    const right = lens.left + lens.plot;
+    /** @type {(trace: Trace) => number} */
+    const end = (trace) => Math.min(lens.to, trace.duration);
+    const high = spread(views.map(({ trace }) => this.high(heightAt(trace.lag, end(trace)) ?? 0)), this.floor);
+    const low = spread(views.map(({ trace }) => this.low(valueAt(trace.nobodys, end(trace)) ?? 0)), this.base);
+    this.labels.forEach((label, i) => label.forEach(([sample, text], n) => {
+      const y = [high, low][n][i];
+      sample.setAttribute("d", n || this.measured ? `M${right + 6} ${y}H${right + 30}` : "");
+      text.setAttribute("y", y + 4);
+    }));
+  }
+
+  /** @param {number} at */
+  move(at) {
+    if (!this.labels.length) return; // not drawn yet
+    this.lens.place(this.cursor, at);
+    this.when.textContent = `grey: rounds; beside: the figures at ${clockText(at)}`;
+    this.views.forEach(({ trace, name }, i) => {
+      const [[, high], [, low]] = this.labels[i];
+      const lag = heightAt(trace.lag, at);
+      high.textContent = this.measured ? `${short(name, LONGEST)}${lag === undefined ? "" : ` ${amount(lag)}`}` : "";
+      low.textContent = `${short(name, LONGEST)} ${COUNT.format(valueAt(trace.nobodys, at) ?? 0)}`;
+    });
+  }
+
+  /** @param {number} x */
+  tell(x) {
+    if (!this.lens.covers(x)) return [];
+    const at = this.lens.at(x);
+    return this.views.flatMap(({ trace, name }) => {
+      if (at > trace.duration) return [];
+      const lag = heightAt(trace.lag, at);
+      const nobodys = valueAt(trace.nobodys, at);
+      const number = trace.roundDuring(at);
+      return [
+        name + (lag === undefined ? "" : `: lag ${COUNT.format(lag)}`),
+        ...(nobodys ? [`nobody owns ${counted(nobodys, "partition")}`] : []),
+        ...(number < 0 ? [] : trace.roundLines(number)),
+      ];
+    });
+  }
+}

@@ -1,0 +1,156 @@
+// What Python gives to the drawing: see view_model.py and figures.py. Times are in milliseconds.
+
+/** Values with the times from which they hold. */
+export type Series<Value> = [at: number, value: Value][];
+
+export interface Round {
+  began: number;
+  stable: number | null;
+  generation: number;
+  protocol: string;
+  leader: number;
+  causes: string[];
+  report: string;
+  counts: Counts;
+  /** By the number of the member. */
+  members: Record<string, Counts>;
+  flows: [from: number, to: number, count: number][];
+  sentence: string;
+  /** What can be said from a time on; the last one is the sentence. */
+  sentences: Series<string>;
+}
+
+export interface Counts {
+  kept: number;
+  revoked: number;
+  assigned: number;
+  lost: number;
+}
+
+export interface Member {
+  name: string;
+  instance: string | null;
+  states: Series<string>;
+  calls: [at: number, kind: string, count: number][];
+  /** What its protocol told: numbers of sentences. */
+  told: Series<number>;
+  generations: Series<number>;
+  owned: Series<number>;
+  /** null: unknown until the next measure. */
+  lag: Series<number | null>;
+  /** Records per second of its partitions. */
+  load: Series<number>;
+  /** Records per second; null: nothing limits it. */
+  process_rate: Series<number | null>;
+}
+
+/** What a state of the group is to the protocol. */
+export type Kind = "vacant" | "begun" | "between" | "resting" | "ended";
+
+export interface StateMachine {
+  /** With places from 0 to 1. */
+  states: [name: string, x: number, y: number][];
+  kinds: Record<string, Kind>;
+  moves: [from: string, to: string][];
+  coordinated: boolean;
+}
+
+export interface Facts {
+  scenario: string;
+  strategy: string;
+  seed: number;
+  duration: number;
+  end: { state: string; generation: number };
+  topics: { name: string; partitions: number }[];
+  members: Member[];
+  /** Points of a line. */
+  lag: Series<number>;
+  /** By topic: records per second of each partition, or a number that all have. */
+  rates: Record<string, Series<number | number[]>>;
+  unowned_lag: Series<number | null>;
+  states: Series<string>;
+  machine: StateMachine;
+  /** By topic: when it got partitions, and the number of the first new one. */
+  added: Record<string, [at: number, first: number][]>;
+  sentences: string[];
+  marks: Series<string>;
+  findings: string[];
+  rounds: Round[];
+  /** A place from 0 to 1 for each member. */
+  circle: [x: number, y: number][];
+  /** When the first round after the start of the group begins. */
+  opens: number | null;
+}
+
+export interface ViewState {
+  document: Facts;
+  /** int32, four for each span: partition, owner, from, to. Ordered by partition, then by time. */
+  spans: ArrayBufferView | ArrayBuffer;
+}
+
+export interface Cell {
+  text: string;
+  number: number | null;
+  spread: string;
+  /** Of the largest number of the metric, from 0 to 1. */
+  share: number;
+  best: boolean;
+  difference: string;
+}
+
+export interface Metric {
+  name: string;
+  unit: string;
+  definition: string;
+  headline: boolean;
+  differs: boolean;
+  cells: Cell[];
+}
+
+/** A comparison. */
+export interface Figures {
+  title: string;
+  answer: string;
+  choice: string;
+  reasons: string[];
+  strategies: string[];
+  groups: { name: string; metrics: Metric[] }[];
+  /** Numbers of strategies. */
+  front: number[];
+  front_line: string;
+  /** Names of metrics. */
+  axes: string[];
+}
+
+/** All that is shared between Python and the page. */
+export interface State {
+  views: ViewState[];
+  figures: Figures | { groups?: undefined; strategies?: undefined };
+  errors: string[];
+  at: number;
+  round: number;
+  selected: string;
+  /** In any order. */
+  notes: Series<string>;
+  /** Of an exported page: whether its address names the place. */
+  address?: boolean;
+}
+
+/** The interface of anywidget's model that is used here. */
+export interface Model {
+  get<Name extends keyof State>(name: Name): State[Name];
+  set<Name extends keyof State>(name: Name, value: State[Name]): void;
+  save_changes(): void;
+  on(change: `change:${keyof State}`, listener: () => void): void;
+  off(change: `change:${keyof State}`, listener: () => void): void;
+}
+
+declare module "./trace.js" {
+  interface Trace extends Facts {} // the constructor assigns them
+}
+
+declare global {
+  interface Element {
+    setAttribute(name: string, value: string | number | boolean): void; // as browsers do
+  }
+}

@@ -1,0 +1,133 @@
+// The whole time in a strip: rounds, stops, the window of the lens, and the cursor, which a slider moves.
+
+import { html, svg, worded } from "./elements.js";
+import { lasting } from "./text.js";
+import { leasts } from "./worked.js";
+
+const BAR = 10; // the height of the bar that moves the window
+const HEIGHT = 34;
+const EDGE = 6; // pixels from an end of the window in which a drag moves that end
+const LEAST = 2;
+const LEAST_WINDOW = 10; // so that it can be dragged
+
+export class Overview {
+  /**
+   * @param {object} parts
+   * @param {import("./view.js").View[]} parts.views
+   * @param {import("./clock.js").Clock} parts.clock
+   * @param {import("./lens.js").Lens} parts.lens
+   */
+  constructor({ views, clock, lens }) {
+    this.views = views;
+    this.clock = clock;
+    this.lens = lens;
+    this.happened = svg("g");
+    this.track = svg("rect", { y: 0.5, height: BAR - 1, class: "rbl-track" });
+    this.frame = svg("rect", { y: BAR, height: HEIGHT - BAR - 1, class: "rbl-window" });
+    this.bar = svg("rect", { y: 0.5, height: BAR - 1, class: "rbl-bar" });
+    this.cursor = svg("line", { y1: BAR, y2: HEIGHT, class: "rbl-at" });
+    this.figure = svg("text", { y: 26 });
+    this.drawing = svg("svg", { height: HEIGHT, role: "img", "aria-label": "Rounds and stops in the whole time" },
+      worded("whole time", { x: lens.left - 6, y: 26, "text-anchor": "end" }),
+      this.happened, this.frame, this.track, this.bar, this.cursor, this.figure);
+    this.slider = html("input", {
+      type: "range", min: 0, max: clock.duration, step: 1, value: 0, class: "rbl-slider", "aria-label": "Time",
+      oninput: () => clock.set(Number(this.slider.value), false),
+      onchange: () => clock.set(Number(this.slider.value)),
+    });
+    this.element = html("div", { class: "rbl-strip" }, this.drawing, this.slider);
+    this.drag();
+    clock.listen((at) => this.move(at));
+    lens.listen(() => this.place());
+  }
+
+  /**
+   * The place of a time in the strip.
+   * @param {number} at
+   */
+  x(at) {
+    return this.lens.left + (at * this.lens.plot) / this.lens.duration;
+  }
+
+  draw() {
+    const { lens, slider, drawing } = this;
+    drawing.setAttribute("width", String(lens.width));
+    this.track.setAttribute("x", String(lens.left));
+    this.track.setAttribute("width", String(lens.plot));
+    this.figure.setAttribute("x", String(lens.beside));
+    this.figure.textContent = lasting(lens.duration);
+    slider.style.left = `${lens.left}px`;
+    slider.style.width = `${lens.plot}px`;
+    this.happened.replaceChildren(...this.rounds(), this.stops());
+    this.place();
+    this.move(this.clock.at);
+  }
+
+  rounds() {
+    return this.views.flatMap(({ trace }) => trace.times.map(([began, ended]) => svg("rect", {
+      x: this.x(began), y: BAR + 2, width: Math.max(LEAST, this.x(ended) - this.x(began)), height: HEIGHT - BAR - 12, class: "rbl-round",
+    })));
+  }
+
+  // Where fewer partitions are worked on than the strategy can, from top to bottom by how many.
+  stops() {
+    const { lens } = this;
+    const high = 8;
+    const parts = this.views.flatMap(({ trace, working }) => {
+      const least = leasts(working.steps, 0, lens.duration, lens.plot);
+      const begun = least.findIndex((count) => count > 0);
+      return Array.from(least, (count, x) => {
+        const lacking = x < begun || begun < 0 || x > lens.plot * (trace.duration / lens.duration) ? 0 : 1 - count / Math.max(1, trace.partitions);
+        const height = lacking && Math.max(2, high * lacking);
+        return height ? `M${lens.left + x} ${HEIGHT - 1}v${-height.toFixed(1)}h1v${height.toFixed(1)}z` : "";
+      });
+    });
+    return svg("path", { class: "rbl-stopped", d: parts.join("") });
+  }
+
+  // The window of the lens.
+  place() {
+    const { lens } = this;
+    const [left, right] = [this.x(lens.from), this.x(lens.to)];
+    const width = Math.max(LEAST_WINDOW, right - left);
+    const start = Math.min(left, lens.left + lens.plot - width);
+    for (const [element, x, wide] of /** @type {const} */ ([[this.bar, start, width], [this.frame, left, Math.max(1, right - left)]])) {
+      element.setAttribute("x", String(x));
+      element.setAttribute("width", String(wide));
+    }
+    this.frame.setAttribute("visibility", lens.isWhole ? "hidden" : "visible");
+  }
+
+  /** @param {number} at */
+  move(at) {
+    this.slider.value = String(at);
+    for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, String(this.x(at)));
+  }
+
+  // Drag the bar to move the window, or one of its ends to change its length.
+  drag() {
+    const { drawing, lens } = this;
+    /** @type {{ at: number, from: number, to: number, ends: [boolean, boolean] } | null} */
+    let began = null;
+    /** @param {PointerEvent} event */
+    const timeOf = (event) => ((event.clientX - drawing.getBoundingClientRect().left - lens.left) * lens.duration) / lens.plot;
+    for (const element of [this.track, this.bar])
+      element.addEventListener("pointerdown", (event) => {
+        const at = timeOf(event);
+        if (at < lens.from || at > lens.to) lens.zoom(at - lens.span / 2, at + lens.span / 2);
+        const x = this.x(at);
+        const wide = this.x(lens.to) - this.x(lens.from) > 3 * EDGE;
+        const ends = /** @type {[boolean, boolean]} */ ([wide && x < this.x(lens.from) + EDGE, wide && x > this.x(lens.to) - EDGE]);
+        began = { at, from: lens.from, to: lens.to, ends };
+        drawing.setPointerCapture(event.pointerId);
+      });
+    drawing.addEventListener("pointermove", (event) => {
+      if (!began) return;
+      const moved = timeOf(event) - began.at;
+      const [first, last] = began.ends;
+      lens.zoom(began.from + (last ? 0 : moved), began.to + (first ? 0 : moved));
+    });
+    for (const end of ["pointerup", "pointercancel"]) drawing.addEventListener(end, () => { began = null; });
+    drawing.addEventListener("dblclick", () => { lens.all(); });
+  }
+}

@@ -1,0 +1,249 @@
+// Lanes into pixels.
+
+import { GREY, channels, pixel } from "./colours.js";
+
+const LEAST_SPLIT = 6; // lanes of this height are divided between several owners, lower ones are striped
+const STRIPE = 3;
+const [LIGHT, DARK, INK] = ["#dddddd", "#888888", "#333333"].map(pixel);
+
+// Paints lanes that are at least one pixel high.
+export class Painter {
+  /**
+   * @param {ImageData} image
+   * @param {number} lane
+   * @param {number} ratio
+   */
+  constructor(image, lane, ratio = 1) {
+    this.pixels = new Uint32Array(image.data.buffer).fill(0);
+    this.width = image.width;
+    this.lane = lane;
+    this.ratio = ratio;
+    this.apart = lane > 3 * ratio ? Math.round(ratio) : 0; // a line between lanes where there is room
+  }
+
+  /**
+   * @param {number} row
+   */
+  top(row) {
+    return Math.round(row * this.lane);
+  }
+
+  /**
+   * @param {number} row
+   */
+  bottom(row) {
+    return this.top(row + 1) - this.apart;
+  }
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   * @param {string | number} colour
+   */
+  fill(row, from, to, colour) {
+    const value = typeof colour === "string" ? pixel(colour) : colour;
+    for (let y = this.top(row); y < this.bottom(row); y++) this.pixels.fill(value, y * this.width + from, y * this.width + to);
+  }
+
+  /**
+   * Several owners: from top to bottom, or in turns where the lane is low.
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   * @param {string[]} colours
+   */
+  share(row, from, to, colours) {
+    const values = colours.map(pixel);
+    const [top, bottom] = [this.top(row), this.bottom(row)];
+    for (let y = top; y < bottom; y++) {
+      const band = this.lane < LEAST_SPLIT * this.ratio ? -1 : Math.floor(((y - top) * values.length) / (bottom - top));
+      for (let x = from; x < to; x++)
+        this.pixels[y * this.width + x] = values[band < 0 ? Math.floor(x / (STRIPE * this.ratio)) % values.length : band];
+    }
+  }
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   */
+  hatch(row, from, to) {
+    for (let y = this.top(row); y < this.bottom(row); y++)
+      for (let x = from; x < to; x++) this.pixels[y * this.width + x] = this.isLine(x, y) ? DARK : LIGHT;
+  }
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   */
+  stripe(row, from, to) {
+    for (let y = this.top(row); y < this.bottom(row); y++)
+      for (let x = from; x < to; x++) if (this.isLine(x, y)) this.pixels[y * this.width + x] = INK;
+  }
+
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
+  isLine(x, y) {
+    return Math.floor((x + y) / this.ratio) % 5 === 0;
+  }
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   */
+  border(row, from, to) {
+    if (this.lane > 2 * this.ratio) this.fill(row, from, to, INK);
+  }
+
+  finish() {}
+}
+
+// Paints several lanes per pixel by mixing their colours. Sums are stored as differences between neighbouring pixels, so
+// that the cost of a span does not depend on its length. What a single lane would lose in the mix is not mixed: a change
+// of the owner is dark, and where a lane has no owner the line is hatched.
+export class Mixer {
+  /**
+   * @param {ImageData} image
+   * @param {number} lane
+   */
+  constructor(image, lane) {
+    this.pixels = new Uint32Array(image.data.buffer);
+    this.width = image.width;
+    this.lane = lane;
+    this.line = 0;
+    this.sums = new Int32Array(5 * (image.width + 1)); // red, green, blue, lanes, and lanes without an owner
+    this.changes = new Uint8Array(image.width + 1); // whether the sums change at a pixel
+    this.moves = new Uint8Array(image.width);
+  }
+
+  /**
+   * @param {number} row
+   */
+  goTo(row) {
+    const line = Math.floor(row * this.lane);
+    if (line === this.line) return;
+    this.finish();
+    this.line = line;
+  }
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   * @param {string} colour
+   */
+  fill(row, from, to, colour) {
+    this.goTo(row);
+    this.add(from, to, [...channels(colour), 1, 0]);
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   * @param {number[]} amounts
+   */
+  add(from, to, amounts) {
+    for (let i = 0; i < 5; i++) {
+      this.sums[5 * from + i] += amounts[i];
+      this.sums[5 * to + i] -= amounts[i];
+    }
+    this.changes[from] = this.changes[to] = 1;
+  }
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   * @param {string[]} colours
+   */
+  share(row, from, to, colours) {
+    for (const colour of colours) this.fill(row, from, to, colour);
+  }
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   */
+  hatch(row, from, to) {
+    this.goTo(row);
+    if (from < to) this.add(from, to, [...channels(GREY), 1, 1]);
+  }
+
+  // Lanes that are mixed have no room for stripes.
+  stripe() {}
+
+  /**
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   */
+  border(row, from, to) {
+    this.goTo(row);
+    this.moves.fill(1, from, to);
+  }
+
+  // Write the line of pixels, and begin an empty one.
+  finish() {
+    const { sums, changes, moves, pixels, width } = this;
+    const start = this.line * width;
+    const totals = [0, 0, 0, 0, 0];
+    changes[width] = 1; // where the last run of equal pixels ends
+    pixels.fill(0, start, start + width);
+    for (let x = changes.indexOf(1); x < width;) {
+      const next = changes.indexOf(1, x + 1);
+      for (let i = 0; i < 5; i++) totals[i] += sums[5 * x + i];
+      const [red, green, blue, lanes, without] = totals;
+      const mixed = lanes ? packed(red / lanes, green / lanes, blue / lanes) : 0;
+      pixels.fill(mixed, start + x, start + next);
+      if (without) this.hatchPixels(start, x, next, halfway(mixed, LIGHT));
+      x = next;
+    }
+    for (let x = moves.indexOf(1); x >= 0; x = moves.indexOf(1, x + 1)) pixels[start + x] = INK;
+    sums.fill(0);
+    changes.fill(0);
+    moves.fill(0);
+  }
+
+  /**
+   * @param {number} start
+   * @param {number} from
+   * @param {number} to
+   * @param {number} light
+   */
+  hatchPixels(start, from, to, light) {
+    for (let x = from; x < to; x++) this.pixels[start + x] = (x + this.line) % 5 ? light : DARK;
+  }
+}
+
+/**
+ * @param {number} red
+ * @param {number} green
+ * @param {number} blue
+ */
+function packed(red, green, blue) {
+  return ((255 << 24) | (Math.round(blue) << 16) | (Math.round(green) << 8) | Math.round(red)) >>> 0;
+}
+
+/**
+ * @param {number} one
+ * @param {number} other
+ */
+function halfway(one, other) {
+  return ((255 << 24) | (((one & 0xfefefe) >> 1) + ((other & 0xfefefe) >> 1))) >>> 0;
+}
+
+/**
+ * A brush for lanes of a height in pixels, which can be less than one. Rows are painted in their order.
+ * @param {ImageData} image
+ * @param {number} lane
+ * @param {number} ratio the number of pixels of the device for one of the page
+ */
+export function brushFor(image, lane, ratio) {
+  return lane < 1 ? new Mixer(image, lane) : new Painter(image, lane, ratio);
+}

@@ -1,0 +1,59 @@
+// The number of partitions that are being worked on, over time. A stop of the group is a fall to nothing.
+
+import { html, svg, worded } from "./elements.js";
+import { COUNT } from "./text.js";
+import { leasts, stepAt, workedOn } from "./worked.js";
+
+const HEIGHT = 40;
+const TOP = 2;
+
+/** @import { Context } from "./view.js" */
+
+export class Working {
+  /** @param {Context} context */
+  constructor({ trace, lens, shared }) {
+    this.trace = trace;
+    this.lens = lens;
+    this.steps = workedOn(trace);
+    this.area = svg("path", { class: "rbl-worked" });
+    this.base = svg("path", { class: "rbl-base" });
+    this.figure = svg("text", { y: 26 });
+    this.cursor = svg("line", { y1: 0, y2: TOP + HEIGHT, class: "rbl-cursor" });
+    const names = ["partitions", "worked on"].map((text, i) =>
+      worded(text, { x: lens.left - 6, y: 19 + 13 * i, "text-anchor": "end" }));
+    this.drawing = svg("svg", {
+      class: "rbl-working rbl-plot", height: TOP + HEIGHT + 2, role: "img",
+      "aria-label": "Number of partitions that are being worked on, over time",
+    }, this.area, this.base, ...names, this.figure, this.cursor);
+    this.element = html("div", {}, this.drawing);
+    shared.pointer.watch(this.drawing, (/** @type {number} */ x) => (lens.covers(x) ? [`${this.figureAt(lens.at(x))} partitions worked on`] : []));
+  }
+
+  draw() {
+    const { lens, trace } = this;
+    const least = leasts(this.steps, lens.from, lens.to, lens.plot);
+    const end = Math.min(lens.plot, lens.column(trace.duration)); // others may last longer
+    const bottom = TOP + HEIGHT;
+    const y = (/** @type {number} */ count) => (bottom - (HEIGHT * count) / Math.max(1, trace.partitions)).toFixed(1);
+    const parts = [`M${lens.left} ${bottom}`];
+    for (let x = 0; x < end; x++)
+      if (x === 0 || least[x] !== least[x - 1]) parts.push(`H${lens.left + x}V${y(least[x])}`);
+    this.area.setAttribute("d", `${parts.join("")}H${lens.left + Math.max(0, end)}V${bottom}z`);
+    this.base.setAttribute("d", `M${lens.left} ${TOP}V${bottom + 0.5}H${lens.left + lens.plot}`);
+    this.drawing.setAttribute("width", lens.width);
+    this.figure.setAttribute("x", lens.beside);
+  }
+
+  /** @param {number} at */
+  move(at) {
+    this.lens.place(this.cursor, at);
+    this.figure.textContent = this.figureAt(at);
+  }
+
+  /** @param {number} at */
+  figureAt(at) {
+    const { trace, steps } = this;
+    const count = steps.counts[stepAt(steps.times, Math.min(at, trace.duration - 1))];
+    return `${COUNT.format(count)} of ${COUNT.format(trace.partitions)}`;
+  }
+}

@@ -1,0 +1,88 @@
+"""What leaves the page: its address, notes, and images of what one sees."""
+
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_jupyter import show
+from tests.rebalance_jupyter.browser import all_texts, go_to, time_of
+from tests.rebalance_jupyter.samples import ran
+
+
+def hash_of(page):
+    return page.evaluate("location.hash")
+
+
+def zoom_to(page, from_ms, to_ms):
+    page.evaluate("([from, to]) => document.querySelector('.rbl').rbl.lens.zoom(from, to)", [from_ms, to_ms])
+    page.wait_for_timeout(100)  # the address follows with the next frame
+
+
+@pytest.mark.slow
+def test_the_address_has_the_time_the_zoom_and_the_partition(opened):
+    page = opened(show(ran()))
+    go_to(page, 60_000)
+    zoom_to(page, 30_000, 90_000)
+    page.focus(".rbl")
+    page.keyboard.press("ArrowDown")
+    assert hash_of(page) == "#t=60&zoom=30-90&partition=clicks-0"
+    page.keyboard.press("0")
+    page.wait_for_timeout(100)
+    assert hash_of(page) == "#t=60&partition=clicks-0"
+
+
+@pytest.mark.slow
+def test_a_page_goes_to_the_place_of_its_address(opened):
+    page = opened(show(ran()))
+    page.evaluate("location.hash = '#t=45.5&zoom=40-50&partition=clicks-3'")
+    page.wait_for_timeout(200)
+    assert time_of(page) == "0:00:45.500"
+    assert page.evaluate("(({ from, to }) => [from, to])(document.querySelector('.rbl').rbl.lens)") == [
+        40_000,
+        50_000,
+    ]
+    assert page.inner_text(".rbl-past strong").startswith("clicks-3")
+    page.evaluate("location.hash = '#t=never&partition=no-such'")
+    page.wait_for_timeout(200)
+    assert time_of(page) == "0:00:45.500"
+
+
+@pytest.mark.slow
+def test_notes_are_pinned_to_moments_and_removed(opened):
+    view = show(ran())
+    view.notes = [(90_000, "c2 <crashes>")]
+    page = opened(view)
+    assert "⚑ c2 <crashes>" in view.to_svg().replace("&lt;", "<").replace("&gt;", ">")
+    go_to(page, 30_000)
+    page.focus(".rbl")
+    page.keyboard.press("n")
+    page.keyboard.type("n 0 joins")
+    page.keyboard.press("Enter")
+    assert all_texts(page, ".rbl-pinned button:first-child") == [
+        "⚑ 0:00:30.000 n 0 joins",
+        "⚑ 0:01:30.000 c2 <crashes>",
+    ]
+    assert page.locator(".rbl-flag").count() == 2
+    page.locator(".rbl-pinned button").nth(2).click()
+    assert time_of(page) == "0:01:30.000"
+    page.locator(".rbl-pinned button").nth(1).click()
+    assert page.locator(".rbl-flag").count() == 1
+
+
+@pytest.mark.parametrize("note", [5, "text", ["1s", "text"], [-1, "text"], [1, 2], [1, "text", 3]])
+def test_what_is_no_note_is_an_error(note):
+    view = show(ran())
+    with pytest.raises(InputError, match=r"notes\[1\]: .* expected \[milliseconds, text\]"):
+        view.notes = [[0, "a note"], note]
+    assert view.notes == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "begins"), [("svg", b"<svg "), ("png", b"\x89PNG")])
+def test_a_button_saves_what_one_sees(opened, tmp_path, kind, begins):
+    page = opened(show(ran()))
+    with page.expect_download() as begun:
+        page.get_by_role("button", name=f"Save what one sees as {kind.upper()}").click()
+    assert begun.value.suggested_filename == f"scale-out.{kind}"
+    saved = tmp_path / "saved"
+    begun.value.save_as(saved)
+    assert saved.read_bytes().startswith(begins)
