@@ -22,10 +22,10 @@ from rebalance_kafka.wire.frames import (
     in_ms,
     is_served,
 )
-from tests.places import ROOT
 from tests.rebalance_kafka.damage import REQUESTS
 from tests.rebalance_kafka.frames import EVERY_VERSION, read_by_them, their_frame
 from tests.rebalance_kafka.live import broker, exchange, run
+from tests.rebalance_kafka.served_table import README, tables
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 TIMES = st.integers(0, 2**31 - 1)
@@ -217,16 +217,10 @@ def test_unknown_tags_that_do_not_end_are_an_error(tags):
         decode_request(frame, head_of(frame))
 
 
-# --- the table in the documentation
+# --- the tables in the documentation
 
 
-def documented(api):
-    lowest, highest = VERSIONS[api]
-    versions = f"{lowest}-{highest}" if lowest < highest else f"{lowest}"
-    return f"| {api.name.title().replace('_', '')} | {int(api)} | {versions} |"
-
-
-def test_the_readme_lists_the_apis_and_versions_that_are_served():
-    text = (ROOT / "plugins" / "rebalance_kafka" / "README.md").read_text(encoding="utf-8")
-    _, _, table = text.partition("| request | key | versions |\n| --- | --- | --- |\n")
-    assert table.partition("\n\n")[0] == "\n".join(map(documented, VERSIONS))
+def test_the_readme_lists_the_requests_that_are_served_and_what_refused_ones_get():
+    text = README.read_text(encoding="utf-8")
+    for head, rows in asyncio.run(tables()).items():
+        assert text.partition(head)[2].partition("\n\n")[0].splitlines() == rows

@@ -1,0 +1,256 @@
+"""The tables of the README about requests: what is served, what is not read, and what refused requests get.
+
+    python -m tests.rebalance_kafka.served_table
+
+writes them. They are computed: `VERSIONS` has what is served, a broker is given a request of every API whose
+fields note that they are read, and it answers the requests that it refuses.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
+
+from kio.index import api_key_map, schema_name_map
+from kio.schema.errors import ErrorCode as Wire
+
+from rebalance_kafka import EmbeddedBroker
+from rebalance_kafka.wire.apis import VERSIONS, Api
+from rebalance_kafka.wire.frames import (
+    decode_request,
+    decode_response,
+    encode_request,
+    head_of,
+)
+from rebalance_kafka.wire.schemas import nested
+from tests.places import ROOT
+from tests.rebalance_kafka.damage import REQUESTS, TOPIC
+from tests.rebalance_kafka.records import batch
+
+README = ROOT / "plugins" / "rebalance_kafka" / "README.md"
+TOPICS = {TOPIC: 4}
+SMALL = {"name": "max.message.bytes", "value": "100"}
+CLOSED = "the connection is closed"
+SECONDS = 30.0
+HOST = "127.0.0.1"
+
+(NEW_TOPIC,) = REQUESTS[Api.CREATE_TOPICS]["topics"]
+(CONFIGURED,) = REQUESTS[Api.INCREMENTAL_ALTER_CONFIGS]["resources"]
+(SET,) = CONFIGURED["configs"]
+
+
+class Refused(NamedTuple):
+    """A request that the broker refuses. ``fields`` replace those of the usual request."""
+
+    name: str
+    api: Api
+    fields: Mapping[str, Any]
+
+
+def _created(**other: Any) -> dict[str, Any]:
+    return {"topics": ({**NEW_TOPIC, **other},)}
+
+
+def _configured(name: str, value: str) -> dict[str, Any]:
+    return {"resources": ({**CONFIGURED, "configs": ({**SET, "name": name, "value": value},)},)}
+
+
+REFUSED = (
+    Refused("FindCoordinator of a transaction", Api.FIND_COORDINATOR, {"key_type": 1}),
+    Refused("InitProducerId with a transactional id", Api.INIT_PRODUCER_ID, {"transactional_id": "t"}),
+    Refused("Produce in a transaction", Api.PRODUCE, {"transactional_id": "t"}),
+    Refused("Produce with other acks than -1, 0 and 1", Api.PRODUCE, {"acks": 2}),
+    Refused(
+        "a record batch larger than `max.message.bytes` of its topic",
+        Api.PRODUCE,
+        {"topic_data": ({"name": "small", "partition_data": ({"index": 0, "records": batch(bytes(99))},)},)},
+    ),
+    Refused("CreateTopics with more than one replica", Api.CREATE_TOPICS, _created(replication_factor=2)),
+    Refused(
+        "CreateTopics with replicas on other brokers",
+        Api.CREATE_TOPICS,
+        _created(
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=({"partition_index": 0, "broker_ids": (1, 2)},),
+        ),
+    ),
+    Refused(
+        "an unknown configuration of a topic",
+        Api.INCREMENTAL_ALTER_CONFIGS,
+        _configured("min.replicas", "1"),
+    ),
+    Refused(
+        "an invalid value of a configuration",
+        Api.INCREMENTAL_ALTER_CONFIGS,
+        _configured("retention.ms", "minus"),
+    ),
+    Refused(
+        "a change of the configuration of the broker",
+        Api.INCREMENTAL_ALTER_CONFIGS,
+        {"resources": ({**CONFIGURED, "resource_type": 4, "resource_name": "1"},)},
+    ),
+    Refused(
+        "the configuration of another resource than a topic or the broker",
+        Api.DESCRIBE_CONFIGS,
+        {"resources": ({"resource_type": 8, "resource_name": "1", "configuration_keys": None},)},
+    ),
+    Refused("DescribeCluster of the controllers", Api.DESCRIBE_CLUSTER, {"endpoint_type": 2}),
+)
+
+
+def main() -> None:
+    """Write the tables into the README."""
+    text = README.read_text(encoding="utf-8")
+    for head, rows in asyncio.run(tables()).items():
+        before, found, after = text.partition(head)
+        assert found, f"{README} has no table {head!r}"
+        text = before + found + "\n".join(rows) + "\n\n" + after.partition("\n\n")[2]
+    README.write_text(text, encoding="utf-8")
+
+
+async def tables() -> dict[str, list[str]]:
+    """Return the rows of the tables by their heads."""
+    async with EmbeddedBroker(TOPICS, auto_create=1) as broker:
+        await _exchanged(broker, Api.CREATE_TOPICS, _created(name="small", configs=(SMALL,)))
+        return {
+            "| request | key | versions | fields that are not read |\n| --- | --- | --- | --- |\n": [
+                _served(broker, api) for api in VERSIONS
+            ],
+            "| refused | response |\n| --- | --- |\n": [row async for row in _refusals(broker)],
+        }
+
+
+# --- what is served
+
+
+def _served(broker: EmbeddedBroker, api: Api) -> str:
+    lowest, highest = VERSIONS[api]
+    versions = f"{lowest}-{highest}" if lowest < highest else f"{lowest}"
+    names: dict[str, None] = {}
+    read: set[str] = set()
+    for version in range(highest, lowest - 1, -1):
+        frame = encode_request(api, version, 7, "us", REQUESTS[api])[4:]
+        request = decode_request(frame, head_of(frame))
+        names |= dict.fromkeys(_names(request.body))
+        broker.receive(request._replace(body=_Noted(request.body, read)), HOST, lambda _: None)
+    unread = ", ".join(f"`{name}`" for name in names if name not in read)
+    return f"| {_title(api.name)} | {int(api)} | {versions} | {unread} |"
+
+
+class _Noted:
+    """An entity that notes which of its fields, and of the entities in it, are read."""
+
+    def __init__(self, entity: Any, read: set[str]) -> None:
+        self._entity, self._read = entity, read
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._entity, name)
+        self._read.add(name)
+        if isinstance(value, tuple):
+            return tuple(_Noted(each, self._read) if is_dataclass(each) else each for each in value)
+        return value
+
+
+def _names(entity: Any) -> Iterable[str]:
+    for field in fields(entity):
+        yield field.name
+        value = getattr(entity, field.name)
+        if nested(field) is not None and isinstance(value, tuple):
+            for each in value[:1]:
+                yield from _names(each)
+
+
+# --- what is refused
+
+
+async def _refusals(broker: EmbeddedBroker) -> AsyncIterator[str]:
+    await _is_closed(broker, [(key, version) for key in _others() for version in _versions_of(key)])
+    beyond = [(int(api), version) for api in VERSIONS for version in _not_served(api)]
+    await _is_closed(broker, [pair for pair in beyond if pair[0] != Api.API_VERSIONS])
+    yield f"| {', '.join(_title(api_key_map[key]) for key in _others())} | {CLOSED} |"
+    yield f"| a request above in another version | {CLOSED} |"
+    yield f"| ApiVersions in another version | {await _answer_to_new_api_versions(broker)} |"
+    for refused in REFUSED:
+        yield f"| {refused.name} | {await _error(broker, refused)} |"
+    session = await _exchanged(broker, Api.FETCH, {"session_epoch": 0})
+    assert session.session_id == 0
+    yield "| a fetch session | session id 0: the client sends complete requests |"
+
+
+async def _error(broker: EmbeddedBroker, refused: Refused) -> str:
+    body = await _exchanged(broker, refused.api, refused.fields)
+    (error,) = {error for error in _errors(body) if error is not Wire.none}
+    return str(error.name.upper())
+
+
+def _errors(entity: Any) -> Iterable[Wire]:
+    """Yield the error codes of a response and of the entities in it."""
+    for field in fields(entity):
+        value = getattr(entity, field.name)
+        if isinstance(value, Wire):
+            yield value
+        elif nested(field) is not None and isinstance(value, tuple):
+            for each in value:
+                yield from _errors(each)
+
+
+async def _answer_to_new_api_versions(broker: EmbeddedBroker) -> str:
+    highest = VERSIONS[Api.API_VERSIONS][1]
+    frame = encode_request(Api.API_VERSIONS, highest, 7, "us", REQUESTS[Api.API_VERSIONS])
+    newer = frame[:6] + (highest + 1).to_bytes(2, "big") + frame[8:]
+    _, body = decode_response(Api.API_VERSIONS, 0, await _sent(broker, newer))
+    assert {row.api_key for row in body.api_keys} == set(VERSIONS)
+    return f"{Wire(body.error_code).name.upper()}, with the table above in version 0"
+
+
+async def _is_closed(broker: EmbeddedBroker, requests: list[tuple[int, int]]) -> None:
+    """Check that the broker closes the connection at each of these requests, by key and version."""
+    for key, version in requests:
+        head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + (7).to_bytes(4, "big")
+        frame = head + b"\0\2us" + bytes(40)
+        assert not await _sent(broker, len(frame).to_bytes(4, "big") + frame), (key, version)
+
+
+def _others() -> list[int]:
+    return sorted(set(api_key_map) - set(map(int, VERSIONS)))
+
+
+def _versions_of(key: int) -> list[int]:
+    return sorted(schema_name_map[api_key_map[key]])
+
+
+def _not_served(api: Api) -> list[int]:
+    lowest, highest = VERSIONS[api]
+    return [*range(lowest), highest + 1]
+
+
+# --- the network
+
+
+async def _exchanged(broker: EmbeddedBroker, api: Api, other: Mapping[str, Any]) -> Any:
+    """Return the response to the usual request of an API with some other fields."""
+    version = VERSIONS[api][1]
+    frame = encode_request(api, version, 7, "us", {**REQUESTS[api], **other})
+    return decode_response(api, version, await _sent(broker, frame))[1]
+
+
+async def _sent(broker: EmbeddedBroker, frame: bytes) -> bytes:
+    """Return the response to a frame, without its length: empty if the connection is closed."""
+    host, _, port = broker.address.rpartition(":")
+    async with asyncio.timeout(SECONDS):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(frame)
+        writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    return answer[4:]
+
+
+def _title(name: str) -> str:
+    return name.title().replace("_", "")
+
+
+if __name__ == "__main__":
+    main()
