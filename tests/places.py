@@ -10,7 +10,7 @@ SCENARIOS = DATA / "scenarios"
 MENTIONS = SCENARIOS / "mentions_one_day.csv"
 
 NODE_MODULES = "REBALANCE_LAB_NODE_MODULES"
-"""The variable that names the folder of Node packages: KafkaJS, and the tools of the widget's drawing."""
+"""Names the folder of Node packages: clients of Kafka, and tools of the widget's drawing."""
 
 _PLACE = re.compile(r" \([^() ]+\.py:\d+\)")
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -32,7 +33,8 @@ PYTHON_MODULES = {
     "kafka-python-tool": "kafka",
     "confluent-tool": "confluent_kafka",
 }
-KAFKAJS = "kafkajs"
+NODE_PACKAGES = {"kafkajs": "kafkajs", "kafka-ts": "kafka-ts", "platformatic": "@platformatic/kafka"}
+OLDEST_NODE = {"platformatic": (20, 19)}
 
 
 class Membership(NamedTuple):
@@ -49,14 +51,24 @@ class PeerError(AssertionError):
 
 def missing(kind: str) -> str | None:
     """Return why a kind of peer cannot run here, None if it can."""
-    if kind != KAFKAJS:
+    client = kind.removesuffix("-tool")
+    if client not in NODE_PACKAGES:
         module = PYTHON_MODULES[kind]
         return None if find_spec(module) else f"there is no Python module {module}"
     if shutil.which("node") is None:
         return "there is no node on the PATH"
-    if not (node_modules() / KAFKAJS).is_dir():
-        return f"there is no {KAFKAJS} in {node_modules()}, which {NODE_MODULES} names"
+    package, oldest = NODE_PACKAGES[client], OLDEST_NODE.get(client, (0,))
+    if not (node_modules() / package).is_dir():
+        return f"there is no {package} in {node_modules()}, which {NODE_MODULES} names"
+    if oldest > _node_version():
+        return f"{package} needs Node {'.'.join(map(str, oldest))} or later"
     return None
+
+
+@cache
+def _node_version() -> tuple[int, ...]:
+    printed = subprocess.run(["node", "--version"], capture_output=True, check=True, encoding="ascii").stdout
+    return tuple(int(part) for part in printed.strip().removeprefix("v").split(".") if part.isdigit())
 
 
 def available(kind: str) -> bool:
@@ -64,10 +76,10 @@ def available(kind: str) -> bool:
 
 
 def command_of(kind: str) -> list[str]:
-    if kind == KAFKAJS:
-        return ["node", str(HERE / "kafkajs_peer.mjs")]
     name = kind.replace("-", "_")
     module = name if name.endswith("_tool") else f"{name}_peer"
+    if kind.removesuffix("-tool") in NODE_PACKAGES:
+        return ["node", str(HERE / f"{module}.mjs")]
     return [sys.executable, "-m", f"{__package__}.{module}"]
 
 
