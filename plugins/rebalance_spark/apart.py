@@ -3,7 +3,7 @@
 from multiprocessing.connection import Connection
 
 from coordinator_core.assigning.limits import Worker
-from rebalance_spark.rows import Job, Row, Scorer, WorkerDiedError
+from rebalance_spark.rows import Job, Row, Scorer, Spent, WorkerDiedError
 
 START_SECONDS = 60.0
 """The longest time that a process may take to start."""
@@ -37,7 +37,7 @@ class Apart:
             error = WorkerDiedError(self._cause_of_death())
         self.close()
         strategy = self._job.strategies[number]
-        return [self._scorer.failed(scenario_id, text, strategy, error, 0.0)]
+        return [self._scorer.failed(scenario_id, text, strategy, error, Spent())]
 
     def _cause_of_death(self) -> str:
         code = None if self._worker is None else self._worker.exit_status(5)

@@ -13,27 +13,23 @@ from coordinator_core.errors import InputError
 from rebalance_spark.choices import Status
 from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.rows import ALL, Job
-from rebalance_spark.schema import SCORE_COLUMNS
+from rebalance_spark.schema import RESERVED, SCORE_COLUMNS
 from rebalance_spark.scoring import scored, units
-from rebalance_spark.sessions import cores
 from rebalance_spark.sizes import estimated_cost
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CHUNK_MS = 60_000
-"""The estimated cost of a chunk per core: an interruption loses at most this work."""
+CHUNK_MS = 240_000
+"""The estimated cost of a chunk, in milliseconds of a core: an interruption loses about this work."""
 
 MOST_CHUNKS = 2_000
-CONCURRENT_CHUNKS = 2
-"""Chunks that run at once. The second uses the cores that the last tasks of the first leave idle."""
+CONCURRENT_CHUNKS = 4
+"""Chunks that run at once. The later ones use the cores that the earlier ones leave idle."""
 
 _REPORT_EVERY_SECONDS = 0.2
 _TAG = "rebalance-lab-score"
 """The tag of our jobs in a session."""
-
-_FOLDERS = ("run", "chunk")
-"""The names of folders, which Spark reads as columns."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +69,7 @@ def todo(workloads: "DataFrame", job: Job, out: str, retry: Collection[Status] =
     times = sf.when(sf.col("which") == ALL, len(job.strategies)).otherwise(1)
     row: Any = missing.agg(sf.sum(times), sf.sum(estimated_cost(job.fidelity) * times)).first()
     rows, cost = row[0] or 0, row[1] or 0.0
-    chunk = CHUNK_MS * cores(workloads.sparkSession)
-    return Todo(missing, rows, done_before, min(MOST_CHUNKS, max(1, round(cost / chunk))))
+    return Todo(missing, rows, done_before, min(MOST_CHUNKS, max(1, round(cost / CHUNK_MS))))
 
 
 def existing_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
@@ -102,7 +97,7 @@ def written_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
         return None
     if not {column.name for column in SCORE_COLUMNS} <= set(found.columns):
         raise InputError(out, f"the columns {', '.join(found.columns)}", "scores, or nothing")
-    return found.drop(*_FOLDERS)
+    return found.drop(*RESERVED)
 
 
 def _latest(scores: "DataFrame") -> "DataFrame":
@@ -203,14 +198,14 @@ def _missing(
     again = sf.col("status").isin([status.value for status in retry])
     key = ["scenario_id", "scenario_hash"]
     kept = before.where(sf.col("job_hash").isin(list(job.hashes)) & ~again)
-    done = kept.groupBy(key).agg(sf.collect_set("job_hash").alias("done"))
+    done = kept.groupBy(key).agg(sf.collect_set("job_hash").alias("_done"))
     joined = sized.drop("which").withColumn("scenario_hash", scenario_hash_column()).join(done, key, "left")
     numbers = sf.array(
         *(sf.struct(sf.lit(n).alias("n"), sf.lit(each).alias("hash")) for n, each in enumerate(job.hashes))
     )
     rest = sf.transform(
-        sf.filter(numbers, lambda number: ~sf.array_contains("done", number.hash)), lambda number: number.n
+        sf.filter(numbers, lambda number: ~sf.array_contains("_done", number.hash)), lambda number: number.n
     )
-    which = sf.when(sf.col("done").isNull(), sf.array(sf.lit(ALL))).otherwise(rest)
-    row: Any = joined.agg(sf.sum(sf.size(sf.coalesce("done", sf.array())))).first()
-    return joined.withColumn("which", sf.explode(which)).drop("done", "scenario_hash"), row[0] or 0
+    which = sf.when(sf.col("_done").isNull(), sf.array(sf.lit(ALL))).otherwise(rest)
+    row: Any = joined.agg(sf.sum(sf.size(sf.coalesce("_done", sf.array())))).first()
+    return joined.withColumn("which", sf.explode(which)).drop("_done", "scenario_hash"), row[0] or 0

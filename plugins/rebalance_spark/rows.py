@@ -8,10 +8,9 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from math import isnan
-from time import perf_counter
-from typing import Any, TypeAlias
+from time import perf_counter, process_time
+from typing import Any, NamedTuple, TypeAlias
 
-from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.families.family import check_settings
@@ -22,6 +21,7 @@ from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
 from rebalance_spark.choices import Fidelity, Status
+from rebalance_spark.documents import load_scenario_or_group
 from rebalance_spark.limits import run_within
 
 ALL = -1
@@ -54,6 +54,23 @@ class Job:
     def numbers(self, which: int) -> Sequence[int]:
         """Return the numbers of the strategies that `which` selects: one, or all for `ALL`."""
         return range(len(self.strategies)) if which == ALL else [which]
+
+
+class Spent(NamedTuple):
+    """The time that a row took, in milliseconds: on the clock, and of the processor."""
+
+    wall_ms: float = 0.0
+    cpu_ms: float = 0.0
+
+    @classmethod
+    def now(cls) -> "Spent":
+        """Return the present readings of both clocks."""
+        return cls(perf_counter() * 1_000, process_time() * 1_000)
+
+    def since(self, shares: int = 1) -> "Spent":
+        """Return the time since these readings, or a share of it."""
+        now = Spent.now()
+        return Spent((now.wall_ms - self.wall_ms) / shares, (now.cpu_ms - self.cpu_ms) / shares)
 
 
 def scenario_hash(text: str) -> str:
@@ -103,40 +120,42 @@ class Scorer:
     def rows(self, scenario_id: str, text: str, which: int = ALL) -> list[Row]:
         """Return a row for each strategy that `which` selects."""
         names = [self.job.strategies[number] for number in self.job.numbers(which)]
-        started = perf_counter()
+        started = Spent.now()
         try:
             scenario = run_within(self.job.timeout, lambda: self._scenario(scenario_id, text))
         except Exception as error:
-            spent_ms = (perf_counter() - started) * 1_000
-            return [self.failed(scenario_id, text, name, error, spent_ms / len(names)) for name in names]
+            spent = started.since(len(names))
+            return [self.failed(scenario_id, text, name, error, spent) for name in names]
         return [self._row(scenario_id, text, scenario, name) for name in names]
 
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
         where = scenario_id or "a row without scenario_id"
-        scenario = load_scenario_text(text, where, registry=self.registry)
+        scenario = load_scenario_or_group(text, where, self.registry)
         check_settings(scenario.config, self.job.strategies, f"{where}: config", self.registry)
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
 
     def _row(self, scenario_id: str, text: str, scenario: Scenario, name: str) -> Row:
-        started = perf_counter()
+        started = Spent.now()
+        broken: dict[str, PluginError] = {}
         try:
-            figures = run_within(self.job.timeout, lambda: self._figures(scenario, name))
+            figures = run_within(self.job.timeout, lambda: self._figures(scenario, name, broken))
         except (Exception, SystemExit) as error:
-            spent_ms = (perf_counter() - started) * 1_000
-            return {**self.failed(scenario_id, text, name, error, spent_ms), "seed": scenario.seed}
-        spent_ms = (perf_counter() - started) * 1_000
-        known = {metric: value for metric, value in figures.items() if not isnan(value)}
-        return {**self._base(scenario_id, text, name, Status.OK, spent_ms), "seed": scenario.seed, **known}
+            return {**self.failed(scenario_id, text, name, error, started.since()), "seed": scenario.seed}
+        row = {**self._base(scenario_id, text, name, Status.OK, started.since()), "seed": scenario.seed}
+        if broken:
+            row["error"] = _in_one_line("; ".join(map(str, broken.values())))
+        return row | {metric: value for metric, value in figures.items() if not isnan(value)}
 
-    def _figures(self, scenario: Scenario, name: str) -> dict[str, float]:
+    def _figures(self, scenario: Scenario, name: str, broken: dict[str, PluginError]) -> dict[str, float]:
         strategy = self._strategies.get(name)
         if strategy is None:
             strategy = self._strategies[name] = self.registry.strategy(name)
         if self.job.fidelity is Fidelity.PLAN:
-            return measure(plan(scenario, strategy, self.registry), self.registry, planned=True)
-        return measure(simulate(scenario, strategy, self.registry), self.registry)
+            trace = plan(scenario, strategy, self.registry)
+            return measure(trace, self.registry, planned=True, failed=broken)
+        return measure(simulate(scenario, strategy, self.registry), self.registry, failed=broken)
 
-    def _base(self, scenario_id: str, text: str, strategy: str, status: Status, wall_ms: float) -> Row:
+    def _base(self, scenario_id: str, text: str, strategy: str, status: Status, spent: Spent) -> Row:
         return {
             "scenario_id": scenario_id,
             "strategy": strategy,
@@ -146,19 +165,23 @@ class Scorer:
             "fidelity": self.job.fidelity.value,
             "seed": self.job.seed,
             "status": status.value,
-            "wall_ms": wall_ms,
+            **spent._asdict(),
             **self._versions,
         }
 
-    def failed(self, scenario_id: str, text: str, strategy: str, error: BaseException, wall_ms: float) -> Row:
+    def failed(self, scenario_id: str, text: str, strategy: str, error: BaseException, spent: Spent) -> Row:
         """Return the row of a scenario that failed."""
         status = Status.TIMEOUT if isinstance(error, TimeoutError) else Status.ERROR
         own = isinstance(error, (RebalanceLabError, TimeoutError, WorkerDiedError))
         message = str(error) if own else f"{type(error).__name__}: {error}"
         return {
-            **self._base(scenario_id, text, strategy, status, wall_ms),
-            "error": " ".join(message.split()),
+            **self._base(scenario_id, text, strategy, status, spent),
+            "error": _in_one_line(message),
         }
+
+
+def _in_one_line(message: str) -> str:
+    return " ".join(message.split())
 
 
 def program_version() -> str:

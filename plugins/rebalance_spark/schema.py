@@ -1,6 +1,6 @@
 """The columns of workloads and of scores. Every schema and table is made from these lists."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from coordinator_core.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,12 @@ class Column:
     nullable: bool
     doc: str
 
+
+CARRIED = "carried"
+"""The key in the metadata of a column of scores that is one of the workload."""
+
+RESERVED = ("which", "run", "chunk")
+"""Names beside those of columns that a column of a workload cannot have."""
 
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "double": pa.float64()}
 
@@ -43,8 +49,9 @@ SCORE_COLUMNS = (
     Column("fidelity", "string", "", False, "protocol or plan."),
     Column("seed", "bigint", "", True, "The seed of the run. Null if the scenario cannot be read."),
     Column("status", "string", "", False, "ok, error or timeout."),
-    Column("error", "string", "", True, "The error in one line. Null if the status is ok."),
+    Column("error", "string", "", True, "The error in one line. Of a row that is ok: metrics that failed."),
     Column("wall_ms", "double", "ms", False, "The elapsed time on the machine that computed the row."),
+    Column("cpu_ms", "double", "ms", False, "The time of the processor for the row."),
     Column("program_version", "string", "", False, "The version of rebalance-lab."),
     Column("plugin_versions", "string", "", False, "Other distributions with plugins, and their versions."),
 )
@@ -59,6 +66,18 @@ def score_columns(registry: Registry) -> tuple[Column, ...]:
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     """Return the columns as a schema of Arrow."""
     return pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in columns])
+
+
+def carried_schema(fields: Iterable["StructField"]) -> list["StructField"]:
+    """Return columns of a workload as columns of scores. Their metadata say that they are no metrics."""
+    from pyspark.sql.types import StructField
+
+    return [StructField(f.name, f.dataType, True, {**f.metadata, CARRIED: True}) for f in fields]
+
+
+def is_carried(field: "StructField") -> bool:
+    """Return whether a column of scores is one of the workload."""
+    return bool(field.metadata.get(CARRIED))
 
 
 def spark_schema(columns: Sequence[Column]) -> "StructType":

@@ -10,18 +10,18 @@ from coordinator_core.simulation.plan import check_planned
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.identity import identified
 from rebalance_spark.rows import ALL, Job, registry_with
-from rebalance_spark.schema import arrow_schema, score_columns, spark_schema
-from rebalance_spark.sessions import cores
+from rebalance_spark.schema import RESERVED, arrow_schema, carried_schema, score_columns, spark_schema
 from rebalance_spark.sizes import estimated_cost, with_sizes
 from rebalance_spark.worker import UNIT_COLUMNS, score_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TASKS_PER_CORE = 8
-FEWEST_PER_CORE = 4
-TASK_MS = 1_000
-"""The least estimated cost of a task. Starting a task costs about 50 ms."""
+TASK_MS = 2_000
+"""The estimated cost of a task. Starting a task costs about 50 ms."""
+
+FEWEST_TASKS = 8
+MOST_TASKS = 2_000
 
 _LARGE_SHARE = 0.25
 """A row that costs at least this share of a task becomes a task of its own."""
@@ -43,7 +43,8 @@ def score(
     ``events``. `fidelity`: ``protocol`` simulates every message, ``plan`` computes the assignments only.
     `timeout`: seconds for one scenario under one strategy (0: no limit). `seed`: replaces the seeds of the
     scenarios. `plugins`: modules to register that are not installed as plugins but can be imported by the
-    workers. `tasks`: the number of tasks for small rows; the default is four to eight per core.
+    workers. `tasks`: the number of tasks for small rows; by default the estimated cost determines it. All
+    other columns are carried through to the scores, after the metrics.
 
     Every row gets its scores, with a status. The result is lazy, except for a small aggregation that
     estimates the cost of the tasks.
@@ -92,6 +93,7 @@ def units(workloads: "DataFrame") -> "DataFrame":
         if name not in workloads.columns:
             found = f"the columns {', '.join(workloads.columns)}"
             raise InputError("workload", found, f"{name!r} among them")
+    _check_names(workloads.columns, RESERVED)
     return with_sizes(workloads).withColumn("which", sf.lit(ALL))
 
 
@@ -100,8 +102,21 @@ def scored(
 ) -> "DataFrame":
     """Return the scores of units, each under the strategies that its ``which`` selects."""
     columns = score_columns(registry_with(job.plugins))
+    carried = [field for field in units.schema if field.name not in UNIT_COLUMNS]
+    _check_names([field.name for field in carried], [column.name for column in columns])
     score_rows = partial(score_batches, job=job, schema=arrow_schema(columns), done=done)
-    return spread(units, job, tasks).mapInArrow(score_rows, spark_schema(columns))
+    schema = spark_schema(columns)
+    for field in carried_schema(carried):
+        schema.add(field)
+    return spread(units, job, tasks).mapInArrow(score_rows, schema)
+
+
+def _check_names(carried: Sequence[str], own: Sequence[str]) -> None:
+    """Check that a column of a workload has no name that a column of scores, or a folder of them, has."""
+    taken = {name.lower() for name in own}
+    for name in carried:
+        if name.lower() in taken:
+            raise InputError("workload", f"a column {name!r}", "another name: scores have such a column")
 
 
 class _Load(NamedTuple):
@@ -113,7 +128,7 @@ class _Load(NamedTuple):
 
 
 def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame":
-    """Return the units in tasks that keep all cores busy to the end, with the columns that a worker reads.
+    """Return the units in tasks that keep all cores busy to the end, with all columns but those added here.
 
     The costs of rows differ by a factor of a thousand. A large row becomes a task per strategy, and the
     largest come first. The tasks of small rows follow; a hash of the id selects the task.
@@ -121,40 +136,44 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 
-    spark = units.sparkSession
     strategies = len(job.strategies)
     times = sf.when(sf.col("which") == ALL, strategies).otherwise(1)
-    sized = units.withColumn("cost", estimated_cost(job.fidelity) * times)
+    sized = units.withColumn("_cost", estimated_cost(job.fidelity) * times)
     histogram = _histogram(sized)
-    count = tasks or _tasks(histogram, cores(spark))
+    count = tasks or _tasks(histogram)
     load = _load(histogram, count)
     id_hash = sf.xxhash64("scenario_id", "which")
-    small = sized.where(sf.col("cost") < load.large_from)
-    placed = small.withColumn("task", (sf.pmod(id_hash, sf.lit(count)) + load.large * strategies).cast("int"))
-    columns = [*UNIT_COLUMNS, "task"]
+    small = sized.where(sf.col("_cost") < load.large_from)
+    placed = small.withColumn(
+        "_task", (sf.pmod(id_hash, sf.lit(count)) + load.large * strategies).cast("int")
+    )
+    columns = [sf.col(f"`{name}`") for name in units.columns]
     if not load.large:
-        return placed.select(*columns).repartitionById(count, "task").select(*UNIT_COLUMNS)
+        return placed.repartitionById(count, "_task").select(*columns)
     numbers: Column = sf.when(sf.col("which") == ALL, sf.sequence(sf.lit(0), sf.lit(strategies - 1)))
     numbers = numbers.otherwise(sf.array("which"))
-    large = sized.where(sf.col("cost") >= load.large_from).withColumn("which", sf.explode(numbers))
-    order = Window.orderBy(sf.desc("cost"), "scenario_id", "which")
-    large = large.withColumn("task", sf.row_number().over(order) - 1)
-    together = large.select(*columns).unionByName(placed.select(*columns))
-    return together.repartitionById(load.large * strategies + count, "task").select(*UNIT_COLUMNS)
+    large = sized.where(sf.col("_cost") >= load.large_from).withColumn("which", sf.explode(numbers))
+    order = Window.orderBy(sf.desc("_cost"), "scenario_id", "which")
+    large = large.withColumn("_task", sf.row_number().over(order) - 1)
+    together = large.unionByName(placed)
+    return together.repartitionById(load.large * strategies + count, "_task").select(*columns)
 
 
 def _histogram(sized: "DataFrame") -> list[Any]:
     """Return (power of two, number of rows of at least that cost, their total cost) for each power."""
     from pyspark.sql import functions as sf
 
-    power = sf.floor(sf.log2("cost")).cast("int")
-    return sized.groupBy(power.alias("power")).agg(sf.count("*"), sf.sum("cost")).collect()
+    power = sf.floor(sf.log2("_cost")).cast("int")
+    return sized.groupBy(power.alias("power")).agg(sf.count("*"), sf.sum("_cost")).collect()
 
 
-def _tasks(histogram: list[Any], cores: int) -> int:
-    """Return the default number of tasks for small rows."""
-    tasks = int(sum(cost for _, _, cost in histogram)) // TASK_MS
-    return cores * min(TASKS_PER_CORE, max(FEWEST_PER_CORE, tasks // cores))
+def _tasks(histogram: list[Any]) -> int:
+    """Return the default number of tasks for small rows.
+
+    It depends on the cost alone, because the number of cores may change while the job runs.
+    """
+    total: float = sum(cost for _, _, cost in histogram)
+    return min(MOST_TASKS, max(FEWEST_TASKS, round(total / TASK_MS)))
 
 
 def _load(histogram: list[Any], tasks: int) -> _Load:

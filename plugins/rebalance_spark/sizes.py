@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MOST = 2**31 - 1
+WORKLOAD_NAMES = tuple(column.name for column in WORKLOAD_COLUMNS)
+_NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string")
+"""The types of columns that may have numbers."""
 
 
 class Size(NamedTuple):
@@ -53,14 +56,41 @@ def size_of_text(text: str | None) -> Size:
 
 
 def with_sizes(workloads: "DataFrame") -> "DataFrame":
-    """Return workloads with their cost columns, which are computed from the documents if they are missing."""
+    """Return workloads with their cost columns, which are computed from the documents if they are missing.
+
+    A value in a cost column that is no number, negative or not finite becomes null. Other columns follow.
+    """
     from pyspark.sql import functions as sf
 
-    names = [column.name for column in WORKLOAD_COLUMNS]
-    texts = [sf.coalesce(sf.col(n).cast("string"), sf.lit("")).alias(n) for n in names[:2]]
+    names = WORKLOAD_NAMES
+    others = [name for name in workloads.columns if name not in names]
+    quoted = [sf.col(f"`{name}`") for name in others]
+    kinds = dict(workloads.dtypes)
+    texts = [sf.coalesce(_text(n, kinds[n]), sf.lit("")).alias(n) for n in names[:2]]
     if set(names) <= set(workloads.columns):
-        return workloads.select(*texts, *names[2:])
-    return workloads.select(*texts).mapInArrow(_measured, spark_schema(WORKLOAD_COLUMNS))
+        return workloads.select(*texts, *(_size(n, kinds[n]).alias(n) for n in names[2:]), *quoted)
+    schema = spark_schema(WORKLOAD_COLUMNS)
+    for name in others:
+        schema.add(workloads.schema[name])
+    return workloads.select(*texts, *quoted).mapInArrow(_measured, schema)
+
+
+def _text(name: str, kind: str) -> "Column":
+    """Return a column as text: a structure or a map as a document in JSON."""
+    from pyspark.sql import functions as sf
+
+    return sf.to_json(name) if kind.startswith(("struct<", "map<")) else sf.col(name).cast("string")
+
+
+def _size(name: str, kind: str) -> "Column":
+    """Return a cost column as numbers: null for a value that is no number, negative or not finite."""
+    from pyspark.sql import functions as sf
+
+    if not kind.startswith(_NUMERIC):
+        return sf.lit(None).cast("int")
+    number = sf.col(name).try_cast("double")
+    fits = number.between(0.0, float(MOST)) & ~sf.isnan(number)
+    return sf.when(fits, number).try_cast("int")
 
 
 def estimated_cost(fidelity: Fidelity) -> "Column":
@@ -76,14 +106,16 @@ def estimated_cost(fidelity: Fidelity) -> "Column":
 
 
 def _measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema = arrow_schema(WORKLOAD_COLUMNS)
     for batch in batches:
+        others = [field for field in batch.schema if field.name not in WORKLOAD_NAMES[:2]]
+        schema = pa.schema([*arrow_schema(WORKLOAD_COLUMNS), *others])
         ids, texts = batch.column("scenario_id"), batch.column("scenario")
         sizes = [size_of_text(text) for text in texts.to_pylist()]
         columns = list(zip(*sizes, strict=True)) if sizes else [()] * 3
         arrays = [pa.array(c, pa.int32()) for c in columns]
+        carried = [batch.column(field.name) for field in others]
         yield pa.RecordBatch.from_arrays(
-            [ids.cast(pa.string()), texts.cast(pa.string()), *arrays], schema=schema
+            [ids.cast(pa.string()), texts.cast(pa.string()), *arrays, *carried], schema=schema
         )
 
 

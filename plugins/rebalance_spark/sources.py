@@ -1,16 +1,13 @@
 """Workloads from Parquet, JSON Lines, folders of scenarios, and groups in the format of ``assign``."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from coordinator_core.documents.files import read_text
-from coordinator_core.documents.groups import parse_group, scenario_document
 from coordinator_core.documents.portable import portable_scenario
 from coordinator_core.errors import InputError
+from rebalance_spark.documents import workload_row
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema
 from rebalance_spark.sessions import in_short, spark_errors
 from rebalance_spark.sizes import size_of_text
@@ -105,36 +102,6 @@ def _parsed(batches: Iterator[Any]) -> Iterator[Any]:
     for batch in batches:
         pairs = zip(batch.column("name").to_pylist(), batch.column("value").to_pylist(), strict=True)
         yield pa.RecordBatch.from_pylist([workload_row(name, line) for name, line in pairs], schema=schema)
-
-
-def workload_row(name: str, line: str) -> dict[str, Any]:
-    """Return the row of a line with a scenario or a group. Another line becomes the text of a row `name`."""
-    scenario_id, text = name, line
-    try:
-        document = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        document = None
-    if isinstance(document, dict) and "scenario" in document:
-        scenario = document["scenario"]
-        given = document.get("scenario_id")
-        scenario_id = name if given in (None, "") else str(given)
-        text = scenario if isinstance(scenario, str) else msgspec.json.encode(scenario).decode()
-    elif isinstance(document, dict) and "topics" in document and "duration" not in document:
-        scenario_id, text = group_scenario(document, name)
-    elif isinstance(document, dict):
-        scenario_id = str(document.get("name") or name)
-    return {"scenario_id": scenario_id, "scenario": text, **size_of_text(text)._asdict()}
-
-
-def group_scenario(document: dict[str, Any], name: str) -> tuple[str, str]:
-    """Return the name of a group in the format of ``assign``, and the group as a scenario.
-
-    An invalid group is kept as it is, so that scoring reports the error.
-    """
-    group_name = str(document.get("name") or name)
-    with suppress(InputError):
-        document = scenario_document(parse_group(document, group_name), group_name)
-    return group_name, msgspec.json.encode(document).decode()
 
 
 def _folder(spark: "SparkSession", folder: Path) -> "DataFrame":

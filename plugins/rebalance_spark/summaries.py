@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_spark.choices import Status
-from rebalance_spark.schema import SCORE_COLUMNS
+from rebalance_spark.schema import SCORE_COLUMNS, is_carried
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,7 +21,8 @@ def metric_names(scores: "DataFrame") -> list[str]:
         InputError: if the columns are not those of scores.
     """
     own = {column.name for column in SCORE_COLUMNS}
-    names = [name for name, kind in scores.dtypes if kind == "double" and name not in own]
+    doubles = [f for f in scores.schema if f.dataType.typeName() == "double" and not is_carried(f)]
+    names = [f.name for f in doubles if f.name not in own]
     missing = [name for name in ("scenario_id", "strategy", "status") if name not in scores.columns]
     if missing or not names:
         found = f"the columns {', '.join(scores.columns)}"

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rebalance_spark.apart import Apart
@@ -11,7 +12,7 @@ from rebalance_spark.limits import Watchdog
 from rebalance_spark.rows import Job, Row, Scorer
 
 UNIT_COLUMNS = ("scenario_id", "scenario", "which")
-"""The input columns. ``which`` is the number of a strategy, or `rows.ALL`."""
+"""The input columns that are read. ``which`` is the number of a strategy, or `rows.ALL`."""
 
 
 def score_batches(
@@ -54,18 +55,24 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         units = zip(*(batch.column(name).to_pylist() for name in UNIT_COLUMNS), strict=True)
-        rows = [row for name, text, which in units for row in score(name or "", text or "", which)]
+        scored = [score(name or "", text or "", which) for name, text, which in units]
+        rows = [row for rows in scored for row in rows]
         if done is not None:
             done(len(rows))
-        yield as_batch(rows, schema)
+        carried = batch.drop_columns(list(UNIT_COLUMNS))
+        repeated = carried.take(np.repeat(np.arange(len(scored)), [len(rows) for rows in scored]))
+        yield as_batch(rows, schema, repeated)
 
 
-def as_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
+def as_batch(rows: Sequence[Row], schema: pa.Schema, carried: pa.RecordBatch | None = None) -> pa.RecordBatch:
     """Return rows as Arrow, with the columns in the order of the schema, which Spark does not check.
 
-    A metric that exists only on this machine is left out.
+    A metric that exists only on this machine is left out. The columns of `carried` follow.
     """
     arrays = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    if carried is not None:
+        arrays += carried.columns
+        schema = pa.schema([*schema, *(field.with_nullable(True) for field in carried.schema)])
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -21,7 +21,7 @@ from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.snapshot import _row, _yaml
 from rebalance_kafka.consumer.admin_client import LATEST, AdminClient
 from rebalance_kafka.snapshot import snapshot
-from rebalance_spark.sources import workload_row
+from rebalance_spark.documents import workload_row
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import Api, ask, broker, member, polled, produce, run, settled, values
 

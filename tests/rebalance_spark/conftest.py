@@ -17,9 +17,9 @@ def spark():
 
 @pytest.fixture(scope="module")
 def few_tasks():
-    """A task for each core in place of eight: the rows of a test are soon done."""
+    """Two tasks in place of eight: the rows of a test are soon done."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "TASKS_PER_CORE", 1)
+        patch.setattr(scoring, "FEWEST_TASKS", 2)
         yield
 
 

@@ -19,8 +19,8 @@ from tests.rebalance_spark.workloads import comparable, frame, read_scores, scen
 
 TEXTS = {f"s-{n}": scenario(partitions=5 + n, seed=n) for n in range(6)}
 JOB = identified(Job(("range", "sticky"), Fidelity.PLAN))
-CHUNK_MS = 4.5
-"""The scenarios under two strategies are three chunks of so much a core."""
+CHUNK_MS = 9
+"""The scenarios under two strategies are three chunks of so much."""
 
 WAITING = '''
 """As long as a file beside it says so, it answers only the scenario that asks first; others wait."""

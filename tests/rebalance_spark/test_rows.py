@@ -1,5 +1,6 @@
 """A row for each scenario and strategy, whatever is in them."""
 
+import json
 import signal
 from importlib.metadata import PackageNotFoundError, version
 from math import isnan
@@ -7,8 +8,9 @@ from math import isnan
 import pytest
 
 from coordinator_core.documents.files import load_scenario_text
+from coordinator_core.documents.groups import parse_group, scenario_document
 from coordinator_core.errors import PluginError
-from coordinator_core.registry.hookspecs import hookimpl
+from coordinator_core.registry.hookspecs import MetricSpec, hookimpl
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, default_registry
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
@@ -30,6 +32,7 @@ CONSTANT = {
     "fidelity",
     "status",
     "wall_ms",
+    "cpu_ms",
     "program_version",
     "plugin_versions",
 }
@@ -72,6 +75,7 @@ def test_a_row_says_whose_figures_it_has():
     assert (row["scenario_id"], row["strategy"], row["fidelity"]) == ("row-1", "range", "protocol")
     assert (row["status"], row["seed"]) == ("ok", 4)
     assert row["wall_ms"] > 0
+    assert row["cpu_ms"] > 0
     assert "error" not in row
 
 
@@ -238,7 +242,7 @@ def test_a_scenario_that_takes_too_long_to_read_is_a_timeout_under_every_strateg
         while True:
             pass
 
-    monkeypatch.setattr(rows_module, "load_scenario_text", never)
+    monkeypatch.setattr(rows_module, "load_scenario_or_group", never)
     rows = rows_of("range", "sticky", timeout=0.2)
     assert [outcome(row) for row in rows] == [("timeout", "no result within 0.2 s")] * 2
 
@@ -256,6 +260,32 @@ def test_assignors_and_metrics_of_a_module_are_known():
 def test_a_figure_that_a_run_does_not_have_is_left_out():
     assert "no_figure" in registry_with((ME,)).metrics()
     assert "no_figure" not in row_of("range")
+
+
+def test_a_metric_that_fails_is_named_in_the_row_and_leaves_the_others(monkeypatch):
+    def broken(history):
+        raise ZeroDivisionError("no\n  members")
+
+    spec = MetricSpec("broken_figure", "", broken, planned=True, doc="Fails.")
+    registry = registry_with((ME,))
+    metrics = {"broken_figure": spec, **registry.metrics()}
+    monkeypatch.setattr(registry, "metrics", lambda: metrics)
+    row = row_of("range", fidelity=Fidelity.PLAN)
+    assert row["status"] == "ok"
+    assert "broken_figure" in row["error"]
+    assert row["error"].endswith("ZeroDivisionError: no members")
+    assert row["rounds"] == 2
+    assert "broken_figure" not in row
+
+
+def test_a_group_is_scored_as_a_scenario_in_which_its_first_member_leaves():
+    group = {
+        "topics": {"t": {"partitions": 4}},
+        "members": [{"id": name, "topics": ["t"]} for name in ("a", "b")],
+    }
+    made = json.dumps(scenario_document(parse_group(group, "row-1"), "row-1"))
+    assert figures_in(row_of("range", json.dumps(group))) == figures_in(row_of("range", made))
+    assert outcome(row_of("range", json.dumps({**group, "members": 3})))[1].startswith("row-1: members: ")
 
 
 def test_a_module_is_found_by_its_name_on_the_search_path(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Scores of a workload on Spark: the same however it is divided, and of every row, whatever is in it."""
 
+import json
 import re
 from collections import Counter
 from random import Random
@@ -9,12 +10,13 @@ import pytest
 from pyspark.sql import functions as sf
 
 from coordinator_core.errors import InputError, PluginError
-from rebalance_spark import score, spark_session
+from rebalance_spark import score, scoring, spark_session
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import score_columns, spark_schema
 from rebalance_spark.scoring import spread, units
 from rebalance_spark.sizes import size_of_text, with_sizes
+from rebalance_spark.summaries import metric_names
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
 pytestmark = pytest.mark.slow
@@ -162,13 +164,70 @@ def test_a_module_that_workers_were_sent_contributes_assignors_and_is_named_in_t
 # --- columns
 
 
-def test_scores_have_the_columns_of_the_schema_and_no_others(spark):
-    wide = frame(spark, plain(1)).withColumn("colour", sf.lit("green"))
-    found = score(wide, ["range"], fidelity="plan").schema
+def test_scores_have_the_columns_of_the_schema_and_then_those_of_the_workload(spark):
+    wide = frame(spark, plain(1)).withColumns({"the colour": sf.lit("green"), "budget": sf.lit(2.5)})
+    scores = score(wide, ["range", "sticky"], fidelity="plan", tasks=1)
     wanted = spark_schema(score_columns(registry_with(())))
-    assert [(f.name, f.dataType, f.nullable) for f in found] == [
-        (f.name, f.dataType, f.nullable) for f in wanted
+    found = [(f.name, f.dataType, f.nullable) for f in scores.schema]
+    assert found[: len(wanted)] == [(f.name, f.dataType, f.nullable) for f in wanted]
+    carried = ["members", "partitions", "events", "the colour", "budget"]
+    assert [name for name, _, _ in found[len(wanted) :]] == carried
+    assert [row[-5:] for row in scores.collect()] == [(2, 5, 1, "green", 2.5)] * 2
+    assert "budget" not in metric_names(scores)
+    bare = wide.drop("events")
+    assert [row[-2:] for row in score(bare, ["range"], fidelity="plan", tasks=1).collect()] == [
+        ("green", 2.5)
     ]
+
+
+@pytest.mark.parametrize("name", ["Status", "which", "rounds", "run"])
+def test_a_column_of_the_workload_with_the_name_of_one_of_scores_is_refused(spark, name):
+    with pytest.raises(InputError, match=f"found a column '{name}', expected another name"):
+        score(frame(spark, plain(1)).withColumn(name, sf.lit(1)), ["range"], fidelity="plan")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "kept"),
+    [
+        ("double", float("nan"), None),
+        ("double", float("inf"), None),
+        ("double", -1e9, None),
+        ("double", 3.0, 3),
+        ("string", "many", None),
+        ("string", "7", 7),
+        ("bigint", 2**40, None),
+        ("array<int>", [1], None),
+        ("boolean", True, None),
+    ],
+)
+def test_a_cost_that_is_no_number_counts_as_absent(spark, kind, value, kept):
+    names = ("members", "partitions", "events")
+    columns = ", ".join(f"{name} {kind}" for name in names)
+    row = ("x", scenario(), *[value] * 3)
+    workload = spark.createDataFrame([row], f"scenario_id string, scenario string, {columns}")
+    (sized,) = with_sizes(workload).collect()
+    assert sized[2:] == (kept,) * 3
+    if kept is None and kind == "double":
+        assert [row.status for row in score(workload, ["range"], fidelity="plan").collect()] == ["ok"]
+
+
+def test_a_scenario_may_be_a_structure(spark):
+    document = json.loads(scenario())
+    text = json.dumps({"scenario_id": "x", "scenario": document, "team": "red"})
+    workload = spark.createDataFrame([(text,)], "value string").select(
+        sf.inline(sf.array(sf.from_json("value", sf.schema_of_json(sf.lit(text)))))
+    )
+    assert dict(workload.dtypes)["scenario"].startswith("struct<")
+    (row,) = score(workload, ["range"], fidelity="plan", tasks=1).collect()
+    (expected,) = scored_here(Job(("range",), Fidelity.PLAN), {"x": scenario()})
+    assert (row.status, row.team, row.imbalance) == ("ok", "red", expected["imbalance"])
+
+
+def test_the_cost_alone_determines_the_number_of_tasks(spark):
+    cheap = [(0, 3, 3.0)]
+    assert scoring._tasks(cheap) == scoring.FEWEST_TASKS
+    assert scoring._tasks([(10, 4_000, 4_000_000.0)]) == 2_000
+    assert scoring._tasks([(10, 100, 100_000.0)]) == 50
 
 
 def test_spark_refuses_columns_that_come_in_another_order(spark):

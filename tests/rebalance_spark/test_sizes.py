@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebalance_spark.documents import workload_row
 from rebalance_spark.sizes import MOST, Size, size_of, size_of_text
-from rebalance_spark.sources import workload_row
 from tests.rebalance_spark.strangers import SMALL, SMALL_TEXT
 
 NOTHING = Size(0, 0, 0)

@@ -34,6 +34,7 @@ def row(scenario_id, strategy, status="ok", **figures):
         "status": status,
         "error": None if status == "ok" else "something",
         "wall_ms": 1.5,
+        "cpu_ms": 1.5,
         "program_version": "1.0",
         "plugin_versions": "mine 2.0" if strategy == "moody" else "",
     }

@@ -19,6 +19,7 @@ RIGHT = {
     "fidelity": "plan",
     "status": "ok",
     "wall_ms": 1.5,
+    "cpu_ms": 1.5,
     "program_version": "1",
     "plugin_versions": "",
 }
@@ -80,6 +81,17 @@ def test_the_largest_seed_there_is_fits():
 # --- batches
 
 
+def test_columns_beside_those_that_are_read_are_repeated_for_each_row():
+    sent = batch(("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, 1)).append_column("team", pa.array(["red", None]))
+    (made,) = scored([sent], job("range", "raising"))
+    assert made.schema.names == [*SCHEMA.names, "team"]
+    assert [(row["scenario_id"], row["team"]) for row in made.to_pylist()] == [
+        ("x", "red"),
+        ("x", "red"),
+        ("y", None),
+    ]
+
+
 def test_there_is_a_row_for_each_scenario_and_strategy():
     rows = table(scored([batch(("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, ALL))], job("range", "raising")))
     assert [(r["scenario_id"], r["strategy"], r["status"]) for r in rows] == [
@@ -98,7 +110,8 @@ def test_the_figures_are_those_of_the_scorer_and_null_where_it_has_none():
         strict=True,
     ):
         full = {name: row.get(name) for name in SCHEMA.names}
-        assert found | {"wall_ms": 0} == full | {"wall_ms": 0}
+        spent = {"wall_ms": 0, "cpu_ms": 0}
+        assert found | spent == full | spent
 
 
 def test_a_row_may_mean_one_strategy_alone():

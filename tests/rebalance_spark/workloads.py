@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from rebalance_spark.rows import Scorer, registry_with
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, score_columns
-from rebalance_spark.sizes import size_of_text
+from rebalance_spark.sizes import Size, size_of_text
 
 FOR_FEW_ROWS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -63,10 +63,10 @@ def scored_here(job, texts):
 def comparable(rows):
     """Scores as a list that does not depend on their order, nor on how long they took.
 
-    Nor on the run, nor on the plugins of the workers: what one test sends them they keep as long as the
-    session lasts.
+    Nor on the run, the size, nor on the plugins of the workers: what one test sends them they keep as long
+    as the session lasts.
     """
-    dropped = ("wall_ms", "plugin_versions", "job_hash", "run_id", "run", "chunk")
+    dropped = {"wall_ms", "cpu_ms", "plugin_versions", "job_hash", "run_id", "run", "chunk", *Size._fields}
     kept = [{name: value for name, value in row.items() if name not in dropped} for row in rows]
     return sorted(kept, key=lambda row: (row["scenario_id"], row["strategy"]))
 
