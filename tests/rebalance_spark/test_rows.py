@@ -273,7 +273,7 @@ def test_a_metric_that_fails_is_named_in_the_row_and_leaves_the_others(monkeypat
     row = row_of("range", fidelity=Fidelity.PLAN)
     assert row["status"] == "ok"
     assert "broken_figure" in row["error"]
-    assert row["error"].endswith("ZeroDivisionError: no members")
+    assert "ZeroDivisionError: no members" in row["error"]
     assert row["rounds"] == 2
     assert "broken_figure" not in row
 
