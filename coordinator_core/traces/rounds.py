@@ -42,6 +42,22 @@ def entries(trace: Trace, registry: Registry | None = None) -> list[Entry]:
     return _read(trace, registry).entries
 
 
+def observed_rounds(
+    trace: Trace, timeline: Timeline, registry: Registry | None = None
+) -> Callable[[], list[Round]]:
+    """Let the reader of the rounds observe a timeline, before another reader applies the trace to it.
+
+    The function that it returns returns the rounds; call it after the last event.
+    """
+    reader = _Reader(family_of(trace.started, registry), trace, timeline)
+
+    def found() -> list[Round]:
+        reader.finish()
+        return reader.rounds
+
+    return found
+
+
 def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
     """Return the rounds of a run."""
     return rounds_and_rest(trace, registry)[0]
@@ -50,26 +66,26 @@ def rounds(trace: Trace, registry: Registry | None = None) -> list[Round]:
 def rounds_and_rest(trace: Trace, registry: Registry | None = None) -> tuple[list[Round], int]:
     """Return the rounds of a run, and the sum of the stops that none of them ended, in milliseconds."""
     reader = _read(trace, registry)
-    found = [entry for entry in reader.entries if isinstance(entry, Round)]
+    found = reader.rounds
     return found, reader.stopped_ms - sum(entry.stopped_ms for entry in found)
 
 
 def _read(trace: Trace, registry: Registry | None) -> "_Reader":
-    reader = _Reader(family_of(trace.started, registry), trace)
-    for line, step in zip(trace.events, _steps(trace), strict=True):
-        reader.see(line.at_ms, line.event, step)
+    timeline = Timeline()
+    reader = _Reader(family_of(trace.started, registry), trace, timeline)
+    timeline.read(trace)
     reader.finish()
     return reader
 
 
 def _steps(trace: Trace) -> list[ev.Event | None]:
-    """Return, for each event, what its consumer does next. Only for events that give up partitions."""
+    """Return, for each event that gives up partitions, what its consumer does next."""
     following: dict[str, ev.Event] = {}
     steps: list[ev.Event | None] = []
     for line in reversed(trace.events):
         event = line.event
-        gives_up = isinstance(event, (ev.Revoked, ev.Lost))
-        steps.append(following.get(event.client) if gives_up else None)  # type: ignore[union-attr]
+        if isinstance(event, (ev.Revoked, ev.Lost)):
+            steps.append(following.get(event.client))
         if isinstance(event, _STEPS):
             following[event.client] = event
     return steps[::-1]
@@ -102,16 +118,17 @@ class _Phase:
 
 
 class _Reader:
-    def __init__(self, family: ProtocolSpec, trace: Trace) -> None:
+    def __init__(self, family: ProtocolSpec, trace: Trace, timeline: Timeline) -> None:
         self.entries: list[Entry] = []
         self.stopped_ms = 0
         joined = [line.event for line in trace.events if isinstance(line.event, ev.Joined)]
         self._names = {event.member_id: event.client for event in joined}
         self._joins = {(event.client, event.generation) for event in joined}
         self._family = family
-        self._now = Timeline()
-        self._stops = Stops(self._now)
-        self._now.after.append(self._see)
+        self._now = timeline
+        self._stops = Stops(timeline)
+        timeline.after.append(self._see)
+        self._steps = iter(_steps(trace))
         self._step: ev.Event | None = None
         self._round: Round | None = None
         self._protocol = ""
@@ -154,10 +171,10 @@ class _Reader:
             **dict.fromkeys((kind for kind in family.sentences if kind is not ev.Notified), self._told),
         }
 
-    def see(self, at_ms: int, event: ev.Event, step: ev.Event | None) -> None:
-        """Take over the next event. ``step`` is what its consumer does next, if it gives up partitions."""
-        self._step = step
-        self._now.apply(at_ms, event)
+    @property
+    def rounds(self) -> list[Round]:
+        """The entries that are rounds."""
+        return [entry for entry in self.entries if isinstance(entry, Round)]
 
     def finish(self) -> None:
         """Complete the entries, after the last event."""
@@ -167,7 +184,9 @@ class _Reader:
 
     def _see(self, change: Change) -> None:
         event = change.event
-        self.stopped_ms += sum(stop.until_ms - stop.from_ms for stop in self._stops.ended)
+        if isinstance(event, (ev.Revoked, ev.Lost)):
+            self._step = next(self._steps)
+        self.stopped_ms += sum([stop.until_ms - stop.from_ms for stop in self._stops.ended])
         if self._initial is not None and self._is_initial(event, self._initial):
             return
         handler = self._handlers.get(type(event))
@@ -503,6 +522,9 @@ def _add(to: ev.PartitionMap, more: ev.PartitionMap) -> None:
 
 
 def _without(owned: ev.PartitionMap, added: ev.PartitionMap) -> ev.PartitionMap:
-    new = {topic: frozenset(numbers) for topic, numbers in added.items()}
-    left = {t: [n for n in numbers if n not in new.get(t, ())] for t, numbers in owned.items()}
-    return {t: numbers for t, numbers in left.items() if numbers}
+    left = dict(owned)
+    for topic, numbers in added.items():
+        if topic in left:
+            new = set(numbers)
+            left[topic] = [number for number in left[topic] if number not in new]
+    return {topic: numbers for topic, numbers in left.items() if numbers}

@@ -102,6 +102,8 @@ class StoppedTime:
         self._left_by: dict[str, dict[TopicPartition, None]] = {}
         self._id_of: dict[str, str] = {}
         self._client_of: dict[str, str] = {}
+        self._joined_as: dict[str, str] = {}
+        """The id with which a consumer has joined since it started, unless the group has removed it."""
         self._static: set[str] = set()
         self._closed: set[str] = set()
         self._pending: dict[str, None] = {}
@@ -248,16 +250,24 @@ class StoppedTime:
 
     def _update(self, listed: Iterable[TopicPartition]) -> None:
         """Find out again how partitions are held."""
+        kinds, owners, total = self._kinds, self._now.owners, self._total
+        without_owner: dict[str | None, _Kind] = {}
         for partition in listed:
-            before = self._kinds.get(partition)
+            before = kinds.get(partition)
             if before is None:
                 continue
-            kind = self._kind(partition)
+            if owners.get(partition):
+                kind = self._kind(partition)
+            else:
+                left = self._left.get(partition)
+                if left not in without_owner:
+                    without_owner[left] = self._kind_without_owner(left)
+                kind = without_owner[left]
             if kind is before or kind == before:
                 continue
-            self._kinds[partition] = kind
-            self._total[before] -= 1
-            self._total[kind] += 1
+            kinds[partition] = kind
+            total[before] -= 1
+            total[kind] += 1
             if kind.cause == _WORKED:
                 if partition in self._stopped:
                     self._ending[partition] = None
@@ -266,7 +276,10 @@ class StoppedTime:
 
     def _kind(self, partition: TopicPartition) -> _Kind:
         now = self._now
-        owners = [now.consumers[client] for client in now.owners.get(partition, ())]
+        names = now.owners.get(partition)
+        if not names:
+            return self._kind_without_owner(self._left.get(partition))
+        owners = [now.consumers[name] for name in names]
         claims = [owner for owner in owners if owner.member_id in now.members]
         working = now.working.get(partition)
         if working:
@@ -274,10 +287,13 @@ class StoppedTime:
         if claims:
             owner = claims[-1]
             return _Kind(_OWNED.get(owner.stopped[partition], _LEFT) if owner.works else STANDING, True)
-        member_id = self._left.get(partition)
-        if owners or member_id not in now.members:
+        return _IS_FREE
+
+    def _kind_without_owner(self, left: str | None) -> _Kind:
+        """Return how a partition without an owner is held, by the id of the member that left it."""
+        if left not in self._now.members:
             return _IS_FREE
-        absence = self._absence(member_id)
+        absence = self._absence(left)
         return _IS_LEFT if absence == TAKE_OVER else _Kind(absence, True)
 
     def _stop(self, partition: TopicPartition) -> None:
@@ -331,6 +347,7 @@ class StoppedTime:
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._closed.discard(event.client)
         (self._static.add if event.instance_id else self._static.discard)(event.client)
+        self._joined_as.pop(event.client, None)
         self._refresh(event.client)
 
     def _member_stopped(self, event: ev.MemberStopped) -> None:
@@ -339,6 +356,10 @@ class StoppedTime:
         self._refresh(event.client)
 
     def _joined(self, event: ev.Joined) -> None:
+        """Take over the id of a consumer. If it had it already, its partitions are held as before."""
+        if self._joined_as.get(event.client) == event.member_id and not self._now.own_epochs:
+            return
+        self._joined_as[event.client] = event.member_id
         self._id_of[event.client] = event.member_id
         self._client_of[event.member_id] = event.client
         self._refresh(event.client)
@@ -350,6 +371,7 @@ class StoppedTime:
 
     def _member_removed(self, event: ev.MemberRemoved) -> None:
         self._pending.pop(event.member_id, None)
+        self._joined_as.pop(self._client_of.get(event.member_id, ""), None)
         self._refresh_member(event.member_id)
 
     def _member_replaced(self, event: ev.MemberReplaced) -> None:

@@ -299,7 +299,9 @@ class Timeline:
         consumer = self.consumers.get(event.client) if type(event) in _WORKING else None
         for partition in consumer.owned if consumer is not None else (*self._taken, *self._given_up):
             before = self.working.pop(partition, 0)
-            number = sum(self.consumers[name].works_on(partition) for name in self.owners[partition])
+            number = 0
+            for name in self.owners[partition]:
+                number += self.consumers[name].works_on(partition)
             if number:
                 self.working[partition] = number
             if bool(number) != bool(before):

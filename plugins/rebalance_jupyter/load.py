@@ -61,7 +61,7 @@ class Loads:
             add(self._process_rates.setdefault(event.client, []), self._now.at_ms, event.process_rate)
         elif isinstance(event, ev.MemberStopped | ev.ConsumerFailed) and event.client in self._process_rates:
             add(self._process_rates[event.client], self._now.at_ms, None)
-        if change.given_up or change.taken:
+        if self._present and (change.given_up or change.taken):
             self._note(event.client)  # type: ignore[union-attr]
 
     def _note(self, client: str) -> None:

@@ -14,12 +14,12 @@ from coordinator_core.traces.entries import Round
 from coordinator_core.traces.family import family_of
 from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History, Span
-from coordinator_core.traces.rounds import rounds
+from coordinator_core.traces.rounds import observed_rounds
 from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.load import Loads
 from rebalance_jupyter.series import Series, add, thinned
-from rebalance_jupyter.words import sentence, sentences_over_time
+from rebalance_jupyter.words import sentences_over_time
 
 NOBODY = -1
 
@@ -59,12 +59,13 @@ def view_model(trace: Trace) -> ViewModel:
     """Return the model of a trace."""
     timeline, family = Timeline(), family_of(trace.started)
     lanes, loads = _Lanes(timeline, family), Loads(timeline)
+    rounds = observed_rounds(trace, timeline)
     history = History(trace, timeline=timeline)
     topics = dict(sorted(history.topics.items()))
     offsets = dict(zip(topics, accumulate(topics.values(), initial=0), strict=False))
     members = lanes.documents()
     numbers = {name: i for i, name in enumerate(members)}
-    found = rounds(trace)
+    found = rounds()
     document = {
         "scenario": trace.scenario,
         "strategy": trace.strategy,
@@ -83,7 +84,7 @@ def view_model(trace: Trace) -> ViewModel:
         "marks": [[mark.at_ms, mark.label] for mark in history.marks],
         "findings": list(findings(history)),
         "rounds": _rounds(found, numbers),
-        "circle": _circle(members),
+        "circle": _circle(len(members)),
         "opens": _first_in(history.from_ms, found),
     }
     return ViewModel(document, _spans(history, offsets, numbers))
@@ -269,6 +270,7 @@ def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> d
         members[str(numbers[name])] = own
         for key, count in own.items():
             counts[key] += count
+    sentences = sentences_over_time(entry, follows)
     return {
         "began": entry.began_ms,
         "stable": entry.stable_ms,
@@ -284,13 +286,13 @@ def _round(entry: Round, follows: Round | None, numbers: Mapping[str, int]) -> d
             for before, to in entry.moves.items()
             for after, count in to.items()
         ),
-        "sentence": sentence(entry, follows),
-        "sentences": [list(told) for told in sentences_over_time(entry, follows)],
+        "sentence": sentences[-1][1],
+        "sentences": [list(told) for told in sentences],
     }
 
 
-def _count(partitions: Mapping[str, Iterable[int]]) -> int:
-    return sum(len(list(numbers)) for numbers in partitions.values())
+def _count(partitions: Mapping[str, Sequence[int]]) -> int:
+    return sum(map(len, partitions.values()))
 
 
 def machine_of(family: ProtocolSpec) -> dict[str, Any]:
@@ -327,14 +329,10 @@ def _places(kinds: Mapping[str, str]) -> dict[str, tuple[float, float]]:
     return {state: own[state] for state in kinds}
 
 
-def _circle(members: Mapping[str, Any]) -> list[list[float]]:
+def _circle(count: int) -> list[list[float]]:
     """Return the place (0..1) of each member in the drawing of moves between members."""
-    if len(members) == 1:
+    if count == 1:
         return [[0.5, 0.5]]
-    import networkx as nx  # takes longer than the rest of this package
-
-    return [list(_place(place)) for place in nx.circular_layout(list(members)).values()]
-
-
-def _place(place: Any) -> tuple[float, float]:
-    return round((1 + float(place[0])) / 2, 4), round((1 + float(place[1])) / 2, 4)
+    angles = 2 * np.pi * np.arange(count) / max(1, count)
+    places = (1 + np.stack([np.cos(angles), np.sin(angles)], axis=1)) / 2
+    return [[round(x, 4), round(y, 4)] for x, y in places.tolist()]

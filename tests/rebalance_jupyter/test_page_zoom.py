@@ -136,3 +136,21 @@ def test_the_window_follows_the_cursor(page):
     page.keyboard.press("d")
     window_of(page)
     assert page.locator(".rbl-cursor[visibility=visible]").count() == 0
+
+
+def test_a_zoom_sets_no_attribute_to_the_value_it_has(page):
+    """The browser lays out a drawing again for an equal value, too."""
+    equal = page.evaluate("""async () => {
+      const root = document.querySelector(".rbl");
+      const equal = [];
+      const watch = new MutationObserver((changes) => {
+        for (const { target, attributeName: name, oldValue } of changes)
+          if (target.getAttribute(name) === oldValue) equal.push(`${name} of ${target.classList}`);
+      });
+      watch.observe(root, { attributes: true, attributeOldValue: true, subtree: true });
+      const shown = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      root.rbl.lens.zoom(30_000, 60_000);
+      await shown();
+      return equal;
+    }""")
+    assert equal == []

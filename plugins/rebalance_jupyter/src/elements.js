@@ -33,6 +33,16 @@ export function svg(tag, attributes = {}, ...children) {
   return made;
 }
 
+/**
+ * Set attributes that have other values. To set an equal one makes the browser lay out the drawing again.
+ * @param {Element} element
+ * @param {Attributes} attributes
+ */
+export function adjust(element, attributes) {
+  for (const [name, value] of Object.entries(attributes))
+    if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
 // Ids must be unique in the document, which may load this module once for each widget.
 export function freshId() {
   return `rbl-${Math.random().toString(36).slice(2)}`;

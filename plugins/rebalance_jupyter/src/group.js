@@ -1,6 +1,6 @@
 // The states of the group over time, the axis, and what happened from outside.
 
-import { freshId, html, svg, titled, worded } from "./elements.js";
+import { adjust, freshId, html, svg, titled, worded } from "./elements.js";
 import { OF_KINDS, definition, swatch } from "./states.js";
 import { clockText, short } from "./text.js";
 import { ticks } from "./ticks.js";
@@ -22,7 +22,10 @@ export class Group {
     this.took = svg("g", { class: "rbl-took" });
     this.cursor = svg("line", { y1: 0, y2: 18, class: "rbl-cursor" });
     this.stateText = svg("text", { y: 13, "text-anchor": "end" });
-    this.band = svg("svg", { class: "rbl-band rbl-plot", height: 52, role: "img", "aria-label": "States of the group" });
+    /** @type {SVGElement[]} */
+    this.pieces = [];
+    this.band = svg("svg", { class: "rbl-band rbl-plot", height: 52, role: "img", "aria-label": "States of the group" },
+      this.patterns, this.took, this.stateText, this.cursor);
     this.elements = [html("h4", {}, trace.machine.coordinated ? "Coordinator" : "Group"), this.band, this.legend()];
     shared.pointer.watch(this.band, (x) => this.tell(x));
   }
@@ -52,7 +55,7 @@ export class Group {
 
   draw() {
     const { trace, band, lens } = this;
-    band.setAttribute("width", lens.width);
+    adjust(band, { width: lens.width });
     /** @type {SVGElement[]} */
     const pieces = [];
     trace.states.forEach(([at, state], n) => {
@@ -65,11 +68,13 @@ export class Group {
       });
       pieces.push(titled(box, `${clockText(at)} ${state}`));
     });
-    this.stateText.setAttribute("x", lens.left - 6);
+    adjust(this.stateText, { x: lens.left - 6 });
     this.took.replaceChildren();
     this.axis(pieces);
     this.nameMarks(pieces);
-    band.replaceChildren(this.patterns, ...pieces, this.took, this.stateText, this.cursor);
+    for (const piece of this.pieces) piece.remove(); // the patterns stay: to add them again takes long
+    this.took.before(...pieces);
+    this.pieces = pieces;
   }
 
   /** @param {SVGElement[]} pieces */
@@ -100,7 +105,7 @@ export class Group {
       pieces.push(worded(said, { x: this.lens.x(at) - 4, y: 48 + 14 * row, class: "rbl-happened" }));
       free[row] = this.lens.x(at) + 7 * said.length + 8;
     }
-    if (free[1]) this.band.setAttribute("height", 66); // and stays so, so that nothing below moves
+    if (free[1]) adjust(this.band, { height: 66 }); // and stays so, so that nothing below moves
   }
 
   /** @param {number} at */

@@ -1,7 +1,7 @@
 // The lag of all strategies, and the partitions that nobody owns, on one axis of time. Lines have dashes, as hues
 // are those of members.
 
-import { html, svg, titled, worded } from "./elements.js";
+import { adjust, html, svg, titled, worded } from "./elements.js";
 import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
 import { heightAt, valueAt } from "./trace.js";
 
@@ -65,8 +65,7 @@ export class Lag {
     const { views, lens, drawing, floor } = this;
     const right = lens.left + lens.plot;
     const bottom = this.base;
-    drawing.setAttribute("width", lens.width);
-    drawing.setAttribute("height", bottom + 6);
+    adjust(drawing, { width: lens.width, height: bottom + 6 });
     this.mostNobodys = Math.max(1, ...views.map(({ trace }) => Math.max(...trace.nobodys.map(([, count]) => count))));
     this.most = this.highest();
     /** @type {SVGElement[]} */
@@ -85,8 +84,7 @@ export class Lag {
       svg("path", { class: "rbl-line", "stroke-dasharray": DASHES[i % DASHES.length] }), svg("text", { x: right + 34 }),
     ])));
     this.place();
-    this.cursor.setAttribute("y1", 0);
-    this.cursor.setAttribute("y2", bottom);
+    adjust(this.cursor, { y1: 0, y2: bottom });
     drawing.replaceChildren(...pieces, ...this.labels.flat(2), this.cursor);
     this.move(this.clock.at);
   }

@@ -1,7 +1,7 @@
 // The owner of each partition over time: a lane for each partition.
 
 import { BY_CHANGE, DARK, colourOf } from "./colours.js";
-import { entry, html, resized, svg, titled, worded } from "./elements.js";
+import { adjust, entry, html, resized, svg, titled, worded } from "./elements.js";
 import { brushFor } from "./painting.js";
 import { amount, clockText, letter, short } from "./text.js";
 import { NOBODY, valueAt } from "./trace.js";
@@ -110,8 +110,7 @@ export class Lanes {
     for (let row = 0; row < this.trace.partitions; row++) this.paint(brush, row, image.width);
     brush.finish();
     /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(image, 0, 0);
-    this.overlay.setAttribute("width", lens.width);
-    this.overlay.setAttribute("height", height);
+    adjust(this.overlay, { width: lens.width, height });
   }
 
   /**
@@ -415,12 +414,12 @@ export class Lanes {
   }
 
   outlineSelected() {
-    this.outline.setAttribute("visibility", this.selected === NOBODY ? "hidden" : "visible");
+    adjust(this.outline, { visibility: this.selected === NOBODY ? "hidden" : "visible" });
     if (this.selected === NOBODY) return;
-    this.outline.setAttribute("x", this.lens.left - 1);
-    this.outline.setAttribute("y", this.row[this.selected] * this.laneHeight - 1);
-    this.outline.setAttribute("width", this.lens.plot + 2);
-    this.outline.setAttribute("height", Math.max(3, this.laneHeight + 1));
+    adjust(this.outline, {
+      x: this.lens.left - 1, y: this.row[this.selected] * this.laneHeight - 1,
+      width: this.lens.plot + 2, height: Math.max(3, this.laneHeight + 1),
+    });
   }
 
   /**

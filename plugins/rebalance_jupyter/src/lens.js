@@ -1,5 +1,7 @@
 // The part of the time that is shown, and its place in pixels. All views share one.
 
+import { adjust } from "./elements.js";
+
 const LEFT = 124; // pixels for names
 const RIGHT = 190; // pixels for figures
 const NARROWEST = 480;
@@ -166,8 +168,8 @@ export class Lens {
    * @param {number} at
    */
   place(line, at) {
-    line.setAttribute("visibility", this.shows(at) ? "visible" : "hidden");
-    for (const end of ["x1", "x2"]) line.setAttribute(end, this.clipped(at));
+    const x = this.clipped(at);
+    adjust(line, { visibility: this.shows(at) ? "visible" : "hidden", x1: x, x2: x });
   }
 
   /** @param {number} at */

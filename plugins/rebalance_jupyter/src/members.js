@@ -1,7 +1,7 @@
 // What each member does over time: its states, its callbacks and the events of its protocol.
 
 import { GREY, colourOf } from "./colours.js";
-import { html, resized, svg, titled, worded } from "./elements.js";
+import { adjust, html, resized, svg, titled, worded } from "./elements.js";
 import { fillOf, orderOfStates, patternOf, swatch } from "./states.js";
 import { COUNT, amount, clockText, counted, letter, short } from "./text.js";
 import { valueAt } from "./trace.js";
@@ -88,8 +88,7 @@ export class Members {
     resized(canvas, lens.plot, Math.max(1, shown * this.lane), ratio);
     canvas.style.marginLeft = `${lens.left}px`;
     canvas.style.transform = `translateY(${first * this.lane}px)`;
-    this.overlay.setAttribute("width", lens.width);
-    this.overlay.setAttribute("height", Math.max(1, this.lane * trace.members.length));
+    adjust(this.overlay, { width: lens.width, height: Math.max(1, this.lane * trace.members.length) });
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     context.setTransform(ratio, 0, 0, ratio, 0, -first * this.lane * ratio);
     context.clearRect(0, first * this.lane, lens.plot, shown * this.lane);
@@ -113,13 +112,12 @@ export class Members {
     this.drawLoad(context, i);
     const ticks = member.calls.filter(([at]) => lens.shows(at)).map(([at, kind]) =>
       `M${(lens.x(at) - 1.5).toFixed(1)} ${kind === "assigned" ? i * this.lane : i * this.lane + STATES - 4}h3v3h-3z`);
-    row.calls.setAttribute("d", ticks.join(""));
+    adjust(row.calls, { d: ticks.join("") });
     const dots = member.told.filter(([at]) => lens.shows(at)).map(([at]) =>
       `M${(lens.x(at) - 2).toFixed(1)} ${i * this.lane + 7.5}a2 2 0 1 0 4 0a2 2 0 1 0 -4 0z`);
-    row.told.setAttribute("d", dots.join(""));
-    row.figures.setAttribute("x", lens.beside);
-    row.load.setAttribute("x", lens.beside);
-    row.box.setAttribute("width", lens.width - 2);
+    adjust(row.told, { d: dots.join("") });
+    for (const text of [row.figures, row.load]) adjust(text, { x: lens.beside });
+    adjust(row.box, { width: lens.width - 2 });
   }
 
   /**

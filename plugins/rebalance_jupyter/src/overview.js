@@ -1,6 +1,6 @@
 // The whole time in a strip: rounds, stops, the window of the lens, and the cursor, which a slider moves.
 
-import { html, svg, worded } from "./elements.js";
+import { adjust, html, svg, worded } from "./elements.js";
 import { lasting } from "./text.js";
 import { leasts } from "./worked.js";
 
@@ -51,10 +51,9 @@ export class Overview {
 
   draw() {
     const { lens, slider, drawing } = this;
-    drawing.setAttribute("width", String(lens.width));
-    this.track.setAttribute("x", String(lens.left));
-    this.track.setAttribute("width", String(lens.plot));
-    this.figure.setAttribute("x", String(lens.beside));
+    adjust(drawing, { width: lens.width });
+    adjust(this.track, { x: lens.left, width: lens.plot });
+    adjust(this.figure, { x: lens.beside });
     this.figure.textContent = lasting(lens.duration);
     slider.style.left = `${lens.left}px`;
     slider.style.width = `${lens.plot}px`;
@@ -92,16 +91,15 @@ export class Overview {
     const width = Math.max(LEAST_WINDOW, right - left);
     const start = Math.min(left, lens.left + lens.plot - width);
     for (const [element, x, wide] of /** @type {const} */ ([[this.bar, start, width], [this.frame, left, Math.max(1, right - left)]])) {
-      element.setAttribute("x", String(x));
-      element.setAttribute("width", String(wide));
+      adjust(element, { x, width: wide });
     }
-    this.frame.setAttribute("visibility", lens.isWhole ? "hidden" : "visible");
+    adjust(this.frame, { visibility: lens.isWhole ? "hidden" : "visible" });
   }
 
   /** @param {number} at */
   move(at) {
     this.slider.value = String(at);
-    for (const end of ["x1", "x2"]) this.cursor.setAttribute(end, String(this.x(at)));
+    adjust(this.cursor, { x1: this.x(at), x2: this.x(at) });
   }
 
   // Drag the bar to move the window, or one of its ends to change its length.

@@ -119,6 +119,17 @@ export class Mixer {
     this.sums = new Int32Array(5 * (image.width + 1)); // red, green, blue, lanes, and lanes without an owner
     this.changes = new Uint8Array(image.width + 1); // whether the sums change at a pixel
     this.moves = new Uint8Array(image.width);
+    /** @type {Map<string, number[]>} */
+    this.amounts = new Map(); // of a lane in a colour: red, green, blue, lanes
+  }
+
+  /** @param {string} colour */
+  amountsOf(colour) {
+    const known = this.amounts.get(colour);
+    if (known) return known;
+    const made = [...channels(colour), 1];
+    this.amounts.set(colour, made);
+    return made;
   }
 
   /**
@@ -139,19 +150,22 @@ export class Mixer {
    */
   fill(row, from, to, colour) {
     this.goTo(row);
-    this.add(from, to, [...channels(colour), 1, 0]);
+    if (from < to) this.add(from, to, this.amountsOf(colour), 0);
   }
 
   /**
    * @param {number} from
    * @param {number} to
    * @param {number[]} amounts
+   * @param {number} without
    */
-  add(from, to, amounts) {
-    for (let i = 0; i < 5; i++) {
+  add(from, to, amounts, without) {
+    for (let i = 0; i < 4; i++) {
       this.sums[5 * from + i] += amounts[i];
       this.sums[5 * to + i] -= amounts[i];
     }
+    this.sums[5 * from + 4] += without;
+    this.sums[5 * to + 4] -= without;
     this.changes[from] = this.changes[to] = 1;
   }
 
@@ -172,7 +186,7 @@ export class Mixer {
    */
   hatch(row, from, to) {
     this.goTo(row);
-    if (from < to) this.add(from, to, [...channels(GREY), 1, 1]);
+    if (from < to) this.add(from, to, this.amountsOf(GREY), 1);
   }
 
   // Lanes that are mixed have no room for stripes.

@@ -1,6 +1,6 @@
 // The number of partitions that are being worked on, over time. A stop of the group is a fall to nothing.
 
-import { html, svg, worded } from "./elements.js";
+import { adjust, html, svg, worded } from "./elements.js";
 import { COUNT } from "./text.js";
 import { leasts, stepAt, workedOn } from "./worked.js";
 
@@ -38,10 +38,10 @@ export class Working {
     const parts = [`M${lens.left} ${bottom}`];
     for (let x = 0; x < end; x++)
       if (x === 0 || least[x] !== least[x - 1]) parts.push(`H${lens.left + x}V${y(least[x])}`);
-    this.area.setAttribute("d", `${parts.join("")}H${lens.left + Math.max(0, end)}V${bottom}z`);
-    this.base.setAttribute("d", `M${lens.left} ${TOP}V${bottom + 0.5}H${lens.left + lens.plot}`);
-    this.drawing.setAttribute("width", lens.width);
-    this.figure.setAttribute("x", lens.beside);
+    adjust(this.area, { d: `${parts.join("")}H${lens.left + Math.max(0, end)}V${bottom}z` });
+    adjust(this.base, { d: `M${lens.left} ${TOP}V${bottom + 0.5}H${lens.left + lens.plot}` });
+    adjust(this.drawing, { width: lens.width });
+    adjust(this.figure, { x: lens.beside });
   }
 
   /** @param {number} at */
