@@ -52,4 +52,5 @@ class CoordinatorFinder:
             return
         self._retry_ms = self.deadline_ms = now_ms + self._core.config.retry_backoff_ms
         if isinstance(reply, FindCoordinatorResponse) and reply.error not in _RETRIABLE:
-            self._core.fail(ProtocolError("FindCoordinator", reply.error.name))
+            found = f"{reply.error.name}: group {self._core.config.group_id}"
+            self._core.fail(ProtocolError("FindCoordinator", found))

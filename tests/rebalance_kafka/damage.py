@@ -106,6 +106,8 @@ REQUESTS: dict[Api, dict[str, Any]] = {
     },
     Api.DESCRIBE_GROUPS: {"groups": ("g", "h"), "include_authorized_operations": False},
     Api.LIST_GROUPS: {"states_filter": ("Stable",), "types_filter": ("classic",)},
+    Api.SASL_HANDSHAKE: {"mechanism": "PLAIN"},
+    Api.SASL_AUTHENTICATE: {"auth_bytes": b"\0ada\0secret"},
     Api.API_VERSIONS: {"client_software_name": "name", "client_software_version": "1"},
     Api.CREATE_TOPICS: {
         "topics": (

@@ -13,7 +13,7 @@ from rebalance_kafka.wire.frames import Request, decode_request, encode_response
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
-    from kafka.protocol import admin, consumer, metadata, producer
+    from kafka.protocol import admin, consumer, metadata, producer, sasl
 
 PLENTY = 1_000_000
 EVERY_VERSION = [(api, version) for api, (low, high) in VERSIONS.items() for version in range(low, high + 1)]
@@ -27,7 +27,7 @@ def versions(api: Api) -> pytest.MarkDecorator:
 def their_class(api: Api, kind: str) -> Any:
     """Return kafka-python's class of a Request or a Response."""
     name = api.name.title().replace("_", "") + kind
-    return next(getattr(m, name) for m in (admin, consumer, metadata, producer) if hasattr(m, name))
+    return next(getattr(m, name) for m in (admin, consumer, metadata, producer, sasl) if hasattr(m, name))
 
 
 def their_frame(api: Api, version: int, **values: Any) -> bytes:

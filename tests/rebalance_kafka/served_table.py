@@ -39,6 +39,10 @@ HOST = "127.0.0.1"
 (SET,) = CONFIGURED["configs"]
 
 
+LOGIN = (Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE)
+"""Requests that are read before authentication only, by another part of the broker."""
+
+
 class Refused(NamedTuple):
     """A request that the broker refuses. ``fields`` replace those of the usual request."""
 
@@ -56,6 +60,7 @@ def _configured(name: str, value: str) -> dict[str, Any]:
 
 
 REFUSED = (
+    Refused("SaslHandshake to a broker without users", Api.SASL_HANDSHAKE, {}),
     Refused("FindCoordinator of a transaction", Api.FIND_COORDINATOR, {"key_type": 1}),
     Refused("InitProducerId with a transactional id", Api.INIT_PRODUCER_ID, {"transactional_id": "t"}),
     Refused("Produce in a transaction", Api.PRODUCE, {"transactional_id": "t"}),
@@ -134,7 +139,7 @@ def _served(broker: EmbeddedBroker, api: Api) -> str:
         request = decode_request(frame, head_of(frame))
         names |= dict.fromkeys(_names(request.body))
         broker.receive(request._replace(body=_Noted(request.body, read)), HOST, lambda _: None)
-    unread = ", ".join(f"`{name}`" for name in names if name not in read)
+    unread = ", ".join(f"`{name}`" for name in names if name not in read and api not in LOGIN)
     return f"| {_title(api.name)} | {int(api)} | {versions} | {unread} |"
 
 

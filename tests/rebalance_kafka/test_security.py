@@ -1,11 +1,11 @@
-"""TLS and SASL: settings, messages, and consumers and snapshots through a gate that requires them."""
+"""TLS and SASL of clients: settings, messages, and consumers and snapshots on a broker that requires them."""
 
 import asyncio
-import ssl
 from contextlib import nullcontext, suppress
 
 import pytest
 import trustme
+from aiokafka import AIOKafkaProducer
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.errors import InputError, ProtocolError, RebalanceLabError
@@ -13,12 +13,29 @@ from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.admin_client import AdminClient
 from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import NAMES, is_security, read_properties, security_of
+from rebalance_kafka.scram import MECHANISMS, Keys
 from rebalance_kafka.snapshot import snapshot
 from tests.coordinator_core.cli.commands import in_a_process
-from tests.rebalance_kafka.gate import PASSWORD, USER, Gate, guarded
-from tests.rebalance_kafka.live import broker, member, polled, produce, run, settled, values
+from tests.rebalance_kafka.live import broker, member, polled, run, settled, values
 
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+USER, PASSWORD = "ada, of = fame", "lace\u2019s secret"
+REFUSED = "there is no user of that name and password"
+
+
+def guarded(*mechanisms, **options):
+    """A broker that authenticates with SASL if there are mechanisms."""
+    if mechanisms:
+        options |= {"users": {USER: PASSWORD}, "mechanisms": mechanisms}
+    return broker({"t": 1}, **options)
+
+
+async def wrote(kafka, *values):
+    """Write records with aiokafka."""
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.address, **kafka.client_arguments())
+    await producer.start()
+    for value in values:
+        await producer.send_and_wait("t", value, partition=0)
+    await producer.stop()
 
 
 def login(mechanism, protocol="SASL_PLAINTEXT", **other):
@@ -38,13 +55,16 @@ def ca_file(authority, tmp_path_factory):
     return str(file)
 
 
-def certified(authority, name="127.0.0.1", *, clients=False):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(name).configure_cert(context)
-    if clients:
-        authority.configure_trust(context)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
+@pytest.fixture(scope="module")
+def certified(authority, tmp_path_factory):
+    """Return a function that makes a certificate, as the argument ``tls`` of a broker."""
+
+    def make(name="127.0.0.1"):
+        file = tmp_path_factory.mktemp("tls") / "broker.pem"
+        authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(file)
+        return file, file
+
+    return make
 
 
 # --- SCRAM, against the example of its RFC
@@ -90,56 +110,54 @@ def test_a_broker_without_proof_of_the_password_is_refused(last):
         steps.send(last)
 
 
-# --- through a gate
+# --- on a broker that requires them
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["bare", "tls"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_an_authenticated_consumer_reads_and_commits(mechanism, tls, authority, ca_file):
+def test_an_authenticated_consumer_reads_and_commits(mechanism, tls):
     async def work():
-        async with guarded(mechanism, tls=certified(authority) if tls else None) as (gate, kafka):
-            await produce(kafka.address, 0, b"0")
-            more = {"protocol": "SASL_SSL", "ssl.ca.location": ca_file} if tls else {}
-            settings = login(mechanism, **more)
-            async with member(gate.address, settings=settings) as consumer:
+        async with guarded(mechanism, tls=tls) as kafka:
+            await wrote(kafka, b"0")
+            settings = kafka.client_settings()
+            async with member(kafka, settings=settings) as consumer:
                 assert await values(consumer, 1) == [b"0"]
                 await consumer.commit()
-                places = places_of(gate.address, "gate")
+                places = places_of(kafka.address, "broker")
                 async with AdminClient(places, security=security_of(settings, "here")) as admin:
                     assert (await snapshot(admin, "g")).strategy == "cooperative-sticky"
-            assert gate.let_in >= 2
 
     run(work())
 
 
-def test_a_broker_can_require_a_client_certificate(authority, ca_file, tmp_path):
+def test_a_broker_can_require_a_client_certificate(authority, certified, ca_file, tmp_path):
     file = tmp_path / "client.pem"
     authority.issue_cert("ada@example.org").private_key_and_cert_chain_pem.write_to_path(file)
 
     async def work():
-        async with guarded(tls=certified(authority, clients=True)) as (gate, _):
+        async with guarded(tls=certified(), tls_client_ca=ca_file) as kafka:
             settings = {"security.protocol": "SSL", "ssl.ca.location": ca_file}
-            async with member(gate.address, settings=settings) as nobody:
+            async with member(kafka, settings=settings) as nobody:
                 with suppress(RebalanceLabError):  # or the connection is reset before the alert is read
                     await polled(nobody, until=lambda _: nobody.last_disconnect)
                 assert nobody.assignment == ()
             shown = settings | {"ssl.certificate.location": str(file)}
-            async with member(gate.address, settings=shown) as consumer:
+            async with member(kafka, settings=shown) as consumer:
                 await settled(consumer, partitions=1)
 
     run(work())
 
 
 @pytest.mark.parametrize(("algorithm", "let_in"), [("https", False), ("none", True)])
-def test_another_name_is_accepted_only_without_identification(algorithm, let_in, authority, ca_file):
+def test_another_name_is_accepted_only_without_identification(algorithm, let_in, certified, ca_file):
     async def work():
-        async with guarded(tls=certified(authority, "elsewhere.example.org")) as (gate, _):
+        async with guarded(tls=certified("elsewhere.example.org")) as kafka:
             settings = {
                 "security.protocol": "SSL",
                 "ssl.ca.location": ca_file,
                 "ssl.endpoint.identification.algorithm": algorithm,
             }
-            async with member(gate.address, settings=settings) as consumer:
+            async with member(kafka, settings=settings) as consumer:
                 with nullcontext() if let_in else pytest.raises(RebalanceLabError, match="certificate"):
                     await polled(consumer, until=lambda _: consumer.assignment)
                 assert bool(consumer.assignment) == let_in
@@ -149,59 +167,55 @@ def test_another_name_is_accepted_only_without_identification(algorithm, let_in,
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("wrong", ["sasl.username", "sasl.password"])
-def test_a_refused_consumer_raises_once_and_does_not_retry(mechanism, wrong):
+def test_a_refused_consumer_raises_once_and_does_not_retry(mechanism, wrong, caplog):
     async def work():
-        async with Gate(mechanism) as gate:
-            async with member(gate.address, settings=login(mechanism, **{wrong: "x"})) as consumer:
-                with pytest.raises(RebalanceLabError, match="nobody of that name and password"):
+        async with guarded(mechanism) as kafka:
+            async with member(kafka, settings=login(mechanism, **{wrong: "nonsense"})) as consumer:
+                with pytest.raises(RebalanceLabError, match=REFUSED):
                     await polled(consumer, until=lambda _: False)
-                logins = len(gate.seen)
+                refusals = len(caplog.messages)
                 await asyncio.sleep(0.1)
-                with pytest.raises(RebalanceLabError, match="nobody of that name and password"):
+                with pytest.raises(RebalanceLabError, match=REFUSED):
                     await consumer.poll(0)
-            assert (gate.let_in, len(gate.seen)) == (0, logins)
+            assert len(caplog.messages) == refusals
 
     run(work())
+    found = "an unknown user" if wrong == "sasl.username" else f"a wrong password of user {USER!r}"
+    assert set(caplog.messages) == {f"a connection is closed: SASL {mechanism}: {found}"}
 
 
 def test_the_error_of_an_unsupported_mechanism_lists_the_supported_ones():
     async def work():
-        async with Gate("SCRAM-SHA-256", "SCRAM-SHA-512") as gate:
-            async with member(gate.address, settings=login("PLAIN")) as consumer:
-                with pytest.raises(
-                    RebalanceLabError, match="does not support PLAIN, but SCRAM-SHA-256, SCRAM-SHA-512"
-                ):
-                    await polled(consumer, until=lambda _: False)
-            assert not any(PASSWORD.encode() in frame for frame in gate.seen)
+        async with guarded("SCRAM-SHA-256", "SCRAM-SHA-512") as kafka:
+            with pytest.raises(
+                ProtocolError, match="does not support PLAIN, but SCRAM-SHA-256, SCRAM-SHA-512"
+            ):
+                await error_at(kafka.address, login("PLAIN"))
 
     run(work())
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS[1:])
-def test_a_broker_with_a_forged_proof_is_refused(mechanism):
+def test_a_broker_with_a_forged_proof_is_refused(monkeypatch):
+    monkeypatch.setattr(Keys, "is_proof", lambda *_: True)
+
     async def work():
-        async with (
-            Gate(mechanism, forged=True) as gate,
-            AdminClient(
-                places_of(gate.address, "gate"), security=security_of(login(mechanism), "here")
-            ) as admin,
-        ):
+        async with guarded("SCRAM-SHA-256") as kafka:
             with pytest.raises(ProtocolError, match="does not know the password"):
-                await admin.metadata()
+                await error_at(kafka.address, login("SCRAM-SHA-256", **{"sasl.password": "another"}))
 
     run(work())
 
 
 def test_an_authentication_failure_is_raised_at_once_even_with_several_brokers():
     async def work():
-        async with Gate("PLAIN") as gate, Gate("PLAIN") as other:
-            places = places_of(f"{gate.address},{other.address}", "gates")
+        async with guarded("PLAIN") as kafka, guarded("PLAIN") as other:
+            places = places_of(f"{kafka.address},{other.address}", "brokers")
             settings = login("PLAIN", **{"sasl.password": "x"})
             async with AdminClient(places, security=security_of(settings, "here")) as admin:
-                with pytest.raises(ProtocolError, match="nobody of that name and password"):
+                with pytest.raises(ProtocolError, match=REFUSED):
                     async with asyncio.timeout(10):
                         await admin.metadata()
-            assert other.seen == []
+            assert other.connections == 0
 
     run(work())
 
@@ -309,11 +323,11 @@ def error_at(address, settings):
     return ask()
 
 
-def test_plaintext_against_tls_is_reported_with_the_setting(authority):
+def test_plaintext_against_tls_is_reported_with_the_setting():
     async def work():
-        async with guarded(tls=certified(authority)) as (gate, _):
+        async with guarded(tls=True) as kafka:
             with pytest.raises(ProtocolError, match=r"security\.protocol"):
-                await error_at(gate.address, {})
+                await error_at(kafka.address, {})
 
     run(work())
 
@@ -355,9 +369,9 @@ def test_a_broker_that_does_not_answer_in_plaintext_is_reported_with_the_setting
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_wrong_password_is_reported_with_the_settings(mechanism):
     async def work():
-        async with guarded(mechanism) as (gate, _):
+        async with guarded(mechanism) as kafka:
             with pytest.raises(ProtocolError, match=r"sasl\.username and sasl\.password"):
-                await error_at(gate.address, login(mechanism, **{"sasl.password": "x"}))
+                await error_at(kafka.address, login(mechanism, **{"sasl.password": "x"}))
 
     run(work())
 
@@ -377,15 +391,15 @@ def test_the_commands_take_a_file_of_properties(lab, tmp_path):
     file.write_text("\n".join([*lines, "acks=all"]), encoding="utf-8")
 
     async def work():
-        async with guarded("PLAIN") as (gate, kafka):
-            await produce(kafka.address, 0, b"first")
-            common = ("--bootstrap-server", gate.address, "--group", "g", "--command-config", file)
+        async with guarded("PLAIN") as kafka:
+            await wrote(kafka, b"first")
+            common = ("--bootstrap-server", kafka.address, "--group", "g", "--command-config", file)
             read = await asyncio.to_thread(
                 in_a_process, "consume", *common, "--topic", "t", "--from-beginning", "--max-records", "1"
             )
             assert (read.returncode, read.stdout) == (0, b"t\t0\t0\tfirst\n")
             assert b"left out, as not about TLS or SASL: acks" in read.stderr
-            async with member(gate.address, settings=login("PLAIN")) as consumer:
+            async with member(kafka, settings=login("PLAIN")) as consumer:
                 await settled(consumer, partitions=1)
                 taken = await asyncio.to_thread(lab, "snapshot", *common)
             assert taken.status == 0

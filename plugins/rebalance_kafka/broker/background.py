@@ -58,6 +58,20 @@ class BackgroundBroker:
         """The host:port that the broker listens on, for ``bootstrap.servers``."""
         return self._call(lambda: self._broker.address)
 
+    def client_settings(self, user: str | None = None) -> dict[str, str]:
+        """Return the settings that a client needs beside ``bootstrap.servers``, by Kafka's names.
+
+        They are for confluent-kafka, librdkafka and `Consumer`. ``user`` None: the first user.
+
+        Raises:
+            InputError: if there is no such user.
+        """
+        return self._call(lambda: self._broker.client_settings(user))
+
+    def client_arguments(self, user: str | None = None) -> dict[str, Any]:
+        """Return the same as `client_settings`, as arguments of kafka-python and aiokafka."""
+        return self._call(lambda: self._broker.client_arguments(user))
+
     @property
     def topics(self) -> dict[str, int]:
         """The topics, each with the number of its partitions."""

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from enum import Enum, IntEnum, auto
 from typing import Any, Protocol
 
-from kio.schema.errors import ErrorCode as Wire
-
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.broker.data import api_versions
+from rebalance_kafka.access import ANONYMOUS, Access
+from rebalance_kafka.broker.login import MOST_FRAME_BYTES, Login, refused_versions
 from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Head, Request, decode_request, encode_response, head_of, is_served
@@ -64,6 +63,14 @@ class Server(Protocol):
     idle_seconds: float
     turns: Turns
 
+    def login(self) -> Login | None:
+        """Return the authentication of a new connection, None on a broker without SASL."""
+        ...
+
+    def access(self, user: str) -> Access:
+        """Return what a user may do."""
+        ...
+
     def admit(self, connection: "Connection") -> bool:
         """Take in a new connection. Return False if there are too many."""
         ...
@@ -102,6 +109,8 @@ class Connection(asyncio.Protocol):
         self._host = ""
         self._idle: asyncio.TimerHandle | None = None
         self._received_at = 0.0
+        self._login = server.login()
+        self._access = server.access(ANONYMOUS)
 
     # --- called by asyncio
 
@@ -126,10 +135,13 @@ class Connection(asyncio.Protocol):
         self._continue()
 
     def eof_received(self) -> bool:
-        """Handle the rest of the requests, and keep the connection open for their responses."""
+        """Handle the rest of the requests, and keep the connection open for their responses.
+
+        TLS does not keep it open.
+        """
         self._move(Phase.HALF_CLOSED)
         self._continue()
-        return True
+        return self._transport is not None and self._transport.get_extra_info("sslcontext") is None
 
     def pause_writing(self) -> None:
         """Stop: the client does not read its responses."""
@@ -166,8 +178,11 @@ class Connection(asyncio.Protocol):
             return
         self._send()
         self._end()
+        if self._transport.is_closing():  # a transport of TLS must not be closed twice
+            return
+        unsent = self._transport.get_write_buffer_size()
         self._transport.close()
-        if self._transport.get_write_buffer_size():
+        if unsent:
             self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def abort(self) -> None:
@@ -236,8 +251,9 @@ class Connection(asyncio.Protocol):
         if len(self._buffer) < SIZE_BYTES:
             return None
         size = int.from_bytes(self._buffer[:SIZE_BYTES], "big", signed=True)
-        if not 0 <= size <= self._server.most_frame_bytes:
-            found = f"a frame of {size:,} bytes, expected {self._server.most_frame_bytes:,} at most"
+        most = self._server.most_frame_bytes if self._login is None else MOST_FRAME_BYTES
+        if not 0 <= size <= most:
+            found = f"a frame of {size:,} bytes, expected {most:,} at most"
             if self._buffer.startswith(TLS_HANDSHAKE):
                 found = "a TLS handshake, expected security.protocol=PLAINTEXT: this broker has no TLS"
             self._fail(found)
@@ -254,11 +270,14 @@ class Connection(asyncio.Protocol):
 
     def _handle(self, frame: bytes) -> None:
         try:
+            if self._login is not None:
+                self._log_in(self._login, frame)
+                return
             head = head_of(frame)
             if not is_served(head):
                 self._refuse(head)
                 return
-            request = decode_request(frame, head)
+            request = decode_request(frame, head)._replace(access=self._access)
         except ProtocolError as error:
             self._fail(str(error))
             return
@@ -271,11 +290,20 @@ class Connection(asyncio.Protocol):
         if self._work is Work.HANDLING:
             self._work, self._give_up = Work.WAITING, give_up
 
+    def _log_in(self, login: Login, frame: bytes) -> None:
+        """Authenticate the client. After a fault, the response is sent before the connection closes."""
+        answer = login.receive(frame)
+        if answer.frame is not None:
+            self._write(answer.frame)
+        if answer.fault is not None:
+            self._fail(answer.fault)
+        elif login.user is not None:
+            self._login, self._access = None, self._server.access(login.user)
+
     def _refuse(self, head: Head) -> None:
-        """Refuse an API or version that is not served. For ApiVersions, list those that are (KIP-511)."""
+        """Refuse an API or version that is not served."""
         if head.key == Api.API_VERSIONS:
-            body = api_versions(Wire.unsupported_version)
-            self._write(encode_response(Api.API_VERSIONS, 0, head.correlation_id, body))
+            self._write(refused_versions(head))
         else:
             self._fail(f"API {head.key} in version {head.version}, which is not served")
 

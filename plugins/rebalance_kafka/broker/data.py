@@ -7,6 +7,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
+from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker import topic_admin
 from rebalance_kafka.broker.store import Store
@@ -58,6 +59,12 @@ class Data:
         """Return the body of the response, None if the client wants none (Produce with acks 0)."""
         return _HANDLERS[request.api](self, request)
 
+    def refusal(self, access: Access, operation: Operation, topic: str, partition: int) -> Wire | None:
+        """Return why an operation on a partition is refused, None if it is not."""
+        if not access.topic(operation, topic):
+            return Wire.topic_authorization_failed
+        return None if self.topics.has(topic, partition) else Wire.unknown_topic_or_partition
+
     # --- Fetch
 
     def fetch(self, request: Request) -> tuple[Values, bool]:
@@ -69,7 +76,7 @@ class Data:
             name, number = self._name_and_id(topic)
             partitions = []
             for partition in topic.partitions:
-                fetched = self._fetched(name, partition, left, first=not found)
+                fetched = self._fetched(request.access, name, partition, left, first=not found)
                 left -= len(fetched["records"])
                 found += len(fetched["records"])
                 errors = errors or fetched["error_code"] is not Wire.none
@@ -92,7 +99,9 @@ class Data:
             return topic.topic, None
         return self.topics.named(topic.topic_id), topic.topic_id
 
-    def _fetched(self, topic: str | None, partition: Any, left: int, *, first: bool) -> Values:
+    def _fetched(
+        self, access: Access, topic: str | None, partition: Any, left: int, *, first: bool
+    ) -> Values:
         number, offset = partition.partition, partition.fetch_offset
         values: dict[str, Any] = {
             "partition_index": number,
@@ -103,8 +112,9 @@ class Data:
         }
         if topic is None:
             return {**values, "error_code": Wire.unknown_topic_id}
-        if not self.topics.has(topic, number):
-            return {**values, "error_code": Wire.unknown_topic_or_partition}
+        error = self.refusal(access, Operation.READ, topic, number)
+        if error is not None:
+            return {**values, "error_code": error}
         start, end = self.topics.start(topic, number), self.topics.end(topic, number)
         values |= {"high_watermark": end, "last_stable_offset": end, "log_start_offset": start}
         if not start <= offset <= end:
@@ -133,38 +143,54 @@ def _api_versions(_: Data, __: Request) -> Values:
     return api_versions()
 
 
+def _no_sasl(_: Data, request: Request) -> Values:
+    """Refuse an authentication that is complete, or that this broker does not have."""
+    values: Values = {"error_code": Wire.illegal_sasl_state}
+    if request.api is Api.SASL_HANDSHAKE:
+        return {**values, "mechanisms": ()}
+    found = "a request for authentication after it, or to a broker without SASL"
+    return {**values, "error_message": found, "auth_bytes": b""}
+
+
 def _metadata(data: Data, request: Request) -> Values:
-    body, topics = request.body, data.topics
+    body, topics, access = request.body, data.topics, request.access
     unknown: list[UUID | None] = []
     if body.topics is None or (request.version == 0 and not body.topics):
-        names = list(topics.partitions)
+        names = [name for name in topics.partitions if access.topic(Operation.DESCRIBE, name)]
     else:
         wanted = dict.fromkeys((topic.name, getattr(topic, "topic_id", None)) for topic in body.topics)
         unknown = [number for name, number in wanted if name is None and topics.named(number) is None]
         found = (topics.named(number) if name is None else name for name, number in wanted)
         names = list(dict.fromkeys(name for name in found if name is not None))
         if data.partitions and (request.version < 4 or body.allow_auto_topic_creation):
-            new: dict[str, int] = {}
-            for name in names:
-                beside = len(new) * data.partitions
-                if name not in topics.partitions and not topics.cannot_create(name, data.partitions, beside):
-                    new[name] = data.partitions
-            if new:
-                topics.create(new)
+            _create_missing(data, [name for name in names if access.topic(Operation.CREATE, name)])
     broker = {"node_id": data.node, "host": data.address.host, "port": data.address.port}
     return {
         "brokers": (broker,),
         "cluster_id": data.cluster_id,
         "controller_id": data.node,
-        "topics": (*(_described(data, name) for name in names), *map(_unknown_id, unknown)),
+        "topics": (*(_described(data, name, access) for name in names), *map(_unknown_id, unknown)),
         "error_code": Wire.none,
     }
 
 
-def _described(data: Data, name: str) -> Values:
+def _create_missing(data: Data, names: Sequence[str]) -> None:
+    new: dict[str, int] = {}
+    for name in names:
+        beside = len(new) * data.partitions
+        known = name in data.topics.partitions
+        if not known and not data.topics.cannot_create(name, data.partitions, beside):
+            new[name] = data.partitions
+    if new:
+        data.topics.create(new)
+
+
+def _described(data: Data, name: str, access: Access) -> Values:
     count = data.topics.partitions.get(name)
     error = Wire.none
-    if count is None:
+    if not access.topic(Operation.DESCRIBE, name):
+        count, error = None, Wire.topic_authorization_failed
+    elif count is None:
         refusal = data.topics.cannot_create(name, 1)
         error = refusal.error if refusal is not None else Wire.unknown_topic_or_partition
     nodes = (data.node,)
@@ -179,7 +205,7 @@ def _described(data: Data, name: str) -> Values:
         }
         for number in range(count or 0)
     )
-    number = data.topics.ids.get(name)
+    number = None if error is Wire.topic_authorization_failed else data.topics.ids.get(name)
     return {"error_code": error, "name": name, "topic_id": number, "partitions": partitions}
 
 
@@ -189,11 +215,9 @@ def _unknown_id(number: UUID | None) -> Values:
 
 def _produce(data: Data, request: Request) -> Values | None:
     body = request.body
-    written = [
-        (topic.name, partition.index, partition.records)
-        for topic in body.topic_data
-        for partition in topic.partition_data
-    ]
+    places = [(topic.name, row) for topic in body.topic_data for row in topic.partition_data]
+    may = {name: request.access.topic(Operation.WRITE, name) for name, _ in places}
+    written = [(name, row.index, row.records) for name, row in places if may[name]]
     if body.acks not in (-1, 0, 1):
         results: Sequence[Appended] = [Appended(Wire.invalid_required_acks)] * len(written)
     elif body.transactional_id is not None:
@@ -203,12 +227,13 @@ def _produce(data: Data, request: Request) -> Values | None:
     if body.acks == 0:
         return None
     result = iter(results)
+    refused = Appended(Wire.topic_authorization_failed)
     responses = tuple(
         {
             "name": topic.name,
             "partition_responses": tuple(
-                _written(data.topics, topic.name, partition.index, next(result))
-                for partition in topic.partition_data
+                _written(data.topics, topic.name, row.index, next(result) if may[topic.name] else refused)
+                for row in topic.partition_data
             ),
         }
         for topic in body.topic_data
@@ -234,7 +259,7 @@ def _list_offsets(data: Data, request: Request) -> Values:
         {
             "name": topic.name,
             "partitions": tuple(
-                _listed(data, topic.name, partition, exact=next(searched) < MOST_EXACT)
+                _listed(data, request.access, topic.name, partition, exact=next(searched) < MOST_EXACT)
                 for partition in topic.partitions
             ),
         }
@@ -243,11 +268,12 @@ def _list_offsets(data: Data, request: Request) -> Values:
     return {"topics": topics}
 
 
-def _listed(data: Data, topic: str, partition: Any, *, exact: bool) -> Values:
+def _listed(data: Data, access: Access, topic: str, partition: Any, *, exact: bool) -> Values:
     number, timestamp = partition.partition_index, partition.timestamp
     values = {"partition_index": number, "error_code": Wire.none, "timestamp": -1, "leader_epoch": 0}
-    if not data.topics.has(topic, number):
-        return {**values, "error_code": Wire.unknown_topic_or_partition, "offset": -1, "leader_epoch": -1}
+    error = data.refusal(access, Operation.DESCRIBE, topic, number)
+    if error is not None:
+        return {**values, "error_code": error, "offset": -1, "leader_epoch": -1}
     if timestamp == LATEST:
         return {**values, "offset": data.topics.end(topic, number)}
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -269,6 +295,9 @@ def _init_producer_id(data: Data, request: Request) -> Values:
     if request.body.transactional_id is not None:
         error = Wire.transactional_id_authorization_failed
         return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
+    if not request.access.some_topic(Operation.WRITE):
+        error = Wire.cluster_authorization_failed
+        return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
     return {"error_code": Wire.none, "producer_id": data.store.next_producer_id(), "producer_epoch": 0}
 
 
@@ -277,17 +306,20 @@ def _epoch_ends(data: Data, request: Request) -> Values:
     topics = tuple(
         {
             "topic": topic.topic,
-            "partitions": tuple(_epoch_end(data, topic.topic, row) for row in topic.partitions),
+            "partitions": tuple(
+                _epoch_end(data, request.access, topic.topic, row) for row in topic.partitions
+            ),
         }
         for topic in request.body.topics
     )
     return {"topics": topics}
 
 
-def _epoch_end(data: Data, topic: str, row: Any) -> Values:
+def _epoch_end(data: Data, access: Access, topic: str, row: Any) -> Values:
     values = {"partition": row.partition, "error_code": Wire.none, "leader_epoch": -1, "end_offset": -1}
-    if not data.topics.has(topic, row.partition):
-        return {**values, "error_code": Wire.unknown_topic_or_partition}
+    error = data.refusal(access, Operation.DESCRIBE, topic, row.partition)
+    if error is not None:
+        return {**values, "error_code": error}
     if row.leader_epoch != 0:
         return values
     return {**values, "leader_epoch": 0, "end_offset": data.topics.end(topic, row.partition)}
@@ -300,5 +332,7 @@ _HANDLERS: Mapping[Api, Handler] = {
     Api.LIST_OFFSETS: _list_offsets,
     Api.INIT_PRODUCER_ID: _init_producer_id,
     Api.OFFSET_FOR_LEADER_EPOCH: _epoch_ends,
+    Api.SASL_HANDSHAKE: _no_sasl,
+    Api.SASL_AUTHENTICATE: _no_sasl,
     **topic_admin.HANDLERS,
 }

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -13,14 +13,18 @@ import msgspec
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.errors import InputError
 from coordinator_core.traces.trace import Trace
+from rebalance_kafka.access import Access
 from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.connections import Connection
 from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.guard import Guard, Tls
+from rebalance_kafka.broker.login import Login
 from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, Node
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
 from rebalance_kafka.broker.turns import Turns
+from rebalance_kafka.scram import MECHANISMS
 from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.frames import Request
 
@@ -32,6 +36,9 @@ MOST_RECORD_BYTES = 1024 * 1024 * 1024
 MOST_WAITING_BYTES = 256 * 1024 * 1024
 IDLE_SECONDS = 600.0
 DRAIN_SECONDS = 5.0
+HANDSHAKE_SECONDS = 10.0
+SHUTDOWN_SECONDS = 1.0
+"""How long a client has for the handshake of TLS, and for its end."""
 AT_ONCE_BYTES = 64 * 1024
 """Requests and responses up to this size are accepted whatever the memory."""
 
@@ -49,6 +56,8 @@ class EmbeddedBroker:
     - ``seed``: the seed of member ids.
     - ``advertise``: the host:port that clients are given to connect to, if it is not the one that the broker
       listens on: in a container or behind a proxy.
+    - ``tls``, ``tls_client_ca``, ``users``, ``mechanisms``, ``acls``: who is let in and what they may do; see
+      `Guard`. `client_settings` and `client_arguments` return what clients need.
 
     Limits, beyond which a connection is closed:
 
@@ -87,7 +96,15 @@ class EmbeddedBroker:
         most_trace_bytes: int = MOST_TRACE_BYTES,
         idle_seconds: float = IDLE_SECONDS,
         seed: int | None = None,
+        tls: Tls = False,
+        tls_client_ca: Path | str | None = None,
+        users: Mapping[str, str] | None = None,
+        mechanisms: Sequence[str] = MECHANISMS,
+        acls: Iterable[str] | None = None,
     ) -> None:
+        self._guard = Guard(
+            tls=tls, tls_client_ca=tls_client_ca, users=users, mechanisms=mechanisms, acls=acls
+        )
         self.most_frame_bytes, self.idle_seconds = most_frame_bytes, idle_seconds
         self._most_connections, self._most_waiting_bytes = most_connections, most_waiting_bytes
         self._most_record_bytes, self._most_partitions = most_record_bytes, most_partitions
@@ -130,6 +147,7 @@ class EmbeddedBroker:
             self._node = Node(loop, store, data, self._config, recorder, self._random, self._most_group_bytes)
             self._server = await self._listening(loop)
         except BaseException:
+            self._guard.close()
             store.close()
             raise
         host, port = self._server.sockets[0].getsockname()[:2]
@@ -150,9 +168,10 @@ class EmbeddedBroker:
             except TimeoutError:
                 for connection in list(self._connections):
                     connection.abort()
-                await asyncio.sleep(0)  # connections end in the next turn of the event loop
+                await self._emptied.wait()  # connections end in the next turns of the event loop
         self._node.stop()
         self._store.close()
+        self._guard.close()
         self._server = None
 
     async def __aenter__(self) -> Self:
@@ -171,6 +190,22 @@ class EmbeddedBroker:
         """The host:port that the broker listens on, for ``bootstrap.servers``."""
         self._running()
         return str(self._at)
+
+    def client_settings(self, user: str | None = None) -> dict[str, str]:
+        """Return the settings that a client needs beside ``bootstrap.servers``, by Kafka's names.
+
+        They are for confluent-kafka, librdkafka and `Consumer`. ``user`` None: the first user.
+
+        Raises:
+            InputError: if there is no such user.
+        """
+        self._running()
+        return self._guard.settings(user)
+
+    def client_arguments(self, user: str | None = None) -> dict[str, Any]:
+        """Return the same as `client_settings`, as arguments of kafka-python and aiokafka."""
+        self._running()
+        return self._guard.arguments(user)
 
     @property
     def topics(self) -> dict[str, int]:
@@ -219,6 +254,14 @@ class EmbeddedBroker:
 
     # --- called by connections
 
+    def login(self) -> Login | None:
+        """Return the authentication of a new connection, None on a broker without SASL."""
+        return self._guard.login()
+
+    def access(self, user: str) -> Access:
+        """Return what a user may do."""
+        return self._guard.access(user)
+
     def admit(self, connection: Connection) -> bool:
         """Take in a new connection. Return False if there are too many."""
         if len(self._connections) >= self._most_connections:
@@ -254,8 +297,18 @@ class EmbeddedBroker:
         return self._node
 
     async def _listening(self, loop: asyncio.AbstractEventLoop) -> asyncio.Server:
+        hosts = [place.host for place in (self._at, self._advertised) if place is not None]
         try:
-            return await loop.create_server(lambda: Connection(self), self._host, self._port, backlog=1_024)
+            tls = self._guard.open(hosts)
+            return await loop.create_server(
+                lambda: Connection(self),
+                self._host,
+                self._port,
+                backlog=1_024,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=None if tls is None else SHUTDOWN_SECONDS,
+            )
         except (OSError, OverflowError, UnicodeError) as error:
             where, found = f"{self._host}:{self._port}", getattr(error, "strerror", None) or str(error)
             raise InputError(where, found, "an address to listen on") from None

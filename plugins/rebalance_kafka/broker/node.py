@@ -20,7 +20,9 @@ from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.registry import default_registry
+from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.broker.data import Data, wait_ms
+from rebalance_kafka.broker.permits import permitted
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
@@ -111,9 +113,10 @@ class Node:
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
         """Pass a request to the coordinator, unless it needs too much or commits unknown partitions only."""
-        received = message = request_message(request)
+        permit = permitted(request_message(request), request.access, self.coordinator.refusal)
+        received = message = permit.message
         now_ms = self.now_ms()
-        refusal = self._room.refused(message)
+        refusal = permit.refusal or self._room.refused(message)
         if isinstance(message, m.OffsetCommitRequest) and refusal is None:
             has = self.data.topics.has
             known = tuple(offset for offset in message.offsets if has(offset.topic, offset.partition))
@@ -121,7 +124,7 @@ class Node:
                 refusal = _committed(message, m.OffsetCommitResponse())
             message = msgspec.structs.replace(message, offsets=known)
         if refusal is not None:
-            reply(response_entity(request, refusal))
+            reply(response_entity(request, permit.complete(refusal)))
             return
         self._recorder.requested(message, request.client_id, now_ms)
 
@@ -132,7 +135,7 @@ class Node:
             if isinstance(response, m.HeartbeatResponse):
                 reply(heartbeat_frame(request, response))
             else:
-                reply(response_entity(request, response))
+                reply(response_entity(request, permit.complete(response)))
 
         self._requests += 1
         self._parked[self._requests] = message, respond
@@ -163,25 +166,34 @@ class Node:
         now_ms = self.now_ms()
         responses: dict[str, m.OffsetFetchResponse] = {}
         for message in offset_requests(request):
-            self._recorder.requested(message, request.client_id, now_ms)
-            for reply in self.coordinator.receive(0, message, now_ms=now_ms).replies:
-                assert isinstance(reply.response, m.OffsetFetchResponse)
-                responses[message.group_id] = reply.response
+            permit = permitted(message, request.access, self.coordinator.refusal)
+            if isinstance(permit.refusal, m.OffsetFetchResponse):
+                responses[message.group_id] = permit.refusal
+                continue
+            self._recorder.requested(permit.message, request.client_id, now_ms)
+            for reply in self.coordinator.receive(0, permit.message, now_ms=now_ms).replies:
+                response = permit.complete(reply.response)
+                assert isinstance(response, m.OffsetFetchResponse)
+                responses[message.group_id] = response
         return offsets_of_groups(responses)
 
     def _find(self, request: Request) -> Values:
         body = request.body
         if request.version >= 4:
-            found = tuple({"key": key, **self._found(key, body.key_type)} for key in body.coordinator_keys)
+            keys, key_type = body.coordinator_keys, body.key_type
+            found = tuple({"key": key, **self._found(key, key_type, request.access)} for key in keys)
             return {"coordinators": found}
-        return self._found(body.key, body.key_type if request.version >= 1 else GROUP_KEY)
+        key_type = body.key_type if request.version >= 1 else GROUP_KEY
+        return self._found(body.key, key_type, request.access)
 
-    def _found(self, key: str, key_type: int) -> Values:
+    def _found(self, key: str, key_type: int, access: Access) -> Values:
         nowhere = {"node_id": -1, "host": "", "port": -1}
         if key_type != GROUP_KEY:
             # an error that producers do not retry, as for InitProducerId
             error, message = Wire.transactional_id_authorization_failed, "this broker has no transactions"
             return {**nowhere, "error_code": error, "error_message": message}
+        if not access.group(Operation.DESCRIBE, key):
+            return {**nowhere, "error_code": Wire.group_authorization_failed, "error_message": None}
         response = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
         outcome = self.coordinator.receive(0, m.FindCoordinatorRequest(key=key), now_ms=self.now_ms())
         for reply in outcome.replies:

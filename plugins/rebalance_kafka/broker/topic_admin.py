@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
+from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, elements_of, invalid
 from rebalance_kafka.broker.topics import Appended
 from rebalance_kafka.wire.apis import Api
@@ -39,7 +40,7 @@ class Source(IntEnum):
     DEFAULT = 5
 
 
-class Operation(IntEnum):
+class Change(IntEnum):
     """What IncrementalAlterConfigs does with a value. The last two are for lists."""
 
     SET = 0
@@ -49,6 +50,7 @@ class Operation(IntEnum):
 
 
 _NO_ERROR = Appended(Wire.none)
+_NOT_ALLOWED = Appended(Wire.topic_authorization_failed)
 
 
 # --- topics
@@ -61,7 +63,9 @@ def _create_topics(data: "Data", request: Request) -> Values:
     for topic in request.body.topics:
         count = _partition_count(data, topic)
         own = {config.name: config.value for config in topic.configs}
-        refusal = _cannot_create(data, topic, count, own, new)
+        refusal: Appended | None = _NOT_ALLOWED
+        if request.access.topic(Operation.CREATE, topic.name):
+            refusal = _cannot_create(data, topic, count, own, new)
         if refusal is None:
             new[topic.name], configs[topic.name] = count, own
         results.append(_result(topic.name, refusal))
@@ -129,6 +133,8 @@ def _create_partitions(data: "Data", request: Request) -> Values:
         refusal = data.topics.cannot_grow(topic.name, topic.count, more)
         if topic.name in new:
             refusal = Appended(Wire.invalid_request, message=f"topic {topic.name} comes twice")
+        if not request.access.topic(Operation.ALTER, topic.name):
+            refusal = _NOT_ALLOWED
         if refusal is None:
             new[topic.name] = topic.count
             more += topic.count - data.topics.partitions[topic.name]
@@ -155,6 +161,8 @@ def _delete_topics(data: "Data", request: Request) -> Values:
             error = Wire.invalid_request
         elif found is None:
             error = Wire.unknown_topic_id
+        elif not request.access.topic(Operation.DELETE, found):
+            error = Wire.topic_authorization_failed
         elif times[found] > 1:
             error = Wire.invalid_request
         elif found not in topics.partitions:
@@ -173,18 +181,21 @@ def _delete_records(data: "Data", request: Request) -> Values:
     topics = tuple(
         {
             "name": topic.name,
-            "partitions": tuple(_deleted_records(data, topic.name, row) for row in topic.partitions),
+            "partitions": tuple(
+                _deleted_records(data, request.access, topic.name, row) for row in topic.partitions
+            ),
         }
         for topic in request.body.topics
     )
     return {"topics": topics}
 
 
-def _deleted_records(data: "Data", topic: str, row: Any) -> Values:
+def _deleted_records(data: "Data", access: Access, topic: str, row: Any) -> Values:
     topics, number = data.topics, row.partition_index
     values = {"partition_index": number, "low_watermark": -1}
-    if not topics.has(topic, number):
-        return {**values, "error_code": Wire.unknown_topic_or_partition}
+    error = data.refusal(access, Operation.DELETE, topic, number)
+    if error is not None:
+        return {**values, "error_code": error}
     end = topics.end(topic, number)
     before = end if row.offset == TO_THE_END else row.offset
     if not 0 <= before <= end:
@@ -227,7 +238,7 @@ def _describe_configs(data: "Data", request: Request) -> Values:
     with_synonyms = getattr(body, "include_synonyms", False)
     results = []
     for resource in body.resources:
-        error = _no_resource(data, resource)
+        error = _no_resource(data, resource, request.access, Operation.DESCRIBE_CONFIGS)
         entries: Iterable[Values] = ()
         if error is None and resource.resource_type == Resource.TOPIC:
             own = data.topics.configs.get(resource.resource_name, {})
@@ -249,10 +260,12 @@ def _broker_configs(data: "Data", wanted: Iterable[str] | None) -> Iterable[Valu
         yield _entry(name, data.broker_configs[name], Source.BROKER, ConfigType.STRING, ())
 
 
-def _no_resource(data: "Data", resource: Any) -> Appended | None:
-    """Return the error of a resource that does not exist, None if it exists."""
+def _no_resource(data: "Data", resource: Any, access: Access, operation: Operation) -> Appended | None:
+    """Return the error of a resource that does not exist or is not to be used, None if there is none."""
     kind, name = resource.resource_type, resource.resource_name
     if kind == Resource.TOPIC:
+        if not access.topic(operation, name):
+            return _NOT_ALLOWED
         known = name in data.topics.partitions
         return (
             None if known else Appended(Wire.unknown_topic_or_partition, message=f"no topic {name[:249]!r}")
@@ -295,7 +308,7 @@ def _altered(
     new: dict[str, Mapping[str, Any]] = {}
     for resource in request.body.resources:
         name = resource.resource_name
-        error = _no_resource(data, resource)
+        error = _no_resource(data, resource, request.access, Operation.ALTER_CONFIGS)
         if error is None and resource.resource_type != Resource.TOPIC:
             found = "a change of the broker's configuration, expected one of a topic's"
             error = Appended(Wire.invalid_request, message=found)
@@ -319,18 +332,18 @@ def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | N
     for change in resource.configs:
         name, operation, value = change.name, change.config_operation, change.value
         known = CONFIGS.get(name)
-        if operation == Operation.DELETE and known is not None:
+        if operation == Change.DELETE and known is not None:
             configs.pop(name, None)
-        elif operation == Operation.SET or known is None:
+        elif operation == Change.SET or known is None:
             configs[name] = value
-        elif operation not in (Operation.APPEND, Operation.SUBTRACT):
+        elif operation not in (Change.APPEND, Change.SUBTRACT):
             return f"operation {operation} on {name}, expected one of 0 to 3"
         elif known.type is not ConfigType.LIST:
             return f"operation {operation} on {name}, expected a list such as cleanup.policy"
         else:
             listed = elements_of(configs.get(name) or known.default)
             changes = elements_of(value or "")
-            if operation == Operation.APPEND:
+            if operation == Change.APPEND:
                 listed += [element for element in changes if element not in listed]
             else:
                 listed = [element for element in listed if element not in changes]

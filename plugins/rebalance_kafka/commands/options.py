@@ -62,3 +62,20 @@ def settings_of(texts: Sequence[str], where: str, example: str) -> dict[str, str
             raise InputError(where, repr(text), f"NAME=VALUE, such as {example}")
         settings[name] = value
     return settings
+
+
+def passwords_of(texts: Sequence[str], where: str) -> dict[str, str]:
+    """Return users from texts NAME=PASSWORD.
+
+    Raises:
+        InputError: if a text has another form, or a user comes twice. The message contains no password.
+    """
+    passwords: dict[str, str] = {}
+    for text in texts:
+        name, equals, password = text.partition("=")
+        if not equals:
+            raise InputError(where, "a text without '='", "NAME=PASSWORD")
+        if name in passwords:
+            raise InputError(where, f"{name!r} twice", "each user once")
+        passwords[name] = password
+    return passwords

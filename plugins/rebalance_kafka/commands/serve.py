@@ -12,8 +12,10 @@ from zlib import crc32
 import typer
 
 from coordinator_core.cli.output import check_path, complain, stderr, stdout, write_whole
+from coordinator_core.errors import InputError
 from rebalance_kafka.addresses import place_of
-from rebalance_kafka.commands.options import settings_of, topics_of
+from rebalance_kafka.commands.options import passwords_of, settings_of, topics_of
+from rebalance_kafka.scram import MECHANISMS
 
 if TYPE_CHECKING:
     from rebalance_kafka.broker.embedded import EmbeddedBroker
@@ -61,6 +63,32 @@ def serve(
     max_frame: Annotated[int, typer.Option(min=1_024, help="Bytes of a request.")] = 100 * 1024 * 1024,
     max_connections: Annotated[int, typer.Option(min=1, help="Clients at once.")] = 2_000,
     max_records: Annotated[int, typer.Option(min=0, help="Bytes of records to keep.")] = 1024 * 1024 * 1024,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Serve TLS with this certificate, a PEM file.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The key, if it is not in the same file.")
+    ] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Require a certificate of one of these authorities from clients."),
+    ] = None,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=PASSWORD", help="Require SASL from clients. Can be repeated."),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(help="Of SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. Can be repeated. All by default."),
+    ] = None,
+    acl: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="USER:OPERATION:KIND:NAME",
+            help="Allow an operation, such as ada:read:topic:orders, and nothing that no --acl allows."
+            " Can be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Serve consumer groups, offsets and records to real Kafka clients until SIGTERM or Ctrl-C.
 
@@ -72,6 +100,8 @@ def serve(
     if advertise is not None:
         place_of(advertise, "--advertise")
     check_path(assignor_trace)
+    if tls_certificate is None and tls_key is not None:
+        raise InputError("--tls-key", "no certificate", "--tls-certificate with it")
     broker = EmbeddedBroker(
         topics_of(topic or (), "--topic"),
         host=host,
@@ -83,6 +113,11 @@ def serve(
         most_frame_bytes=max_frame,
         most_connections=max_connections,
         most_record_bytes=max_records,
+        tls=tls_certificate is not None and (tls_certificate, tls_key or tls_certificate),
+        tls_client_ca=tls_client_ca,
+        users=passwords_of(user or (), "--user"),
+        mechanisms=mechanism or MECHANISMS,
+        acls=acl or None,
     )
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     asyncio.run(_serve(broker, assignor_trace))

@@ -11,7 +11,7 @@ from coordinator_core.protocol import messages as m
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import OPEN, Security
-from rebalance_kafka.wire.apis import UNLIMITED, AnyApi, Api, LoginApi, api_of, common_version
+from rebalance_kafka.wire.apis import UNLIMITED, Api, api_of, common_version
 from rebalance_kafka.wire.frames import Values, decode_response, encode_request
 from rebalance_kafka.wire.requests import request_entity
 from rebalance_kafka.wire.responses import Node, Received, response_message
@@ -173,13 +173,15 @@ class Link:
         Raises:
             RefusedError: if the broker does not support the mechanism or refuses the credentials.
         """
-        api, version = LoginApi.SASL_HANDSHAKE, common_version(LoginApi.SASL_HANDSHAKE, versions)
+        api, version = Api.SASL_HANDSHAKE, common_version(Api.SASL_HANDSHAKE, versions)
+        if not version:
+            raise RefusedError("broker", "it offers SaslHandshake 0 only, expected version 1 (KIP-152)")
         frame = await self._exchanged(reader, api, version, {"mechanism": login.mechanism})
         _, body = decode_response(api, version, frame)
         if body.error_code is not Wire.none:
             supported = ", ".join(body.mechanisms) or "none"
             raise RefusedError("broker", f"it does not support {login.mechanism}, but {supported}")
-        api, version = LoginApi.SASL_AUTHENTICATE, common_version(LoginApi.SASL_AUTHENTICATE, versions)
+        api, version = Api.SASL_AUTHENTICATE, common_version(Api.SASL_AUTHENTICATE, versions)
         steps = login.steps()
         message = next(steps)
         while True:
@@ -196,9 +198,7 @@ class Link:
             except ProtocolError as error:
                 raise RefusedError(error.peer, error.reason) from None
 
-    async def _exchanged(
-        self, reader: asyncio.StreamReader, api: AnyApi, version: int, values: Values
-    ) -> bytes:
+    async def _exchanged(self, reader: asyncio.StreamReader, api: Api, version: int, values: Values) -> bytes:
         """Send a request of the connection itself and return its response."""
         assert self._writer is not None
         self._writer.write(encode_request(api, version, 0, self._client_id, values))

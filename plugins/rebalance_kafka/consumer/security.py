@@ -15,7 +15,8 @@ from typing import Any
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import close_to
-from rebalance_kafka.consumer.sasl import MECHANISMS, Login
+from rebalance_kafka.consumer.sasl import Login
+from rebalance_kafka.scram import MECHANISMS
 
 PREFIXES = ("security.", "sasl.", "ssl.")
 PROTOCOLS = {

@@ -4,15 +4,15 @@ To add a request, add its API key and its row here, and the fields whose names d
 `rebalance_kafka.wire.fields`. kio has the entities of every version: a row selects them by key and version.
 
 Spoken: consumer groups of the classic protocol, their administration and their offsets; records and topics
-without replication, and the administration of topics; idempotent producers.
+without replication, and the administration of topics; idempotent producers; authentication with SASL.
 
-Not spoken: groups of the consumer protocol and share groups (KIP-848, KIP-932); transactions; access control,
-quotas and delegation tokens; and every request that only brokers send to each other.
+Not spoken: groups of the consumer protocol and share groups (KIP-848, KIP-932); transactions; changes of
+access control, quotas and delegation tokens; and every request that only brokers send to each other.
 """
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
@@ -34,6 +34,7 @@ class Api(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -42,21 +43,12 @@ class Api(IntEnum):
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
-
-
-class LoginApi(IntEnum):
-    """The APIs of SASL (KIP-152), which the consumer uses and the embedded broker does not serve."""
-
-    SASL_HANDSHAKE = 17
-    SASL_AUTHENTICATE = 36
-
-
-AnyApi: TypeAlias = Api | LoginApi
 
 
 MOST_VERSION = 2**15 - 1
@@ -75,7 +67,7 @@ class Row(NamedTuple):
     most_sent: int = MOST_VERSION
 
 
-ROWS: Mapping[AnyApi, Row] = {
+ROWS: Mapping[Api, Row] = {
     Api.PRODUCE: Row((3, 9)),
     Api.FETCH: Row((4, 16), m.FetchRequest, m.FetchResponse, 12),  # from version 13 on topics have ids
     Api.LIST_OFFSETS: Row((1, 9), m.ListOffsetsRequest, m.ListOffsetsResponse),
@@ -89,6 +81,7 @@ ROWS: Mapping[AnyApi, Row] = {
     Api.SYNC_GROUP: Row((0, 5), m.SyncGroupRequest, m.SyncGroupResponse),
     Api.DESCRIBE_GROUPS: Row((0, 5), m.DescribeGroupsRequest, m.DescribeGroupsResponse),
     Api.LIST_GROUPS: Row((0, 5), m.ListGroupsRequest, m.ListGroupsResponse),
+    Api.SASL_HANDSHAKE: Row((0, 1)),
     Api.API_VERSIONS: Row((0, 3)),
     Api.CREATE_TOPICS: Row((2, 7)),
     Api.DELETE_TOPICS: Row((1, 6)),
@@ -97,26 +90,21 @@ ROWS: Mapping[AnyApi, Row] = {
     Api.OFFSET_FOR_LEADER_EPOCH: Row((2, 4), m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
     Api.DESCRIBE_CONFIGS: Row((1, 4)),
     Api.ALTER_CONFIGS: Row((0, 2)),
+    Api.SASL_AUTHENTICATE: Row((0, 2)),
     Api.CREATE_PARTITIONS: Row((0, 3)),
     Api.DELETE_GROUPS: Row((0, 2), m.DeleteGroupsRequest, m.DeleteGroupsResponse),
     Api.INCREMENTAL_ALTER_CONFIGS: Row((0, 1)),
     Api.OFFSET_DELETE: Row((0, 0), m.OffsetDeleteRequest, m.OffsetDeleteResponse),
     Api.DESCRIBE_CLUSTER: Row((0, 2)),
-    LoginApi.SASL_HANDSHAKE: Row((1, 1)),
-    LoginApi.SASL_AUTHENTICATE: Row((0, 2)),
 }
 
-VERSIONS: Mapping[Api, tuple[int, int]] = {
-    api: row.versions for api, row in ROWS.items() if isinstance(api, Api)
-}
+VERSIONS: Mapping[Api, tuple[int, int]] = {api: row.versions for api, row in ROWS.items()}
 """The lowest and the highest version of each API that the embedded broker serves."""
 
 UNLIMITED: Mapping[Api, int] = {}
 """Highest versions that leave out none of `VERSIONS`."""
 
-_API_OF: Mapping[type, Api] = {
-    row.request: api for api, row in ROWS.items() if isinstance(api, Api) and row.request is not None
-}
+_API_OF: Mapping[type, Api] = {row.request: api for api, row in ROWS.items() if row.request is not None}
 
 
 def api_of(request: m.Request) -> Api:
@@ -125,7 +113,7 @@ def api_of(request: m.Request) -> Api:
 
 
 def common_version(
-    api: AnyApi, offered: Mapping[int, tuple[int, int]], highest_versions: Mapping[Api, int] = UNLIMITED
+    api: Api, offered: Mapping[int, tuple[int, int]], highest_versions: Mapping[Api, int] = UNLIMITED
 ) -> int:
     """Return the newest version that both sides speak and that ``highest_versions`` allows.
 
@@ -133,9 +121,7 @@ def common_version(
         ProtocolError: if the broker does not offer the API, or none of its versions is spoken here.
     """
     lowest, highest = ROWS[api].versions
-    highest = min(highest, ROWS[api].most_sent)
-    if isinstance(api, Api):
-        highest = min(highest, highest_versions.get(api, highest))
+    highest = min(highest, ROWS[api].most_sent, highest_versions.get(api, highest))
     if int(api) not in offered:
         raise ProtocolError("broker", f"does not offer {api.name}")
     their_lowest, their_highest = offered[int(api)]

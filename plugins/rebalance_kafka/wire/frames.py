@@ -14,7 +14,8 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.wire.apis import VERSIONS, AnyApi, Api
+from rebalance_kafka.access import EVERYTHING, Access
+from rebalance_kafka.wire.apis import VERSIONS, Api
 from rebalance_kafka.wire.scan import MOST_ELEMENTS, length_check, without_unknown_tags
 from rebalance_kafka.wire.schemas import nested
 
@@ -37,13 +38,17 @@ class Head(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request that a client sent. ``body`` is kio's entity of the version."""
+    """A request that a client sent. ``body`` is kio's entity of the version.
+
+    ``access``: what the user of the client may do.
+    """
 
     api: Api
     version: int
     correlation_id: int
     client_id: str
     body: Any
+    access: Access = EVERYTHING
 
 
 def head_of(frame: bytes) -> Head:
@@ -85,7 +90,7 @@ def decode_request(frame: bytes, head: Head) -> Request:
     return Request(api, head.version, head.correlation_id, header.client_id or "", body)
 
 
-def encode_request(api: AnyApi, version: int, correlation_id: int, client_id: str | None, body: Any) -> bytes:
+def encode_request(api: Api, version: int, correlation_id: int, client_id: str | None, body: Any) -> bytes:
     """Return a request as a frame with its length. ``body`` is kio's entity or its values."""
     make_header, write_header, write_body = _request_writers(api, version)
     buffer = io.BytesIO(bytes(LENGTH_BYTES))
@@ -101,7 +106,7 @@ def encode_request(api: AnyApi, version: int, correlation_id: int, client_id: st
     return _measured(buffer)
 
 
-def decode_response(api: AnyApi, version: int, frame: bytes) -> tuple[int, Any]:
+def decode_response(api: Api, version: int, frame: bytes) -> tuple[int, Any]:
     """Return the correlation id and kio's entity of a response.
 
     Raises:
@@ -115,7 +120,7 @@ def decode_response(api: AnyApi, version: int, frame: bytes) -> tuple[int, Any]:
     return header.correlation_id, body
 
 
-def encode_response(api: AnyApi, version: int, correlation_id: int, body: Any) -> bytes:
+def encode_response(api: Api, version: int, correlation_id: int, body: Any) -> bytes:
     """Return a response as a frame with its length. ``body`` is kio's entity or its values."""
     tags, write_body = _response_writers(api, version)
     start = bytes(LENGTH_BYTES) + correlation_id.to_bytes(4, "big", signed=True) + tags
@@ -172,24 +177,24 @@ def _builder(schema: Any) -> Callable[[Values], Any]:
 
 
 @cache
-def _request_reader(api: AnyApi, version: int) -> _Read:
+def _request_reader(api: Api, version: int) -> _Read:
     return _reader(load_request_schema(api, version), MOST_ELEMENTS)
 
 
 @cache
-def _response_reader(api: AnyApi, version: int) -> _Read:
+def _response_reader(api: Api, version: int) -> _Read:
     return _reader(load_response_schema(api, version), None)
 
 
 @cache
-def _request_writers(api: AnyApi, version: int) -> tuple[Any, Any, _Write]:
+def _request_writers(api: Api, version: int) -> tuple[Any, Any, _Write]:
     schema = load_request_schema(api, version)
     header = schema.__header_schema__
     return header, entity_writer(header), _body_writer(schema)
 
 
 @cache
-def _response_writers(api: AnyApi, version: int) -> tuple[bytes, _Write]:
+def _response_writers(api: Api, version: int) -> tuple[bytes, _Write]:
     """Return the tags of the header, of which there are none, and the writer of the body."""
     schema = load_response_schema(api, version)
     return b"\0" if schema.__header_schema__.__flexible__ else b"", _body_writer(schema)
@@ -225,5 +230,5 @@ def _body_writer(schema: Any) -> _Write:
     return write
 
 
-def _named(api: AnyApi, version: int) -> str:
+def _named(api: Api, version: int) -> str:
     return f"{api.name} v{version}"

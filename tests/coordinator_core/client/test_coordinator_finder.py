@@ -57,7 +57,7 @@ def test_a_transient_error_is_retried_after_the_backoff(seeking, error):
 def test_any_other_error_ends_the_consumer(seeking, error):
     """C-46."""
     seeking.refuse(m.FindCoordinatorRequest, error)
-    assert seeking.client.failure == f"FindCoordinator: {error.name}"
+    assert seeking.client.failure == f"FindCoordinator: {error.name}: group g"
     assert not seeking.client.wants_poll
 
 

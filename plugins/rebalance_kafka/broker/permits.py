@@ -1,0 +1,146 @@
+"""What the user of a client may not do with groups: the part of a request that the coordinator receives."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.error_codes import ErrorCode
+from rebalance_kafka.access import EVERYTHING, Access, Operation
+
+_GROUP, _TOPIC = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+Refuse: TypeAlias = Callable[[m.Request, ErrorCode], m.Response]
+"""Returns the response that reports an error to a request to one group."""
+
+_Complete: TypeAlias = Callable[[Any], m.Response]
+
+
+def _unchanged(response: m.Response) -> m.Response:
+    return response
+
+
+class Permit(NamedTuple):
+    """The part of a request that is allowed.
+
+    ``refusal``: the response, if nothing of it is allowed. ``complete`` adds what is not allowed to the
+    response to the rest, or removes it.
+    """
+
+    message: m.Request
+    refusal: m.Response | None = None
+    complete: _Complete = _unchanged
+
+
+def permitted(message: m.Request, access: Access, refuse: Refuse) -> Permit:
+    """Return the part of a request that a user may make.
+
+    A request to one group needs `Operation.READ`, if `_OPERATIONS` has no other one.
+    """
+    if access is EVERYTHING:
+        return Permit(message)
+    group_id = getattr(message, "group_id", None)
+    operation = _OPERATIONS.get(type(message), Operation.READ)
+    if group_id is not None and not access.group(operation, group_id):
+        return Permit(message, _REFUSALS.get(type(message), refuse)(message, _GROUP))
+    part = _PARTS.get(type(message))
+    return Permit(message) if part is None else part(message, access)
+
+
+_OPERATIONS: Mapping[type, Operation] = {
+    m.OffsetFetchRequest: Operation.DESCRIBE,
+    m.OffsetDeleteRequest: Operation.DELETE,
+}
+
+_REFUSALS: Mapping[type, Refuse] = {
+    m.OffsetDeleteRequest: lambda _, error: m.OffsetDeleteResponse(error=error),
+}
+"""Refusals of requests that the coordinator answers for itself."""
+
+
+def _commit(message: m.OffsetCommitRequest, access: Access) -> Permit:
+    allowed, others = _divided(message.offsets, access, Operation.READ)
+    return Permit(
+        replace(message, offsets=allowed),
+        complete=lambda response: replace(response, partitions=response.partitions + _errors(others)),
+    )
+
+
+def _delete_offsets(message: m.OffsetDeleteRequest, access: Access) -> Permit:
+    allowed, others = _divided(message.partitions, access, Operation.READ)
+    return Permit(
+        replace(message, partitions=allowed),
+        complete=lambda response: replace(response, partitions=response.partitions + _errors(others)),
+    )
+
+
+def _fetch_offsets(message: m.OffsetFetchRequest, access: Access) -> Permit:
+    if message.partitions is None:
+        return Permit(
+            message,
+            complete=lambda response: replace(
+                response, offsets=_divided(response.offsets, access, Operation.DESCRIBE)[0]
+            ),
+        )
+    allowed, others = _divided(message.partitions, access, Operation.DESCRIBE)
+    refused = tuple(m.FetchedOffset(row.topic, row.partition, m.NO_OFFSET, error=_TOPIC) for row in others)
+    return Permit(
+        replace(message, partitions=allowed),
+        complete=lambda response: replace(response, offsets=response.offsets + refused),
+    )
+
+
+def _describe(message: m.DescribeGroupsRequest, access: Access) -> Permit:
+    allowed, others = _divided_groups(message.group_ids, access, Operation.DESCRIBE)
+    refused = tuple(m.DescribedGroup(error=_GROUP, group_id=group_id) for group_id in others)
+    return Permit(
+        replace(message, group_ids=allowed),
+        complete=lambda response: replace(response, groups=response.groups + refused),
+    )
+
+
+def _delete(message: m.DeleteGroupsRequest, access: Access) -> Permit:
+    allowed, others = _divided_groups(message.group_ids, access, Operation.DELETE)
+    refused = tuple(m.DeletedGroup(group_id, _GROUP) for group_id in others)
+    return Permit(
+        replace(message, group_ids=allowed),
+        complete=lambda response: replace(response, groups=response.groups + refused),
+    )
+
+
+def _list(message: m.ListGroupsRequest, access: Access) -> Permit:
+    def visible(response: m.ListGroupsResponse) -> m.ListGroupsResponse:
+        groups = tuple(row for row in response.groups if access.group(Operation.DESCRIBE, row.group_id))
+        return replace(response, groups=groups)
+
+    return Permit(message, complete=visible)
+
+
+_PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
+    m.OffsetCommitRequest: _commit,
+    m.OffsetDeleteRequest: _delete_offsets,
+    m.OffsetFetchRequest: _fetch_offsets,
+    m.DescribeGroupsRequest: _describe,
+    m.DeleteGroupsRequest: _delete,
+    m.ListGroupsRequest: _list,
+}
+
+
+def _divided(
+    rows: tuple[Any, ...], access: Access, operation: Operation
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the rows of topics that the user may do this with, and the others."""
+    may = {row.topic: access.topic(operation, row.topic) for row in rows}
+    return tuple(row for row in rows if may[row.topic]), tuple(row for row in rows if not may[row.topic])
+
+
+def _divided_groups(
+    group_ids: tuple[str, ...], access: Access, operation: Operation
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    allowed = tuple(group_id for group_id in group_ids if access.group(operation, group_id))
+    return allowed, tuple(group_id for group_id in group_ids if group_id not in allowed)
+
+
+def _errors(rows: tuple[Any, ...]) -> tuple[m.PartitionError, ...]:
+    return tuple(m.PartitionError(row.topic, row.partition, _TOPIC) for row in rows)
