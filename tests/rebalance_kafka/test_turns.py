@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rebalance_kafka.broker.turns import ROUND_SECONDS, TURN_SECONDS, Turns
+from rebalance_kafka.broker.turns import FIRST_SECONDS, ROUND_SECONDS, TURN_SECONDS, Turns
 
 
 class Clock:
@@ -29,10 +29,11 @@ class Busy:
 
     def __init__(self, name, clock, order, requests):
         self.name, self.clock, self.order, self.left = name, clock, order, requests
+        self.seconds = FIRST_SECONDS
 
     def take_turn(self, until):
-        assert until == pytest.approx(self.clock.now + TURN_SECONDS)
-        self.clock.now = until
+        assert until == pytest.approx(self.clock.now + self.seconds)
+        self.clock.now, self.seconds = until, TURN_SECONDS
         self.order.append(self.name)
         self.left -= 1
         return self.left > 0
@@ -55,6 +56,17 @@ def test_a_connection_that_has_just_received_comes_before_those_that_had_a_turn(
     clock.one_round()
     assert order[0] == "new"
     assert clock.now - before <= ROUND_SECONDS + TURN_SECONDS
+
+
+def test_a_connection_waits_for_the_first_turns_of_a_crowd_only(clock):
+    order, served = [], Turns(clock)
+    crowd = 100
+    for number in range(crowd):
+        served.add(Busy(number, clock, order, 1_000))
+    served.add(Busy("last", clock, order, 1))
+    while "last" not in order:
+        clock.one_round()
+    assert clock.now <= 2 * crowd * FIRST_SECONDS
 
 
 def test_busy_connections_take_turns(clock):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from enum import Enum, IntEnum, auto
+from struct import Struct
 from typing import Any, Protocol
 
 from coordinator_core.errors import ProtocolError
@@ -12,7 +13,8 @@ from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Head, Request, decode_request, encode_response, head_of, is_served
 
-SIZE_BYTES = 4
+SIZE = Struct(">i")
+SIZE_BYTES = SIZE.size
 AHEAD_BYTES = 256 * 1024
 """Bytes that are received while a request is in progress. The kernel keeps the rest until its response."""
 
@@ -250,7 +252,7 @@ class Connection(asyncio.Protocol):
         """Take the next complete frame from the buffer, None if there is none."""
         if len(self._buffer) < SIZE_BYTES:
             return None
-        size = int.from_bytes(self._buffer[:SIZE_BYTES], "big", signed=True)
+        (size,) = SIZE.unpack_from(self._buffer)
         most = self._server.most_frame_bytes if self._login is None else MOST_FRAME_BYTES
         if not 0 <= size <= most:
             found = f"a frame of {size:,} bytes, expected {most:,} at most"
@@ -259,10 +261,9 @@ class Connection(asyncio.Protocol):
             self._fail(found)
             return None
         whole = SIZE_BYTES + size
-        if not self._server.has_room(whole - len(self._buffer)):
-            self._fail(f"no memory for a frame of {size:,} bytes")
-            return None
         if len(self._buffer) < whole:
+            if not self._server.has_room(whole - len(self._buffer)):
+                self._fail(f"no memory for a frame of {size:,} bytes")
             return None
         frame = bytes(self._buffer[SIZE_BYTES:whole])
         del self._buffer[:whole]
@@ -277,7 +278,7 @@ class Connection(asyncio.Protocol):
             if not is_served(head):
                 self._refuse(head)
                 return
-            request = decode_request(frame, head)._replace(access=self._access)
+            request = decode_request(frame, head, self._access)
         except ProtocolError as error:
             self._fail(str(error))
             return

@@ -20,7 +20,7 @@ from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.registry import default_registry
-from rebalance_kafka.access import Access, Operation
+from rebalance_kafka.access import EVERYTHING, Access, Operation
 from rebalance_kafka.broker.data import Data, wait_ms
 from rebalance_kafka.broker.permits import permitted
 from rebalance_kafka.broker.recorder import Recorder
@@ -97,6 +97,9 @@ class Node:
     def receive(self, request: Request, host: str, reply: Reply) -> Callable[[], None] | None:
         """Handle a request. Return a function that stops the wait for records, if there is one."""
         api = request.api
+        if api is Api.HEARTBEAT and request.access is EVERYTHING:
+            self._beat(request, reply)
+            return None
         if api is Api.FETCH:
             return self._fetch(request, reply)
         if self.data.answers(api):
@@ -110,6 +113,21 @@ class Node:
         return None
 
     # --- groups
+
+    def _beat(self, request: Request, reply: Reply) -> None:
+        """Pass a heartbeat, as most requests are, to the coordinator. Its response is the whole outcome.
+
+        The user may do everything.
+        """
+        message, now_ms = request_message(request), self.now_ms()
+        self._recorder.requested(message, request.client_id, now_ms)
+        outcome = self.coordinator.receive(0, message, now_ms=now_ms)
+        assert not outcome.appends
+        assert not outcome.events
+        (answer,) = outcome.replies
+        assert isinstance(answer.response, m.HeartbeatResponse)
+        self._set_timer()
+        reply(heartbeat_frame(request, answer.response))
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
         """Pass a request to the coordinator, unless it needs too much or commits unknown partitions only."""
@@ -132,10 +150,7 @@ class Node:
             self._recorder.answered(message, response, request.client_id, self.now_ms())
             if isinstance(received, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
                 response = _committed(received, response)
-            if isinstance(response, m.HeartbeatResponse):
-                reply(heartbeat_frame(request, response))
-            else:
-                reply(response_entity(request, permit.complete(response)))
+            reply(response_entity(request, permit.complete(response)))
 
         self._requests += 1
         self._parked[self._requests] = message, respond

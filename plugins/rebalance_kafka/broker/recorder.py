@@ -8,6 +8,7 @@ Lag is measured when offsets are committed, and integrated by the trapezoid rule
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cache
 
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.client.subscription import partition_map
@@ -118,8 +119,10 @@ class Recorder:
                 return
             group = self._groups[group_id] = _Recorded(now_ms, topics, size=size)
             self._size += size
-        api = type(request).__name__.removesuffix("Request")
+        api = _api(type(request))
         group.messages[api] = group.messages.get(api, 0) + 1
+        if type(request) is m.HeartbeatRequest:  # most requests are heartbeats
+            return
         if isinstance(request, m.JoinGroupRequest):
             group.asking = (request, client_id)
             self._joins(group, request, now_ms)
@@ -383,6 +386,11 @@ class Recorder:
 
     def _forget(self, group_id: str) -> None:
         self._size -= self._groups.pop(group_id).size
+
+
+@cache
+def _api(kind: type) -> str:
+    return kind.__name__.removesuffix("Request")
 
 
 def _subscription(request: m.JoinGroupRequest) -> Subscription:

@@ -17,6 +17,8 @@ MOST_PROTOCOLS = 100
 OFFSET_BYTES = 500
 """An estimate of the memory of a committed offset, without its metadata."""
 
+_GROWING = frozenset({m.JoinGroupRequest, m.SyncGroupRequest, m.OffsetCommitRequest})
+
 COUNTING = 0.1
 """The share of the time that may be spent on counting."""
 
@@ -36,6 +38,8 @@ class Room:
 
     def refused(self, request: m.Request) -> m.Response | None:
         """Return the response to a request that needs too much, None for a request that may proceed."""
+        if type(request) not in _GROWING:
+            return None
         full = ErrorCode.GROUP_MAX_SIZE_REACHED
         if isinstance(request, m.JoinGroupRequest):
             error = self._refused_join(request)

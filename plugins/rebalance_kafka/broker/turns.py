@@ -4,10 +4,13 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from typing import Protocol
 
-TURN_SECONDS = 0.001
-"""How long a connection handles requests before the next one has its turn."""
+FIRST_SECONDS = 0.0002
+"""How long a connection handles requests that have just arrived. Those of many may have arrived at once."""
 
-ROUND_SECONDS = 0.01
+TURN_SECONDS = 0.001
+"""How long a connection with more requests handles them before the next one has its turn."""
+
+ROUND_SECONDS = 0.005
 """How long connections handle requests before new bytes and new connections are received."""
 
 
@@ -48,18 +51,18 @@ class Turns:
         end = now + ROUND_SECONDS
         try:
             while self._new and now < end:
-                now = self._give_turn(self._new, now)
+                now = self._give_turn(self._new, now + FIRST_SECONDS)
             while self._busy:
-                now = self._give_turn(self._busy, now)
+                now = self._give_turn(self._busy, now + TURN_SECONDS)
                 if now >= end:
                     break
         finally:
             if self._new or self._busy:
                 self._schedule()
 
-    def _give_turn(self, queue: deque[Served], now: float) -> float:
+    def _give_turn(self, queue: deque[Served], until: float) -> float:
         """Give the first connection a turn. Return the time."""
         connection = queue.popleft()
-        if connection.take_turn(now + TURN_SECONDS):
+        if connection.take_turn(until):
             self._busy.append(connection)
         return self._loop.time()

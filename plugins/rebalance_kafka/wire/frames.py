@@ -7,7 +7,8 @@ import io
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
+from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 
 from kio.index import load_request_schema, load_response_schema
@@ -25,6 +26,14 @@ Values: TypeAlias = Mapping[str, Any]
 LENGTH_BYTES = 4
 """The length of a frame comes first."""
 
+_REPEATED = frozenset({Api.HEARTBEAT})
+"""Requests that clients send again and again, with another correlation id only."""
+
+_SHORT_BYTES = 256
+_REMEMBERED = 4_096
+"""Requests of `_REPEATED` up to `_SHORT_BYTES` that are remembered as decoded."""
+
+_HEAD = Struct(">hhi")
 _NO_TIME = timedelta(0)
 _API_BY_KEY = {int(api): api for api in Api}
 
@@ -57,14 +66,9 @@ def head_of(frame: bytes) -> Head:
     Raises:
         ProtocolError: if the frame is too short for one.
     """
-    if len(frame) < 8:
-        raise ProtocolError("request", f"{len(frame)} bytes, expected 8 or more")
-    number = int.from_bytes
-    return Head(
-        number(frame[:2], "big", signed=True),
-        number(frame[2:4], "big", signed=True),
-        number(frame[4:8], "big", signed=True),
-    )
+    if len(frame) < _HEAD.size:
+        raise ProtocolError("request", f"{len(frame)} bytes, expected {_HEAD.size} or more")
+    return Head._make(_HEAD.unpack_from(frame))
 
 
 def is_served(head: Head) -> bool:
@@ -76,18 +80,21 @@ def is_served(head: Head) -> bool:
     return lowest <= head.version <= highest
 
 
-def decode_request(frame: bytes, head: Head) -> Request:
-    """Return the request of a frame whose head `is_served`.
+def decode_request(frame: bytes, head: Head, access: Access = EVERYTHING) -> Request:
+    """Return the request of a frame whose head `is_served`. ``access``: what the user of the client may do.
 
     Raises:
         ProtocolError: if the rest of the frame is not a request of that API and version.
     """
     api = _API_BY_KEY[head.key]
     try:
-        header, body = _request_reader(api, head.version)(frame)
+        if api in _REPEATED and len(frame) <= _SHORT_BYTES:
+            header, body = _repeated(api, head.version, frame[_HEAD.size :])
+        else:
+            header, body = _request_reader(api, head.version)(frame)
     except Exception as error:  # kio raises errors of many kinds
         raise ProtocolError(_named(api, head.version), f"{type(error).__name__}: {error}") from None
-    return Request(api, head.version, head.correlation_id, header.client_id or "", body)
+    return Request(api, head.version, head.correlation_id, header.client_id or "", body, access)
 
 
 def encode_request(api: Api, version: int, correlation_id: int, client_id: str | None, body: Any) -> bytes:
@@ -179,6 +186,12 @@ def _builder(schema: Any) -> Callable[[Values], Any]:
 @cache
 def _request_reader(api: Api, version: int) -> _Read:
     return _reader(load_request_schema(api, version), MOST_ELEMENTS)
+
+
+@lru_cache(_REMEMBERED)
+def _repeated(api: Api, version: int, rest: bytes) -> tuple[Any, Any]:
+    """Return header and body of a request without its head, the fields of which are 0 in this header."""
+    return _request_reader(api, version)(bytes(_HEAD.size) + rest)
 
 
 @cache
