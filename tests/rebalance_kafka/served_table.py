@@ -30,6 +30,7 @@ from tests.rebalance_kafka.records import batch
 README = ROOT / "plugins" / "rebalance_kafka" / "README.md"
 TOPICS = {TOPIC: 4}
 SMALL = {"name": "max.message.bytes", "value": "100"}
+COMPACTED = {"name": "cleanup.policy", "value": "compact"}
 CLOSED = "the connection is closed"
 SECONDS = 30.0
 HOST = "127.0.0.1"
@@ -69,6 +70,11 @@ REFUSED = (
         "a record batch larger than `max.message.bytes` of its topic",
         Api.PRODUCE,
         {"topic_data": ({"name": "small", "partition_data": ({"index": 0, "records": batch(bytes(99))},)},)},
+    ),
+    Refused(
+        "a record without a key in a compacted topic",
+        Api.PRODUCE,
+        {"topic_data": ({"name": "compacted", "partition_data": ({"index": 0, "records": batch(b"1")},)},)},
     ),
     Refused("CreateTopics with more than one replica", Api.CREATE_TOPICS, _created(replication_factor=2)),
     Refused(
@@ -117,7 +123,8 @@ def main() -> None:
 async def tables() -> dict[str, list[str]]:
     """Return the rows of the tables by their heads."""
     async with EmbeddedBroker(TOPICS, auto_create=1) as broker:
-        await _exchanged(broker, Api.CREATE_TOPICS, _created(name="small", configs=(SMALL,)))
+        for name, config in (("small", SMALL), ("compacted", COMPACTED)):
+            await _exchanged(broker, Api.CREATE_TOPICS, _created(name=name, configs=(config,)))
         return {
             "| request | key | versions | fields that are not read |\n| --- | --- | --- | --- |\n": [
                 _served(broker, api) for api in VERSIONS

@@ -449,7 +449,7 @@ def test_the_offset_of_the_newest_record_is_found(desk, version):
 def test_offsets_start_after_deleted_records(desk):
     for at_ms in (10, 20):
         desk.write("t", 0, batch(Sent(b"a", timestamp_ms=at_ms), Sent(b"b", timestamp_ms=at_ms + 5)))
-    desk.topics.delete_records("t", 0, 3)
+    desk.topics.delete_records({("t", 0): 3})
     found = list_offsets(desk, {"t": [(0, EARLIEST), (0, 0), (0, 25)]})
     assert [each.offset for each in found] == [3, 3, 3]
     parts = [fetch(desk, {"t": {0: at}}).responses[0].partitions[0] for at in (2, 3)]

@@ -266,12 +266,12 @@ def test_configurations_and_starts_survive(folder):
     folder.store.save_topics({"t": 1, "u": 1}, {"u": {"retention.ms": "5"}})
     folder.store.save_configs({"t": {"retention.ms": "7", "segment.ms": "9"}})
     folder.store.append_batches([stored(0, 0, 4), stored(0, 5, 9)])
-    folder.store.delete_records("t", 0, 7)
+    folder.store.delete_records({("t", 0): 7})
     store = folder.reopened()
     assert store.configs() == {"t": {"retention.ms": "7", "segment.ms": "9"}, "u": {"retention.ms": "5"}}
     assert (store.starts(), store.ends()) == ({("t", 0): 7}, {("t", 0): 10})
     assert [batch.first for batch in store.batches_from("t", 0, 7)] == [5]
-    store.delete_records("t", 0, 10)
+    store.delete_records({("t", 0): 10})
     store = folder.reopened()
     assert (store.starts(), store.ends(), store.size()) == ({("t", 0): 10}, {("t", 0): 10}, 0)
 
@@ -279,7 +279,7 @@ def test_configurations_and_starts_survive(folder):
 def test_a_deleted_topic_leaves_nothing_to_the_next_of_its_name(folder):
     folder.store.save_topics({"t": 2}, {"t": {"retention.ms": "5"}})
     folder.store.append_batches([stored(0, 0, 4)])
-    folder.store.delete_records("t", 0, 2)
+    folder.store.delete_records({("t", 0): 2})
     first = folder.store.topic_ids()["t"]
     folder.store.delete_topics(["t"])
     assert folder.reopened().topics() == {}

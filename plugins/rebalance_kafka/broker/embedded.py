@@ -15,6 +15,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.traces.trace import Trace
 from rebalance_kafka.access import Access
 from rebalance_kafka.addresses import Place, place_of
+from rebalance_kafka.broker.cleaning import Cleaner, Cleaning
 from rebalance_kafka.broker.connections import Connection
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.guard import Guard, Tls
@@ -35,6 +36,7 @@ MOST_CONNECTIONS = 2_000
 MOST_RECORD_BYTES = 1024 * 1024 * 1024
 MOST_WAITING_BYTES = 256 * 1024 * 1024
 IDLE_SECONDS = 600.0
+CLEAN_SECONDS = 300.0
 DRAIN_SECONDS = 5.0
 HANDSHAKE_SECONDS = 10.0
 SHUTDOWN_SECONDS = 1.0
@@ -58,6 +60,9 @@ class EmbeddedBroker:
       listens on: in a container or behind a proxy.
     - ``tls``, ``tls_client_ca``, ``users``, ``mechanisms``, ``acls``: who is let in and what they may do; see
       `Guard`. `client_settings` and `client_arguments` return what clients need.
+
+    - ``clean_seconds``: the time between two passes that delete and compact records as the configurations of
+      their topics want it. `clean` does it at once.
 
     Limits, beyond which a connection is closed:
 
@@ -96,6 +101,7 @@ class EmbeddedBroker:
         most_trace_bytes: int = MOST_TRACE_BYTES,
         idle_seconds: float = IDLE_SECONDS,
         seed: int | None = None,
+        clean_seconds: float = CLEAN_SECONDS,
         tls: Tls = False,
         tls_client_ca: Path | str | None = None,
         users: Mapping[str, str] | None = None,
@@ -109,7 +115,7 @@ class EmbeddedBroker:
         self._most_connections, self._most_waiting_bytes = most_connections, most_waiting_bytes
         self._most_record_bytes, self._most_partitions = most_record_bytes, most_partitions
         self._most_group_bytes, self._most_trace_bytes = most_group_bytes, most_trace_bytes
-        self._auto_create = auto_create
+        self._auto_create, self._clean_seconds = auto_create, clean_seconds
         self._host, self._port = host, port
         self._advertised = None if advertise is None else place_of(advertise, "advertise")
         self._at = Place(host, port)
@@ -122,6 +128,8 @@ class EmbeddedBroker:
         self._store: Store | None = None
         self._node: Node | None = None
         self._recorder: Recorder | None = None
+        self._cleaner: Cleaner | None = None
+        self._cleaning: Cleaning | None = None
         self._emptied = asyncio.Event()
 
     # --- start and stop
@@ -150,15 +158,18 @@ class EmbeddedBroker:
             self._guard.close()
             store.close()
             raise
+        self._cleaner = Cleaner(topics, store)
+        self._cleaning = Cleaning(loop, self._cleaner, self._node.now_ms, self._clean_seconds)
         host, port = self._server.sockets[0].getsockname()[:2]
         self._at = Place("127.0.0.1" if host in ("0.0.0.0", "::") else host, port)
         data.address = self._advertised or self._at
 
     async def stop(self) -> None:
         """Accept no more connections, answer the requests in progress, close."""
-        if self._server is None or self._node is None or self._store is None:
+        if self._server is None or self._node is None or self._store is None or self._cleaning is None:
             return
         self._server.close()
+        self._cleaning.stop()
         for connection in list(self._connections):
             connection.drain()
         if self._connections:
@@ -251,6 +262,16 @@ class EmbeddedBroker:
         node = self._running()
         assert self._recorder is not None
         self._create(node.data.topics, topics)
+
+    def clean(self, later_ms: int = 0) -> None:
+        """Delete and compact records as the configurations of their topics want it.
+
+        ``later_ms``: do it as if this much time had passed.
+        """
+        node = self._running()
+        assert self._cleaner is not None
+        for _ in self._cleaner.steps(node.now_ms() + later_ms):
+            pass
 
     # --- called by connections
 

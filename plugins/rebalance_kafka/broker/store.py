@@ -59,6 +59,16 @@ class StoredBatch(NamedTuple):
     data: bytes
 
 
+class BatchHeader(NamedTuple):
+    """A record batch in the store, without its records. ``producer`` is -1 without an idempotent producer."""
+
+    first: int
+    last: int
+    max_timestamp_ms: int
+    producer: int
+    size: int
+
+
 class NewBatch(NamedTuple):
     """A record batch to write to a partition."""
 
@@ -174,14 +184,50 @@ class Store:
         rows = self._sql.execute("select name, partition, first from starts join topics on topics.id = topic")
         return {(name, partition): first for name, partition, first in rows}
 
-    def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Delete the batches that end before an offset, which is the partition's start from now on."""
-        place = (self._ids[topic], partition)
+    def delete_records(self, starts: Mapping[tuple[str, int], int]) -> None:
+        """Delete the batches of partitions that end before an offset, which is the start from now on."""
+        rows = [(self._ids[topic], partition, before) for (topic, partition), before in starts.items()]
         with self._transaction():
-            self._sql.execute(
-                "delete from batches where topic = ? and partition = ? and last < ?", (*place, before)
-            )
-            self._sql.execute("insert or replace into starts values (?, ?, ?)", (*place, before))
+            self._sql.executemany("delete from batches where topic = ? and partition = ? and last < ?", rows)
+            self._sql.executemany("insert or replace into starts values (?, ?, ?)", rows)
+
+    def headers(self, topic: str, partition: int) -> Iterator[BatchHeader]:
+        """Yield the batches of a partition without their records, oldest first."""
+        rows = self._sql.execute(
+            "select first, last, max_timestamp_ms, producer, length(data) from batches"
+            " where topic = ? and partition = ? order by first",
+            (self._ids[topic], partition),
+        )
+        yield from map(BatchHeader._make, rows)
+
+    def partition_size(self, topic: str, partition: int) -> int:
+        """Return the bytes of the batches of a partition."""
+        rows = self._sql.execute(
+            "select coalesce(sum(length(data)), 0) from batches where topic = ? and partition = ?",
+            (self._ids[topic], partition),
+        )
+        return int(rows.fetchone()[0])
+
+    def batch(self, topic: str, partition: int, first: int) -> bytes | None:
+        """Return the batch that begins at an offset, None if there is none."""
+        row = self._sql.execute(
+            "select data from batches where topic = ? and partition = ? and first = ?",
+            (self._ids[topic], partition, first),
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def replace_batch(
+        self, topic: str, partition: int, first: int, data: bytes | None, max_timestamp_ms: int
+    ) -> None:
+        """Replace a batch by one with the same offsets, or delete it."""
+        place = (self._ids[topic], partition, first)
+        where = "where topic = ? and partition = ? and first = ?"
+        with self._transaction():
+            if data is None:
+                self._sql.execute(f"delete from batches {where}", place)
+            else:
+                values = (data, max_timestamp_ms, *place)
+                self._sql.execute(f"update batches set data = ?, max_timestamp_ms = ? {where}", values)
 
     def size(self) -> int:
         """Return the bytes of all batches."""

@@ -200,7 +200,7 @@ def _deleted_records(data: "Data", access: Access, topic: str, row: Any) -> Valu
     before = end if row.offset == TO_THE_END else row.offset
     if not 0 <= before <= end:
         return {**values, "error_code": Wire.offset_out_of_range}
-    topics.delete_records(topic, number, before)
+    topics.delete_records({(topic, number): before})
     return {**values, "low_watermark": topics.start(topic, number), "error_code": Wire.none}
 
 

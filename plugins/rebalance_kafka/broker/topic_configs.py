@@ -1,10 +1,15 @@
-"""Configurations of topics: Kafka's names, types and defaults. The broker acts on max.message.bytes only."""
+"""Configurations of topics: Kafka's names, types and defaults. The broker acts on those with a name here."""
 
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+CLEANUP_POLICY = "cleanup.policy"
+COMPACT, DELETE = "compact", "delete"
+DELETE_RETENTION_MS = "delete.retention.ms"
 MAX_MESSAGE_BYTES = "max.message.bytes"
+MIN_COMPACTION_LAG_MS = "min.compaction.lag.ms"
+RETENTION_BYTES, RETENTION_MS = "retention.bytes", "retention.ms"
 LONGEST = 2**63 - 1
 _UNLIMITED = str(LONGEST)
 _WEEK_MS = "604800000"
@@ -36,9 +41,9 @@ class Config(NamedTuple):
 _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 CONFIGS: Mapping[str, Config] = {
-    "cleanup.policy": Config(ConfigType.LIST, "delete", choices=("compact", "delete")),
+    CLEANUP_POLICY: Config(ConfigType.LIST, DELETE, choices=(COMPACT, DELETE)),
     "compression.type": Config(ConfigType.STRING, "producer", choices=_COMPRESSIONS),
-    "delete.retention.ms": Config(ConfigType.LONG, "86400000"),
+    DELETE_RETENTION_MS: Config(ConfigType.LONG, "86400000"),
     "file.delete.delay.ms": Config(ConfigType.LONG, "60000"),
     "flush.messages": Config(ConfigType.LONG, _UNLIMITED, 1),
     "flush.ms": Config(ConfigType.LONG, _UNLIMITED),
@@ -53,11 +58,11 @@ CONFIGS: Mapping[str, Config] = {
         ConfigType.STRING, "CreateTime", choices=("CreateTime", "LogAppendTime")
     ),
     "min.cleanable.dirty.ratio": Config(ConfigType.DOUBLE, "0.5"),
-    "min.compaction.lag.ms": Config(ConfigType.LONG, "0"),
+    MIN_COMPACTION_LAG_MS: Config(ConfigType.LONG, "0"),
     "min.insync.replicas": Config(ConfigType.INT, "1", 1),
     "preallocate": Config(ConfigType.BOOLEAN, "false"),
-    "retention.bytes": Config(ConfigType.LONG, "-1", -1),
-    "retention.ms": Config(ConfigType.LONG, _WEEK_MS, -1),
+    RETENTION_BYTES: Config(ConfigType.LONG, "-1", -1),
+    RETENTION_MS: Config(ConfigType.LONG, _WEEK_MS, -1),
     "segment.bytes": Config(ConfigType.INT, "1073741824", 14),
     "segment.index.bytes": Config(ConfigType.INT, "10485760", 4),
     "segment.jitter.ms": Config(ConfigType.LONG, "0"),

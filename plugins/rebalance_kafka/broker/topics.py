@@ -10,8 +10,14 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from rebalance_kafka.broker.store import NewBatch, Store, StoredBatch
-from rebalance_kafka.broker.topic_configs import CONFIGS, MAX_MESSAGE_BYTES
-from rebalance_kafka.wire.batches import Batch, at_offset, batches_of, record_since
+from rebalance_kafka.broker.topic_configs import (
+    CLEANUP_POLICY,
+    COMPACT,
+    CONFIGS,
+    MAX_MESSAGE_BYTES,
+    elements_of,
+)
+from rebalance_kafka.wire.batches import Batch, at_offset, batches_of, keyed_records, record_since
 
 REMEMBERED = 5
 """Batches of an idempotent producer that are recognised when repeated: as many as may be in flight."""
@@ -128,12 +134,28 @@ class Topics:
         self._store.save_configs(configs)
         self.configs = self._store.configs()
 
-    def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Delete the records before an offset, which is not after the end."""
-        if before > self.start(topic, partition):
-            self._store.delete_records(topic, partition, before)
-            self._starts[topic, partition] = before
-            self._bytes = self._store.size()
+    def config(self, topic: str, name: str) -> str:
+        """Return the value of a configuration of a topic."""
+        return self.configs.get(topic, {}).get(name, CONFIGS[name].default)
+
+    def is_compacted(self, topic: str) -> bool:
+        """Return whether the topic keeps the newest record of each key."""
+        return COMPACT in elements_of(self.config(topic, CLEANUP_POLICY))
+
+    def delete_records(self, befores: Mapping[Place, int]) -> None:
+        """Delete the records of partitions before an offset, which is not after the end."""
+        new = {place: before for place, before in befores.items() if before > self.start(*place)}
+        if not new:
+            return
+        self._store.delete_records(new)
+        self._starts |= new
+        self.count_bytes()
+        for place in new:
+            self._wake(place)
+
+    def count_bytes(self) -> None:
+        """Count the bytes of all records again, after the store has changed."""
+        self._bytes = self._store.size()
 
     def _read_topics(self) -> None:
         self.partitions, self.ids = self._store.topics(), self._store.topic_ids()
@@ -221,10 +243,13 @@ class Topics:
         if not batches:
             return Appended(Wire.invalid_record, message="no records")
         largest = max(len(batch.data) for batch in batches)
-        most = int(self.configs.get(topic, {}).get(MAX_MESSAGE_BYTES, CONFIGS[MAX_MESSAGE_BYTES].default))
+        most = int(self.config(topic, MAX_MESSAGE_BYTES))
         if largest > most:
             found = f"a batch of {largest:,} bytes, expected {most:,} at most ({MAX_MESSAGE_BYTES})"
             return Appended(Wire.message_too_large, message=found)
+        if self.is_compacted(topic) and any(map(_has_keyless_records, batches)):
+            found = f"a record without a key, and the topic is compacted ({CLEANUP_POLICY})"
+            return Appended(Wire.invalid_record, message=found)
         first = batches[0]
         if first.producer_id >= 0:
             known = self._known(topic, partition, first)
@@ -342,6 +367,11 @@ class Topics:
                         del self._waiting[place]
 
         return stop
+
+
+def _has_keyless_records(batch: Batch) -> bool:
+    """Return whether a record has no key. Batches that are too large to be looked at count as having keys."""
+    return any(record.key is None for record in keyed_records(batch.data) or ())
 
 
 def _searched(batch: StoredBatch, timestamp_ms: int, otherwise: int, *, exact: bool) -> tuple[int, int]:

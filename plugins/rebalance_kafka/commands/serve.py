@@ -63,6 +63,9 @@ def serve(
     max_frame: Annotated[int, typer.Option(min=1_024, help="Bytes of a request.")] = 100 * 1024 * 1024,
     max_connections: Annotated[int, typer.Option(min=1, help="Clients at once.")] = 2_000,
     max_records: Annotated[int, typer.Option(min=0, help="Bytes of records to keep.")] = 1024 * 1024 * 1024,
+    clean_every: Annotated[
+        float, typer.Option(min=0.01, help="Seconds between two passes of retention and compaction.")
+    ] = 300.0,
     tls_certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Serve TLS with this certificate, a PEM file.")
     ] = None,
@@ -113,6 +116,7 @@ def serve(
         most_frame_bytes=max_frame,
         most_connections=max_connections,
         most_record_bytes=max_records,
+        clean_seconds=clean_every,
         tls=tls_certificate is not None and (tls_certificate, tls_key or tls_certificate),
         tls_client_ca=tls_client_ca,
         users=passwords_of(user or (), "--user"),

@@ -5,7 +5,7 @@ covers neither, so that records need not be read.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import cramjam
@@ -17,7 +17,9 @@ from coordinator_core.protocol.messages import FetchedRecord
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _SIZED = 12  # offset and length, the same in every format; the length counts what follows it
-_CHECKED_FROM = 21
+_CHECKSUM, _CHECKED_FROM = slice(17, 21), 21
+_ATTRIBUTES, _MAX_TIME, _COUNT = 5, 8, 12
+"""Places among the fields of the header."""
 _LEAST_RECORD_BYTES = 7
 _MOST_RECORDS = 2**31 - 1
 MAGIC = 2
@@ -145,29 +147,94 @@ def record_since(data: bytes, timestamp_ms: int) -> tuple[int, int] | None:
     """
     batch = _batch_at(data, 0, whole=False)
     try:
-        times = _times(batch, _payload(batch, MOST_SEARCHED_BYTES))
-        return next((found for found in times if found[1] >= timestamp_ms), None)
+        places = _places(batch, _payload(batch, MOST_SEARCHED_BYTES))
+        return next(((row.offset, row.time_ms) for row in places if row.time_ms >= timestamp_ms), None)
     except ProtocolError:
         return None
 
 
-def _times(batch: Batch, records: bytes) -> Iterator[tuple[int, int]]:
-    """Yield offset and time of each record, without reading the rest of it."""
+class _Place(NamedTuple):
+    """A record among the uncompressed records of its batch. The key begins with its length."""
+
+    offset: int
+    time_ms: int
+    begin: int
+    key: int
+    end: int
+
+
+def _places(batch: Batch, records: bytes) -> Iterator[_Place]:
+    """Yield where each record is, without reading the rest of it."""
     at = 0
     by_broker = _attributes(batch) & _LOG_APPEND_TIME
     try:
         for _ in range(batch.records):
+            begin = at
             length, size = read_signed_varint(records, at)
             at += size
             if not 0 <= length <= len(records) - at:
                 raise ValueError(f"a record of {length} bytes, but only {len(records) - at} bytes are left")
             delta_ms, size = read_signed_varlong(records, at + 1)
-            delta, _ = read_signed_varint(records, at + 1 + size)
-            at += length
+            delta, more = read_signed_varint(records, at + 1 + size)
+            key, at = at + 1 + size + more, at + length
             time_ms = batch.max_timestamp_ms if by_broker else batch.base_timestamp_ms + delta_ms
-            yield batch.base_offset + delta, time_ms
+            yield _Place(batch.base_offset + delta, time_ms, begin, key, at)
     except Exception as error:  # kio raises errors of many kinds
         raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
+
+
+# --- compaction
+
+
+class KeyedRecord(NamedTuple):
+    """A record as compaction sees it. ``data``: the record, uncompressed."""
+
+    offset: int
+    time_ms: int
+    key: bytes | None
+    is_tombstone: bool
+    data: bytes
+
+
+def keyed_records(data: bytes) -> list[KeyedRecord] | None:
+    """Return the records of a batch with their keys.
+
+    Return None if the batch cannot be read, has more than `MOST_SEARCHED_BYTES` of records, or has a marker
+    of a transaction.
+    """
+    batch = _batch_at(data, 0, whole=False)
+    if _attributes(batch) & _CONTROL:
+        return None
+    try:
+        payload = _payload(batch, MOST_SEARCHED_BYTES)
+        return [_keyed(place, payload) for place in _places(batch, payload)]
+    except ProtocolError:
+        return None
+
+
+def _keyed(place: _Place, payload: bytes) -> KeyedRecord:
+    try:
+        key, at = _bytes_at(payload, place.key)
+        length, _ = read_signed_varint(payload, at)
+    except Exception as error:  # kio raises errors of many kinds
+        raise ProtocolError("record batch", f"{type(error).__name__}: {error}") from None
+    return KeyedRecord(place.offset, place.time_ms, key, length < 0, payload[place.begin : place.end])
+
+
+def with_records(data: bytes, records: Sequence[KeyedRecord]) -> tuple[bytes, int]:
+    """Return a batch with some of its records only, uncompressed, and the largest time of a record or -1.
+
+    Offsets stay as they are, those of the batch too. A batch may lose all its records.
+    """
+    header = list(_HEADER.unpack_from(data))
+    attributes = header[_ATTRIBUTES] & ~_COMPRESSION
+    payload = b"".join(record.data for record in records)
+    newest_ms = max((record.time_ms for record in records), default=-1)
+    header[1] = _HEADER.size - _SIZED + len(payload)
+    header[_ATTRIBUTES], header[_MAX_TIME], header[_COUNT] = attributes, newest_ms, len(records)
+    whole = bytearray(_HEADER.pack(*header) + payload)
+    whole[_CHECKSUM] = crc32c(memoryview(whole)[_CHECKED_FROM:]).to_bytes(4, "big")
+    return bytes(whole), newest_ms
 
 
 def _attributes(batch: Batch) -> int:
