@@ -31,7 +31,7 @@ LONGEST = (
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C in a process that a shell started in the background, too: it ignores Ctrl-C, and so$
+    """Take Ctrl-C in a process that a shell started in the background, too: it ignores Ctrl-C, and so
     would the processes of the tests."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -218,30 +219,49 @@ def interrupted(arguments, ready):
         env=environment(),
         start_new_session=True,
     ) as process:
-        while process.poll() is None and not ready(process.pid):
+        while not ready(process.pid):
+            assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
         try:
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
     return process.returncode, err
 
 
+def read(path):
+    """A file of a process; nothing of one that has ended."""
+    with suppress(OSError):
+        return path.read_text()
+    return ""
+
+
 def children(pid):
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    """The processes that any thread of a process has started."""
+    return " ".join(map(read, Path(f"/proc/{pid}/task").glob("*/children"))).split()
 
 
 def libraries(pid):
-    return Path(f"/proc/{pid}/maps").read_text()
+    return read(Path(f"/proc/{pid}/maps"))
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """A scenario whose run, with every message, is ended by the interrupt alone, however late that is."""
+    path = tmp_path / "endless.yaml"
+    path.write_text(
+        "name: endless\nduration: 100000h\ntopics: {t: {partitions: 1}}\nmembers: [{id: c, topics: [t]}]\n"
+    )
+    return path
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("library", ["/_datetime.", "/_multiarray_umath.", "/msgspec/_core.", "/_yaml."])
-def test_an_interrupt_during_the_imports_has_no_traceback(library):
+def test_an_interrupt_during_the_imports_has_no_traceback(library, endless):
     """The libraries are in the order in which the command imports them, after its first module."""
-    arguments = ["simulate", str(SCENARIOS / "mentions-day.yaml")]
+    arguments = ["simulate", str(endless), "--every-message"]
     status, err = interrupted(arguments, lambda pid: library in libraries(pid))
     assert (status, err) == (130, b"")
 
@@ -262,19 +282,20 @@ def test_an_interrupt_during_a_comparison_ends_its_processes(extra):
     assert (status, err) == (130, b"")
 
 
+def has_java(pid):
+    return bool(children(pid))
+
+
+def has_workers(pid):
+    of_java = [child for java in children(pid) for child in children(java)]
+    return any("pyspark.daemon" in read(Path(f"/proc/{child}/cmdline")) for child in of_java)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", [0.5, 8.0])
-def test_an_interrupt_during_a_command_on_spark_ends_java(extra, tmp_path):
-    """Java starts in the first seconds, and its workers generate scenarios after that. Java may log what it
-    aborts."""
-    began = []
-
-    def ready(pid):
-        if children(pid):
-            began.append(time.monotonic())
-        return began and time.monotonic() - began[0] >= extra
-
-    arguments = ["generate", "--profile", "churny", "--rows", "200000", "--out", str(tmp_path / "out")]
+@pytest.mark.parametrize("ready", [has_java, has_workers])
+def test_an_interrupt_during_a_command_on_spark_ends_java(ready, tmp_path):
+    """While Java starts, and while its workers generate scenarios. Java may log what it aborts."""
+    arguments = ["generate", "--profile", "churny", "--rows", "2000000", "--out", str(tmp_path / "out")]
     status, err = interrupted(arguments, ready)
     assert status == 130
     assert b"Traceback" not in err
