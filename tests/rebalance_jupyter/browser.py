@@ -60,6 +60,19 @@ def pixels_within(page, partition, times, window, *, lane=18):
     return pixels(page, partition, [at_ms - from_ms for at_ms in times], lane=lane, duration=to_ms - from_ms)
 
 
+def comes_to(found, expected, seconds=60):
+    """Call a function until it returns what is expected."""
+    until = time.monotonic() + seconds
+    while (value := found()) != expected and time.monotonic() < until:
+        time.sleep(0.05)
+    assert value == expected
+
+
+def drawn(page):
+    """Wait until what was asked for the next frame has been drawn."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def window_of(page):
     """The time that is shown, as it is drawn: from, to."""
     wait_until(page, "document.querySelector('.rbl').rbl.lens.request === null")

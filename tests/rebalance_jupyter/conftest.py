@@ -31,6 +31,7 @@ def shell(tmp_path, monkeypatch):
 def browser():
     """One browser without a window, for all tests."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    api.expect.set_options(timeout=60_000)  # enough beside a busy neighbour
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is on the path")

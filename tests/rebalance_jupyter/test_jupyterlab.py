@@ -5,6 +5,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.rebalance_jupyter.browser import comes_to
 from tests.rebalance_jupyter.jupyter import (
     click_lane,
     is_elsewhere,
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.slow
 
 if find_spec("jupyterlab") is None or find_spec("ipykernel") is None:
     pytest.skip("jupyterlab and ipykernel are not installed", allow_module_level=True)
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
 
 ENDLESS = """\
@@ -105,8 +108,8 @@ def no_field_of_the_bench_is_cut_off(lab):
     output = lab.locator(".jp-Cell").nth(1).locator(".jp-OutputArea-output").first
     for width in (900, 1_700, 1_400):
         lab.set_viewport_size({"width": width, "height": 1_000})
-        assert output.locator("textarea").count() == 2
-        assert output.evaluate(CUT_OFF) == []
+        expect(output.locator("textarea")).to_have_count(2)
+        comes_to(lambda: output.evaluate(CUT_OFF), [])
 
 
 def an_endless_loop_is_cancelled_and_the_bench_outlives_its_kernel(lab):
@@ -119,14 +122,14 @@ def an_endless_loop_is_cancelled_and_the_bench_outlives_its_kernel(lab):
     bench.get_by_text("mine.py:Endless (1 of 2)").wait_for()
     cancel.click()
     bench.get_by_text("cancelled; this is the result before").wait_for()
-    assert cancel.is_disabled()
+    expect(cancel).to_be_disabled()
     run.click()
     bench.get_by_text("mine.py:Endless (1 of 2)").wait_for()
     lab.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
-    assert run.is_enabled()
+    expect(run).to_be_enabled()
     lab.evaluate("jupyterapp.shell.currentWidget.content.widgets[1].model.outputs.clear()")
     run_all(lab)
-    assert cancel.is_disabled()
+    expect(cancel).to_be_disabled()
     run.click()
     bench_view(lab).locator(".rbl-view").nth(1).wait_for()
 
@@ -140,7 +143,7 @@ def a_number_that_cannot_be_read_is_refused_beside_its_field(lab):
         bench.get_by_text(
             re.compile(rf"expected a whole number from 1 to .*; it is still {good}$")
         ).wait_for()
-        assert members.input_value() == text
+        expect(members).to_have_value(text)
     members.fill(good)
     members.press("Tab")
     bench.get_by_text("it is still").wait_for(state="detached")
@@ -150,9 +153,9 @@ def the_bench_runs_edits_and_runs_again(lab):
     bench, view = lab.locator(".jp-Cell").nth(1), bench_view(lab)
     bench.get_by_role("button", name="Run").click()
     view.locator(".rbl-view").nth(1).wait_for()
-    assert view.locator("h3").all_inner_texts() == ["range", "sticky"]
-    assert view.locator(".rbl-figures thead button").all_inner_texts() == ["range", "sticky"]
-    assert view.locator(".rbl-row").count() == 4
+    expect(view.locator("h3")).to_have_text(["range", "sticky"])
+    expect(view.locator(".rbl-figures thead button")).to_have_text(["range", "sticky"])
+    expect(view.locator(".rbl-row")).to_have_count(4)
     click_lane(view, 1, 0.5)
     bench.get_by_role("button", name=re.compile(r"^add at (?!0ms)")).click()
     wait_for_document(lab, "new-0")
@@ -161,9 +164,7 @@ def the_bench_runs_edits_and_runs_again(lab):
     wait_for_document(lab, "count: 3")
     view.locator(".rbl-row").nth(7).wait_for()
     first = view.locator(".rbl-view").first.locator(".rbl-row title")
-    assert sorted(first.evaluate_all("(found) => found.map((each) => each.textContent)")) == [
-        *("c-0", "c-1", "c-2", "new-0"),
-    ]
+    expect(first).to_have_text(["c-0", "c-1", "c-2", "new-0"])
 
 
 def what_is_malformed_is_said_beside_the_field_and_the_last_result_stays(lab):
@@ -173,9 +174,9 @@ def what_is_malformed_is_said_beside_the_field_and_the_last_result_stays(lab):
     document.press("Tab")
     error = bench.locator("[role=alert]").first
     error.wait_for()
-    assert error.inner_text().startswith("scenario: line")
+    expect(error).to_have_text(re.compile("^scenario: line"))
     bench.get_by_role("button", name="Run").click()
-    assert bench_view(lab).locator(".rbl-row").count() == 8
+    expect(bench_view(lab).locator(".rbl-row")).to_have_count(8)
     document.fill(good)
     document.press("Tab")
     error.wait_for(state="detached")

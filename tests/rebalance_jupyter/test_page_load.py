@@ -14,6 +14,7 @@ from tests.rebalance_jupyter.browser import (
     LANES,
     MEMBER,
     all_texts,
+    drawn,
     go_to,
     hover_lane,
     pixels,
@@ -26,7 +27,7 @@ from tests.rebalance_jupyter.samples import NOBODY, clock, ran, spans_of
 
 def tip(page):
     """The lines of the tooltip, without the time."""
-    page.wait_for_timeout(50)
+    drawn(page)
     wait_until(page, "!document.querySelector('.rbl-tip').hidden")
     return all_texts(page, ".rbl-tip div")[1:]
 

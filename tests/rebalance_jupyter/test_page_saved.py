@@ -4,7 +4,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_jupyter import show
-from tests.rebalance_jupyter.browser import all_texts, go_to, time_of
+from tests.rebalance_jupyter.browser import all_texts, drawn, go_to, time_of
 from tests.rebalance_jupyter.samples import ran
 
 
@@ -14,7 +14,17 @@ def hash_of(page):
 
 def zoom_to(page, from_ms, to_ms):
     page.evaluate("([from, to]) => document.querySelector('.rbl').rbl.lens.zoom(from, to)", [from_ms, to_ms])
-    page.wait_for_timeout(100)  # the address follows with the next frame
+    drawn(page)  # the address follows
+
+
+def go_to_address(page, address):
+    page.evaluate(
+        """(address) => new Promise((done) => {
+          addEventListener("hashchange", done, { once: true }); // after the listener of the page
+          location.hash = address;
+        }).then(() => true)""",
+        address,
+    )
 
 
 @pytest.mark.slow
@@ -26,23 +36,21 @@ def test_the_address_has_the_time_the_zoom_and_the_partition(opened):
     page.keyboard.press("ArrowDown")
     assert hash_of(page) == "#t=60&zoom=30-90&partition=clicks-0"
     page.keyboard.press("0")
-    page.wait_for_timeout(100)
+    drawn(page)
     assert hash_of(page) == "#t=60&partition=clicks-0"
 
 
 @pytest.mark.slow
 def test_a_page_goes_to_the_place_of_its_address(opened):
     page = opened(show(ran()))
-    page.evaluate("location.hash = '#t=45.5&zoom=40-50&partition=clicks-3'")
-    page.wait_for_timeout(200)
+    go_to_address(page, "#t=45.5&zoom=40-50&partition=clicks-3")
     assert time_of(page) == "0:00:45.500"
     assert page.evaluate("(({ from, to }) => [from, to])(document.querySelector('.rbl').rbl.lens)") == [
         40_000,
         50_000,
     ]
     assert page.inner_text(".rbl-past strong").startswith("clicks-3")
-    page.evaluate("location.hash = '#t=never&partition=no-such'")
-    page.wait_for_timeout(200)
+    go_to_address(page, "#t=never&partition=no-such")
     assert time_of(page) == "0:00:45.500"
 
 
