@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import anywidget
 import traitlets
@@ -48,6 +49,7 @@ class RebalanceView(anywidget.AnyWidget):
     round = traitlets.Int(-1).tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
     notes: traitlets.List[list[Any]] = traitlets.List().tag(sync=True)
+    own_id = traitlets.Unicode().tag(sync=True)
 
     def __init__(
         self,
@@ -58,7 +60,8 @@ class RebalanceView(anywidget.AnyWidget):
         **traits: Any,
     ) -> None:
         self._pictures: list[DisplayHandle] = []
-        super().__init__(**traits)
+        own_id = uuid4().hex
+        super().__init__(model_id=own_id, own_id=own_id, **traits)
         at_ms = traits.get("at")
         self._traces: tuple[Trace, ...] = ()
         self.show(traces, figures=figures, errors=errors, at_ms=at_ms)

@@ -14,6 +14,7 @@ import { Overview } from "./overview.js";
 import { Pinned, pinned } from "./pinned.js";
 import { Pointer } from "./pointer.js";
 import { quietStretches } from "./quiet.js";
+import { receive } from "./receiving.js";
 import { aroundRound, stopsOf } from "./stops.js";
 import { Verdict } from "./table.js";
 import { lasting } from "./text.js";
@@ -199,6 +200,7 @@ function render({ model, el }) {
   const watched = ["change:views", "change:figures", "change:errors"];
   again();
   for (const change of watched) model.on(change, soon);
+  receive(model).catch(() => {}); // of a host that is not Jupyter
   return () => {
     for (const change of watched) model.off(change, soon);
     undo();

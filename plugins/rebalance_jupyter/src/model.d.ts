@@ -132,8 +132,21 @@ export interface State {
   selected: string;
   /** In any order. */
   notes: Series<string>;
+  /** The name by which the manager of the widgets knows this one; an exported page has none. */
+  own_id: string;
   /** Of an exported page: whether its address names the place. */
   address?: boolean;
+}
+
+/** A message of the kernel. */
+export interface Message {
+  content: { data: { method: string } };
+}
+
+/** The interface of ipywidgets' model that is used here. */
+export interface Widget {
+  comm?: { on_msg(handle: (message: Message) => unknown): void; send(data: object, callbacks: object): void };
+  _handle_comm_msg(message: Message): Promise<unknown>;
 }
 
 /** The interface of anywidget's model that is used here. */
@@ -143,6 +156,8 @@ export interface Model {
   save_changes(): void;
   on(change: `change:${keyof State}`, listener: () => void): void;
   off(change: `change:${keyof State}`, listener: () => void): void;
+  /** An exported page has none. */
+  widget_manager?: { get_model(id: string): Promise<Widget | undefined> };
 }
 
 declare module "./trace.js" {
