@@ -32,9 +32,8 @@ from coordinator_core.cli.running import (
 )
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import check_settings, reads
+from coordinator_core.families.variants import expanded, variants
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import answers, parts_under
@@ -93,7 +92,8 @@ def compare(
         list[str] | None,
         strategy_option(
             "A strategy: an assignor, with +options and +modifiers (range+static); file.py:Name is an"
-            " assignor that is not installed. Give it several times; "
+            " assignor that is not installed. Alternatives in braces are several strategies"
+            " (optimal+tolerance={1%,2%}). Give it several times; "
             f"{', '.join(DEFAULT_STRATEGIES)} when not given."
         ),
     ] = None,
@@ -140,7 +140,7 @@ def compare(
     figures that are better than the others. `--explain-metrics` defines the metrics.
     """
     registry = default_registry()
-    strategies = list(dict.fromkeys(strategy or DEFAULT_STRATEGIES))
+    strategies = expanded(strategy or DEFAULT_STRATEGIES)
     opened = opened_scenario(scenario, seed)
     entries = _entries(opened, strategies, settings or (), range(opened.seed, opened.seed + seeds))
     tasks = _tasks(entries, trace, every_message)
@@ -160,26 +160,15 @@ def compare(
 def _entries(
     scenario: Scenario, strategies: Sequence[str], settings: Sequence[str], seeds: range
 ) -> list[_Entry]:
-    registry = default_registry()
-    entries: list[_Entry] = []
-    combinations = grid(settings, scenario.config, "--set", registry)
-    check_settings(combinations[0][1], strategies, f"scenario {scenario.name!r}: config", registry)
-    given = combinations[0][0]
-    varied = {name for labels, _ in combinations for name in labels if labels[name] != given[name]}
-    for name in strategies:
-        strategy = registry.strategy(name)
-        for setting in given:
-            if setting in strategy.settings:
-                expected = "a setting that the strategy leaves to the scenario"
-                raise InputError(f"--set: {setting}", f"a setting of the strategy {name!r}", expected)
-        unread = {setting for setting in varied if not reads(strategy, setting, registry)}
-        different: dict[tuple[str, ...], _Entry] = {}
-        for labels, config in combinations:
-            read = {setting: text for setting, text in labels.items() if setting not in unread}
-            scenarios = [replace(scenario, config=config, seed=seed) for seed in seeds]
-            different.setdefault(tuple(read.values()), _Entry(name, read, scenarios))
-        entries += different.values()
-    return entries
+    where = f"scenario {scenario.name!r}: config"
+    return [
+        _Entry(
+            variant.strategy,
+            variant.settings,
+            [replace(scenario, config=variant.config, seed=seed) for seed in seeds],
+        )
+        for variant in variants(strategies, settings, scenario.config, where, default_registry())
+    ]
 
 
 def _tasks(entries: Sequence[_Entry], folder: Path | None, every_message: bool) -> list[Task]:

@@ -27,7 +27,8 @@ class Cell(NamedTuple):
     """A cell of a table. ``style`` is one of rich; a bold one is bold in HTML, too.
 
     In HTML ``hint`` is shown when the pointer is over the cell, and ``left`` aligns the text to the left.
-    ``marked`` are those of the parts of the text, separated by commas, that HTML shows as errors.
+    ``marked`` are those of the parts of the text, separated by commas, that HTML shows as errors. ``link`` is
+    the address to which the text leads in HTML.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Cell(NamedTuple):
     hint: str = ""
     left: bool = False
     marked: Collection[str] = ()
+    link: str = ""
 
 
 def as_text(value: float) -> str:
@@ -94,6 +96,7 @@ def html_table(
 def _html_cell(cell: Cell, element: str) -> str:
     parts = cell.text.split(", ") if cell.marked else [cell.text]
     text = ", ".join(_marked(part) if part in cell.marked else escape(part) for part in parts)
+    text = f'<a href="{escape(cell.link)}">{text}</a>' if cell.link else text
     text = f"<b>{text}</b>" if "bold" in cell.style else text
     align = ["text-align:left"] if cell.left else []
     colour = [f"color:{COLOURS[cell.style]}"] if cell.style in COLOURS else []

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rebalance_spark.scoring import score as score
     from rebalance_spark.sessions import spark_session as spark_session
     from rebalance_spark.sources import read_workloads as read_workloads
+    from rebalance_spark.summaries import advice as advice
+    from rebalance_spark.summaries import differences as differences
     from rebalance_spark.summaries import pareto as pareto
     from rebalance_spark.summaries import quantiles as quantiles
     from rebalance_spark.summaries import statuses as statuses
@@ -30,7 +32,7 @@ _NAMES = {
     "scoring": ("score",),
     "sessions": ("spark_session",),
     "sources": ("read_workloads",),
-    "summaries": ("pareto", "quantiles", "statuses", "summary", "wins"),
+    "summaries": ("advice", "differences", "pareto", "quantiles", "statuses", "summary", "wins"),
     "tables": ("table",),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

@@ -1,24 +1,21 @@
-"""The contents of a report: the summaries of scores, small enough for the driver."""
+"""The contents of a report, computed from scores."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.tables import BEST, Cell, as_text
+from rebalance_spark.advising import Advice, advise
 from rebalance_spark.choices import Status
-from rebalance_spark.summaries import (
-    higher_is_better,
-    metric_names,
-    pareto,
-    quantiles,
-    statuses,
-    summary,
-    wins,
-)
+from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
+from rebalance_spark.parts import parts_of
+from rebalance_spark.stored import Figures2D, Scored
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+MOVES = "moved_partitions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +42,63 @@ class OnFront:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the scenarios. ``means`` maps (metric, strategy) to the mean of the comparable ones."""
+
+    name: str
+    scenarios: int
+    means: Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a report is asked. ``balance``: the metric of the front beside the moves, "" for no front.
+
+    ``baseline``: the strategy that runs today. ``deciding``: the metrics that decide whether a group
+    switches; moves and balance by default. ``by``: the name and the value of each scenario by which
+    there are parts.
+    """
+
+    balance: str = "imbalance"
+    baseline: str = ""
+    deciding: Sequence[str] = ()
+    by: tuple[str, Sequence[Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """The contents of a report. Metrics and strategies are in their orders.
 
-    ``figures`` maps (metric, strategy) to figures; metrics that no row has are not in ``metrics``. ``wins``
-    maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better, even
-    and worse. ``curves`` maps (metric, strategy) to values at evenly spaced quantiles. ``balance`` is the
-    metric of the front beside the moves.
+    ``scenarios`` is the number of all scenarios, ``common`` of those that all compared strategies completed.
+    ``figures`` maps (metric, strategy) to figures over the scenarios that are comparable: among the common
+    ones, those in which each strategy that has the metric has a figure. ``left_out`` are sentences about
+    the others. ``differences`` are those to the strategy that runs today, over the same scenarios.
+
+    ``wins`` maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better,
+    even and worse. ``curves`` maps (metric, strategy) to values at evenly spaced quantiles. Tables do not
+    need these two; they are empty unless they were asked for. ``unread`` metrics were not read.
     """
 
     scenarios: int
+    common: int
     fidelities: Sequence[str]
     versions: Sequence[str]
     strategies: Sequence[str]
     metrics: Sequence[str]
     figures: Mapping[tuple[str, str], Figures]
     statuses: Mapping[str, Mapping[str, int]]
-    wins: Mapping[tuple[str, str, str], tuple[int, int, int]]
-    front: Sequence[OnFront]
-    common: int
-    curves: Mapping[tuple[str, str], Sequence[float]]
+    front: Sequence[OnFront] = ()
+    left_out: Sequence[str] = ()
+    wins: Mapping[tuple[str, str, str], tuple[int, int, int]] = field(default_factory=dict)
+    curves: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    definitions: Mapping[str, str] = field(default_factory=dict)
     balance: str = "imbalance"
+    differences: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
+    advice: Advice | None = None
+    by: str = ""
+    parts: Sequence[Part] = ()
+    unread: int = 0
 
     @property
     def failed(self) -> int:
@@ -75,9 +108,7 @@ class Findings:
     @property
     def headlines(self) -> list[str]:
         """The metrics of the short form: headlines and the metric of the front, or all if none is scored."""
-        specs = default_registry().metrics()
-        chosen = {name for name, spec in specs.items() if spec.headline} | {self.balance}
-        return [name for name in self.metrics if name in chosen] or list(self.metrics)
+        return headlines_of(self.metrics, self.balance)
 
     def best(self, metric: str, statistic: str) -> float | None:
         """Return the best figure of a metric, or None if all strategies are alike."""
@@ -87,79 +118,250 @@ class Findings:
         return max(values) if higher_is_better(metric) else min(values)
 
 
-def figures_table(
-    findings: Findings, statistic: str, metrics: Sequence[str]
-) -> tuple[list[str], list[list[Cell]]]:
-    """Return the head and the rows of a table: a row for each metric, a column for each strategy."""
-    rows = []
-    for metric in metrics:
-        cells = [Cell(metric)]
-        best = findings.best(metric, statistic)
-        for strategy in findings.strategies:
-            figures = findings.figures.get((metric, strategy))
-            value = None if figures is None else getattr(figures, statistic)
-            text = "-" if value is None else as_text(value)
-            cells.append(Cell(text, BEST if value is not None and value == best else ""))
-        rows.append(cells)
-    return [statistic, *findings.strategies], rows
+def higher_is_better(name: str) -> bool:
+    """Return whether higher values of a metric are better. They are not if the metric is not installed."""
+    spec = default_registry().metrics().get(name)
+    return spec is not None and spec.better == "higher"
 
 
-def found_in(scores: "DataFrame", balance: str = "imbalance") -> Findings:
-    """Return the findings of scores, which are read by several jobs.
+def headlines_of(metrics: Sequence[str], balance: str) -> list[str]:
+    """Return the metrics of the short form of a report."""
+    specs = default_registry().metrics()
+    chosen = {name for name, spec in specs.items() if spec.headline} | {balance}
+    return [name for name in metrics if name in chosen] or list(metrics)
+
+
+def found_in(scored: Scored, question: Question, *, everything: bool = True, plots: bool = True) -> Findings:
+    """Return the findings of scores.
+
+    Without ``everything``, only the metrics of the short form are read. ``plots``: with curves and wins.
 
     Raises:
-        InputError: if the scores do not have the metric ``balance``.
+        InputError: if the scores do not have a metric or the strategy of the question.
     """
-    from pyspark.sql import functions as sf
+    deciding = _deciding(scored, question)
+    names = [metric.name for metric in scored.metrics]
+    read = names if everything else headlines_of(names, question.balance)
+    read = [name for name in names if name in {*read, *deciding, MOVES}]
+    common = completed_by_all(scored)
+    figures: dict[tuple[str, str], Figures] = {}
+    wins: dict[tuple[str, str, str], tuple[int, int, int]] = {}
+    curves: dict[tuple[str, str], Sequence[float]] = {}
+    differences: dict[tuple[str, str], Difference] = {}
+    grids: dict[str, Figures2D] = {}
+    headlines = headlines_of(names, question.balance)
+    divided = parts_of(question.by[1]) if question.by else []
+    means: dict[str, dict[tuple[str, str], float]] = {name: {} for name, _ in divided}
+    for metric in read:
+        grid = scored.figures(metric)
+        rows = comparable(grid, common)
+        figures |= _figures(scored, metric, grid, rows)
+        if question.baseline:
+            differences |= _differences(scored, question.baseline, metric, grid[rows])
+        if plots:
+            wins |= wins_of(scored, metric, grid)
+            curves |= curves_of(scored, metric, grid[rows])
+        if metric in headlines or metric in deciding:
+            for name, inside in divided:
+                means[name] |= _means(scored, metric, grid[rows & inside])
+            if question.baseline:
+                grids[metric] = grid
+    described = {metric.name: metric for metric in scored.metrics}
+    specs = default_registry().metrics()
+    return Findings(
+        scenarios=len(scored.scenarios),
+        common=int(common.sum()),
+        fidelities=[text for (text,) in scored.distinct("fidelity")],
+        versions=[_version(*texts) for texts in scored.distinct("program_version", "plugin_versions")],
+        strategies=scored.strategies,
+        metrics=[name for name in read if any(metric == name for metric, _ in figures)],
+        figures=figures,
+        statuses=_statuses(scored),
+        front=front_of(scored, MOVES, question.balance)[1] if {MOVES, question.balance} <= set(read) else (),
+        left_out=_left_out(scored, common),
+        wins=wins,
+        curves=curves,
+        units={n: c.unit or (specs[n].unit if n in specs else "") for n, c in described.items()},
+        definitions={n: c.doc or (specs[n].doc if n in specs else "") for n, c in described.items()},
+        balance=question.balance,
+        differences=differences,
+        advice=_advice(scored, question, deciding, grids),
+        by=question.by[0] if question.by else "",
+        parts=[Part(name, int((common & rows).sum()), means[name]) for name, rows in divided],
+        unread=len(names) - len(read),
+    )
 
-    scores = scores.cache()
-    try:
-        facts: Any = scores.agg(
-            sf.count_distinct("scenario_id").alias("scenarios"),
-            sf.sort_array(sf.collect_set("fidelity")).alias("fidelities"),
-            sf.sort_array(sf.collect_set(_version())).alias("versions"),
-        ).first()
-        figures = {
-            (r["metric"], r["strategy"]): Figures(
-                r["rows"], r["mean"], r["p50"], r["p95"], r["p99"], r["worst"], r["worst_scenario"]
-            )
-            for r in summary(scores).collect()
-        }
-        counts: dict[str, dict[str, int]] = {
-            r["strategy"]: {status.value: r[status.value] for status in Status}
-            for r in statuses(scores).orderBy("strategy").collect()
-        }
-        names = metric_names(scores)
-        front_rows: list[Any] = []
-        if "moved_partitions" in names:
-            plane = pareto(scores, "moved_partitions", balance)
-            front_rows = plane.orderBy("moved_partitions", balance, "strategy").collect()
-        return Findings(
-            scenarios=facts["scenarios"],
-            fidelities=facts["fidelities"],
-            versions=facts["versions"],
-            strategies=list(counts),
-            metrics=[n for n in names if any(metric == n for metric, _ in figures)],
-            figures=figures,
-            statuses=counts,
-            wins={
-                (r["metric"], r["strategy"], r["other"]): (r["wins"], r["ties"], r["losses"])
-                for r in wins(scores).collect()
-            },
-            front=[
-                OnFront(r["strategy"], r["moved_partitions"], r[balance], r["on_front"]) for r in front_rows
-            ],
-            common=front_rows[0]["scenarios"] if front_rows else 0,
-            curves={(r["metric"], r["strategy"]): r["values"] for r in quantiles(scores).collect()},
-            balance=balance,
+
+def _deciding(scored: Scored, question: Question) -> list[str]:
+    names = known_metrics(scored, "metric", filter(None, (*question.deciding, question.balance)))
+    if question.baseline and question.baseline not in scored.strategies:
+        expected = f"one of {', '.join(scored.strategies)}"
+        raise InputError("--baseline", repr(question.baseline), expected)
+    return list(question.deciding) or [name for name in (MOVES, question.balance) if name in names]
+
+
+def known_metrics(scored: Scored, where: str, metrics: Iterable[str]) -> list[str]:
+    """Return the names of all metrics.
+
+    Raises:
+        InputError: if one of ``metrics`` is not among them. ``where`` names it.
+    """
+    known = [metric.name for metric in scored.metrics]
+    for name in metrics:
+        if name not in known:
+            raise InputError(where, repr(name), f"one of {', '.join(known)}")
+    return known
+
+
+def _figures(
+    scored: Scored, metric: str, grid: Figures2D, rows: npt.NDArray[np.bool_]
+) -> dict[tuple[str, str], Figures]:
+    found = {}
+    places = np.flatnonzero(rows)
+    for number, strategy in enumerate(scored.strategies):
+        values = grid[rows, number]
+        if not len(values) or np.isnan(values).all():
+            continue
+        p50, p95, p99 = (float(value) for value in np.percentile(values, [50, 95, 99]))
+        worst = values.min() if higher_is_better(metric) else values.max()
+        last = int(places[np.flatnonzero(values == worst)[-1]])
+        found[metric, strategy] = Figures(
+            len(values), float(values.mean()), p50, p95, p99, float(worst), scored.scenarios[last]
         )
-    finally:
-        scores.unpersist()
+    return found
 
 
-def _version() -> Any:
-    from pyspark.sql import functions as sf
+def _differences(
+    scored: Scored, baseline: str, metric: str, grid: Figures2D
+) -> dict[tuple[str, str], Difference]:
+    today = scored.strategies.index(baseline)
+    found = {}
+    for number, strategy in enumerate(scored.strategies):
+        change = grid[:, number] - grid[:, today]
+        if number != today and len(change) and not np.isnan(change).any():
+            found[metric, strategy] = difference(change)
+    return found
 
-    program = sf.concat(sf.lit("rebalance-lab "), "program_version")
-    plugins = sf.when(sf.col("plugin_versions") != "", sf.concat(sf.lit(", "), "plugin_versions"))
-    return sf.concat(program, sf.coalesce(plugins, sf.lit("")))
+
+def wins_of(
+    scored: Scored, metric: str, grid: Figures2D | None = None
+) -> dict[tuple[str, str, str], tuple[int, int, int]]:
+    """Count over the scenarios in which both strategies have the figure."""
+    found = {}
+    grid = scored.figures(metric) if grid is None else grid
+    higher = higher_is_better(metric)
+    for i, one in enumerate(scored.strategies):
+        for j, other in enumerate(scored.strategies):
+            if i != j:
+                gain = gains(grid[:, j], grid[:, i], higher)
+                known = gain[~np.isnan(gain)]
+                counts = ((known > 0).sum(), (known == 0).sum(), (known < 0).sum())
+                found[metric, one, other] = (int(counts[0]), int(counts[1]), int(counts[2]))
+    return found
+
+
+def curves_of(
+    scored: Scored, metric: str, grid: Figures2D, points: int = 100
+) -> dict[tuple[str, str], Sequence[float]]:
+    """Return the figures of comparable scenarios at evenly spaced quantiles, by metric and strategy."""
+    at = np.linspace(0, 100, points + 1)
+    return {
+        (metric, strategy): np.percentile(grid[:, number], at).tolist()
+        for number, strategy in enumerate(scored.strategies)
+        if len(grid) and not np.isnan(grid[:, number]).any()
+    }
+
+
+def _means(scored: Scored, metric: str, grid: Figures2D) -> dict[tuple[str, str], float]:
+    if not len(grid):
+        return {}
+    means = grid.mean(axis=0)
+    return {
+        (metric, strategy): float(mean)
+        for strategy, mean in zip(scored.strategies, means, strict=True)
+        if not np.isnan(mean)
+    }
+
+
+def front_of(scored: Scored, moves: str, balance: str) -> tuple[int, list[OnFront]]:
+    """Return the number of scenarios, and the strategies with both figures, by their moves.
+
+    A strategy without figures is left out.
+    """
+    common = completed_by_all(scored)
+    grids = [scored.figures(metric) for metric in (moves, balance)]
+    rows = comparable(grids[0], common) & comparable(grids[1], common)
+    means = np.array([grid[rows].mean(axis=0) for grid in grids]).T if rows.any() else np.empty((0, 2))
+    points = {
+        strategy: (float(point[0]), float(point[1]))
+        for strategy, point in zip(scored.strategies, means, strict=False)
+        if not np.isnan(point).any()
+    }
+    front = [
+        OnFront(strategy, *point, not any(_beats(one, point) for one in points.values()))
+        for strategy, point in points.items()
+    ]
+    return int(rows.sum()), sorted(front, key=lambda each: (each.moves, each.balance, each.strategy))
+
+
+def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True)) and tuple(one) != tuple(other)
+
+
+def _left_out(scored: Scored, common: npt.NDArray[np.bool_]) -> list[str]:
+    """Return sentences about what is not compared: strategies, and scenarios."""
+    ok = scored.ok
+    found = [
+        f"{name} completed no scenario and is not compared"
+        for number, name in enumerate(scored.strategies)
+        if not ok[:, number].any()
+    ]
+    out = ok.any(axis=1) & ~common
+    none = int((~ok.any(axis=1)).sum())
+    if out.any():
+        missing = {
+            name: np.flatnonzero(out & ~ok[:, number])
+            for number, name in enumerate(scored.strategies)
+            if ok[:, number].any()
+        }
+        which = "; ".join(
+            f"{name} did not complete {len(rows):,} ({_examples(scored, rows)})"
+            for name, rows in missing.items()
+            if len(rows)
+        )
+        found.append(f"{int(out.sum()):,} scenarios are left out, because not all completed them: {which}")
+    if none:
+        rows = np.flatnonzero(~ok.any(axis=1))
+        found.append(f"{none:,} scenarios were completed by no strategy ({_examples(scored, rows)})")
+    return found
+
+
+_EXAMPLES = 3
+
+
+def _examples(scored: Scored, rows: npt.NDArray[np.int64]) -> str:
+    shown = ", ".join(scored.scenarios[i] for i in rows[:_EXAMPLES])
+    return f"{shown}, ..." if len(rows) > _EXAMPLES else shown
+
+
+def _advice(
+    scored: Scored, question: Question, deciding: list[str], grids: Mapping[str, Figures2D]
+) -> Advice | None:
+    if not question.baseline:
+        return None
+    higher = {metric: higher_is_better(metric) for metric in grids}
+    return advise(scored, question.baseline, grids, deciding, higher)
+
+
+def _statuses(scored: Scored) -> dict[str, dict[str, int]]:
+    return {
+        strategy: {
+            status.value: int((scored.status[:, number] == place).sum())
+            for place, status in enumerate(Status)
+        }
+        for number, strategy in enumerate(scored.strategies)
+    }
+
+
+def _version(program: str, plugins: str) -> str:
+    return f"rebalance-lab {program}" + (f", {plugins}" if plugins else "")

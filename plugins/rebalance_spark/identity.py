@@ -13,6 +13,7 @@ import msgspec
 
 from coordinator_core.assigning.loading import reference_in
 from rebalance_spark.rows import HASH_LENGTH, Job, plugin_versions, program_version, registry_with
+from rebalance_spark.sweeps import parted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -60,7 +61,7 @@ def _sources(modules: Sequence[str]) -> list[str]:
 
 def _source_of(strategy: str) -> str:
     """Return the hash of the file with the assignor, or an empty text if it has a name of its own."""
-    reference = reference_in(strategy)
+    reference = reference_in(parted(strategy)[0])
     if reference is None:
         return ""
     source = reference.rpartition(":")[0]

@@ -1,65 +1,139 @@
 """The findings as one static page with tables and SVG plots. It fetches nothing and runs no script."""
 
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from urllib.parse import quote
 
-from coordinator_core.reports.picture import PALETTE
 from coordinator_core.reports.tables import Cell, html_table
+from rebalance_spark import report_tables as tables
 from rebalance_spark.choices import Statistic, Status
-from rebalance_spark.findings import Findings, figures_table
+from rebalance_spark.findings import Findings
+from rebalance_spark.paired import LEVEL, RESAMPLES
+from rebalance_spark.plots import distribution_plot, front_plot, look
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
 :root { color-scheme: light dark }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem }
-th, td { padding: .25rem .8rem; text-align: right; border-bottom: 1px solid #8884 }
-th:first-child { text-align: left }
+@media (prefers-color-scheme: dark) { :root { --jp-success-color1: #7bd88f; --jp-warn-color1: #f0b45a } }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 88rem; padding: 0 1rem }
+p, .verdict, dl { max-width: 52rem }
+.verdict { font-size: 1.1rem; font-weight: 600; padding-left: 1.2rem }
+table { border-collapse: collapse; margin: .5rem 0 1.5rem; font-variant-numeric: tabular-nums }
+th, td { padding: .25rem .8rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884 }
+th:first-child { text-align: left; position: sticky; left: 0; background: Canvas }
+th[title] { text-decoration: underline dotted #888 }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
-figure { margin: 0; background: #fff; border-radius: 6px; padding: .4rem }
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: 1rem }
+figure { margin: 0 }
+.front { display: flex; flex-wrap: wrap; gap: 0 2rem; align-items: center }
+.front figure { flex: 1 1 30rem; max-width: 52rem }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(22rem, 1fr)); gap: 1rem }
+.key { display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; padding: 0; list-style: none }
+.key svg { width: 2rem; height: .7rem; margin-right: .4rem }
 .wide { overflow-x: auto }
-svg { width: 100%; height: auto }
+figure svg { width: 100%; height: auto }
+dt { font-weight: 600 } dd { margin: 0 0 .5rem 1rem }
 """
 
 
-def as_page(findings: Findings) -> str:
-    """Return the page. Plots have a white background in a dark theme, too."""
-    scenarios = f"{findings.scenarios:,} scenarios, {' and '.join(findings.fidelities)} fidelity"
+def as_page(findings: Findings, links: Mapping[str, str] | None = None) -> str:
+    """Return the page. ``links`` maps scenarios to the addresses of views, relative to the page."""
+    title = tables.title_of(findings)
+    sentences = "".join(f"<li>{escape(line)}</li>" for line in tables.verdict(findings))
     parts = [
-        f"<h1>{escape(scenarios)}</h1>",
-        f"<p>{escape('; '.join(findings.versions))}</p>",
-        _status_table(findings),
-    ]
-    if findings.front:
-        parts += [
-            f"<h2>Moves against {escape(findings.balance)}</h2>",
-            f"<p>Means over the {findings.common:,} scenarios that every strategy has figures for. Of the"
-            " strategies on the front, which a line joins, none is worse than another in both.</p>",
-            f"<figure>{_front_plot(findings)}</figure>",
-        ]
-    parts += [
-        "<h2>Distributions</h2>",
-        "<p>How many of the scenarios (percent) have at most this figure.</p>",
-        f'<div class="plots">{"".join(_curves(findings))}</div>',
+        f"<h1>{escape(title)}</h1>",
+        f'<ul class="verdict">{sentences}</ul>' if sentences else "",
+        *(f"<p>{escape(line)}</p>" for line in findings.left_out),
+        f"<p>{escape(findings.advice.rule)}</p>" if findings.advice else "",
+        *_front(findings),
+        *_differences(findings),
+        *_parts(findings),
+        *_distributions(findings),
         "<h2>Figures</h2>",
-        *(_figures_table(findings, statistic) for statistic in Statistic),
-        _worst_table(findings),
+        f"<p>Of the {findings.common:,} scenarios that all compared strategies completed.</p>",
+        *(_laid_out(tables.figures_table(findings, s, findings.metrics), s) for s in Statistic),
+        _worst_table(findings, links or {}),
         "<h2>Pair by pair</h2>",
         "<p>In how many scenarios the strategy of the row is better than that of the column, in percent of"
         " those that both have figures for; the rest are ties or worse.</p>",
         *(_wins_table(findings, metric) for metric in findings.metrics),
+        _definitions(findings),
+        "<h2>Rows</h2>",
+        _status_table(findings),
+        f"<p>{escape('; '.join(findings.versions))}</p>",
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        f"<title>{escape(scenarios)}</title><style>{_STYLE}</style></head>\n<body>\n"
-        + "\n".join(parts)
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
         + "\n</body></html>\n"
     )
+
+
+def _front(findings: Findings) -> list[str]:
+    if not findings.front:
+        return []
+    return [
+        f"<h2>Moves against {escape(findings.balance)}</h2>",
+        f"<p>Means over {findings.common:,} scenarios. Of the strategies on the front, the filled points on a"
+        " line, none is worse than another in both.</p>",
+        f'<div class="front"><figure>{front_plot(findings)}</figure>',
+        _laid_out(tables.front_table(findings), "Front", "strategy") + "</div>",
+    ]
+
+
+def _differences(findings: Findings) -> list[str]:
+    if findings.advice is None:
+        return []
+    baseline = escape(findings.advice.baseline)
+    return [
+        f"<h2>Change from {baseline}</h2>",
+        f"<p>The mean difference to {baseline} in the same scenarios, and the interval with it in {LEVEL} %"
+        f" of {RESAMPLES:,} resamples of the scenarios. Green is better, yellow is worse; without a colour,"
+        " zero is in the interval.</p>",
+        _laid_out(tables.differences_table(findings, findings.metrics), f"less {findings.advice.baseline}"),
+    ]
+
+
+def _parts(findings: Findings) -> list[str]:
+    if not findings.parts:
+        return []
+    heading = f"<h2>By {escape(findings.by)}</h2>"
+    metrics = tables.parts_metrics(findings)
+    return [heading, *(_laid_out(tables.parts_table(findings, m), m, findings.by) for m in metrics)]
+
+
+def _distributions(findings: Findings) -> list[str]:
+    plots = [metric for metric in findings.metrics if any(m == metric for m, _ in findings.curves)]
+    if not plots:
+        return []
+    drawn = "".join(f"<figure>{distribution_plot(findings, metric)}</figure>" for metric in plots)
+    return [
+        "<h2>Distributions</h2>",
+        "<p>How many of the scenarios (percent) have at most this figure. Metrics with a heavy tail have a"
+        " logarithmic axis.</p>",
+        _key(findings),
+        f'<div class="plots">{drawn}</div>',
+    ]
+
+
+def _key(findings: Findings) -> str:
+    entries = []
+    for strategy in findings.strategies:
+        colour, dashes = look(findings, strategy)
+        line = (
+            f'<svg viewBox="0 0 32 10"><line y1="5" x2="32" y2="5" stroke="{colour}" stroke-width="2.5"'
+            f' stroke-dasharray="{" ".join(str(2 * d) for d in dashes)}"/></svg>'
+        )
+        entries.append(f"<li>{line}{escape(strategy)}</li>")
+    return f'<ul class="key">{"".join(entries)}</ul>'
+
+
+def _laid_out(table: tables.Table, caption: str, first: str = "") -> str:
+    head, rows, headings = table
+    name = first or ("strategy" if headings > 1 else "metric")
+    return _table(caption, [name, *head[1:]], rows)
 
 
 def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
@@ -74,17 +148,17 @@ def _status_table(findings: Findings) -> str:
     return _table("Rows", ["strategy", *(status.value for status in Status)], rows)
 
 
-def _figures_table(findings: Findings, statistic: str) -> str:
-    head, rows = figures_table(findings, statistic, findings.metrics)
-    return _table(statistic, ["metric", *head[1:]], rows)
-
-
-def _worst_table(findings: Findings) -> str:
+def _worst_table(findings: Findings, links: Mapping[str, str]) -> str:
     rows = []
     for metric in findings.metrics:
         found = [findings.figures.get((metric, strategy)) for strategy in findings.strategies]
-        worst = [Cell("-" if figures is None else figures.worst_scenario, left=True) for figures in found]
-        rows.append([Cell(metric), *worst])
+        worst = [
+            Cell("-", left=True)
+            if figures is None
+            else Cell(figures.worst_scenario, left=True, link=quote(links.get(figures.worst_scenario, "")))
+            for figures in found
+        ]
+        rows.append([Cell(metric, hint=tables.hint_of(findings, metric)), *worst])
     return _table("the worst scenario", ["metric", *findings.strategies], rows)
 
 
@@ -100,73 +174,7 @@ def _wins_table(findings: Findings, metric: str) -> str:
     return _table(metric, ["better than", *findings.strategies], rows)
 
 
-def _front_plot(findings: Findings) -> str:
-    figure, axes = _plot(7.2, 3.6)
-    front = [point for point in findings.front if point.on_front]
-    axes.plot([f.moves for f in front], [f.balance for f in front], color="#999999", linewidth=1, zorder=1)
-    for point in findings.front:
-        color = _colors(findings)[point.strategy]
-        axes.scatter(
-            point.moves, point.balance, color=color, s=45, zorder=2, edgecolor="black", linewidth=0.6
-        )
-    for moves, balance, names in _places(findings):
-        name = axes.annotate(names, (moves, balance), textcoords="offset points", xytext=(7, 5), fontsize=9)
-        name.set_parse_math(False)
-    axes.margins(0.18)
-    axes.set_xlabel("moved_partitions, mean")
-    axes.set_ylabel(f"{findings.balance}, mean")
-    return _svg(figure, f"Each strategy by moved_partitions and {findings.balance}")
-
-
-def _places(findings: Findings) -> list[tuple[float, float, str]]:
-    """Return the places of names. Strategies with the same means share a place."""
-    places: dict[tuple[float, float], list[str]] = {}
-    for point in findings.front:
-        places.setdefault((round(point.moves, 6), round(point.balance, 6)), []).append(point.strategy)
-    return [(moves, balance, ", ".join(names)) for (moves, balance), names in places.items()]
-
-
-def _curves(findings: Findings) -> Iterable[str]:
-    for metric in findings.metrics:
-        figure, axes = _plot(4.4, 2.9)
-        lines = {}
-        for number, strategy in enumerate(findings.strategies):
-            values = findings.curves.get((metric, strategy))
-            if values is None:
-                continue
-            percents = [100 * i / (len(values) - 1) for i in range(len(values))]
-            style = ("-", "--", "-.", ":")[number % 4]
-            color = _colors(findings)[strategy]
-            (lines[strategy],) = axes.plot(values, percents, style, color=color, linewidth=1.6)
-        axes.set_title(metric, fontsize=10)
-        axes.set_ylim(0, 101)
-        legend = axes.legend([*lines.values()], [*lines], fontsize=7, frameon=False, loc="lower right")
-        for name in legend.get_texts():
-            name.set_parse_math(False)
-        yield f"<figure>{_svg(figure, f'Distribution of {metric} by strategy')}</figure>"
-
-
-def _colors(findings: Findings) -> dict[str, str]:
-    return {s: PALETTE[i % len(PALETTE)] for i, s in enumerate(findings.strategies)}
-
-
-def _plot(width: float, height: float) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    return figure, axes
-
-
-def _svg(figure: Any, label: str) -> str:
-    """Return a plot as an SVG element, which has the same bytes for the same plot."""
-    import matplotlib as mpl
-
-    text = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": label, "svg.fonttype": "none"}):
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    drawn = text.getvalue()
-    return drawn[drawn.index("<svg") :].replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+def _definitions(findings: Findings) -> str:
+    described = tables.definitions(findings, findings.metrics)
+    entries = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in described)
+    return f"<h2>Definitions</h2><dl>{entries}</dl>" if entries else ""

@@ -12,6 +12,7 @@ from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeAlias
 
 from coordinator_core.documents.scenario import Scenario
+from coordinator_core.documents.settings import grid
 from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.families.family import check_settings
 from coordinator_core.reading.raised import raised
@@ -20,9 +21,11 @@ from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.plan import plan
 from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.trace import Trace
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group
 from rebalance_spark.limits import run_within
+from rebalance_spark.sweeps import parted
 
 ALL = -1
 """A value of ``which`` that selects all strategies."""
@@ -131,7 +134,8 @@ class Scorer:
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
         where = scenario_id or "a row without scenario_id"
         scenario = load_scenario_or_group(text, where, self.registry)
-        check_settings(scenario.config, self.job.strategies, f"{where}: config", self.registry)
+        texts = [parted(name)[0] for name in self.job.strategies]
+        check_settings(scenario.config, texts, f"{where}: config", self.registry)
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
 
     def _row(self, scenario_id: str, text: str, scenario: Scenario, name: str) -> Row:
@@ -147,13 +151,27 @@ class Scorer:
         return row | {metric: value for metric, value in figures.items() if not isnan(value)}
 
     def _figures(self, scenario: Scenario, name: str, broken: dict[str, PluginError]) -> dict[str, float]:
+        planned = self.job.fidelity is Fidelity.PLAN
+        return measure(self._trace(scenario, name), self.registry, planned=planned, failed=broken)
+
+    def trace(self, scenario_id: str, text: str, name: str) -> Trace:
+        """Return the trace of a scenario under a strategy.
+
+        Raises:
+            RebalanceLabError: as `simulation.run.simulate`.
+        """
+        return self._trace(self._scenario(scenario_id, text), name)
+
+    def _trace(self, scenario: Scenario, name: str) -> Trace:
+        text, settings = parted(name)
         strategy = self._strategies.get(name)
         if strategy is None:
-            strategy = self._strategies[name] = self.registry.strategy(name)
-        if self.job.fidelity is Fidelity.PLAN:
-            trace = plan(scenario, strategy, self.registry)
-            return measure(trace, self.registry, planned=True, failed=broken)
-        return measure(simulate(scenario, strategy, self.registry), self.registry, failed=broken)
+            strategy = self._strategies[name] = self.registry.strategy(text)
+        if settings:
+            config = grid(settings, scenario.config, f"strategy {name!r}", self.registry)[0][1]
+            scenario = replace(scenario, config=config)
+        run = plan if self.job.fidelity is Fidelity.PLAN else simulate
+        return run(scenario, strategy, self.registry)
 
     def _base(self, scenario_id: str, text: str, strategy: str, status: Status, spent: Spent) -> Row:
         return {

@@ -75,11 +75,6 @@ def carried_schema(fields: Iterable["StructField"]) -> list["StructField"]:
     return [StructField(f.name, f.dataType, True, {**f.metadata, CARRIED: True}) for f in fields]
 
 
-def is_carried(field: "StructField") -> bool:
-    """Return whether a column of scores is one of the workload."""
-    return bool(field.metadata.get(CARRIED))
-
-
 def spark_schema(columns: Sequence[Column]) -> "StructType":
     """Return the columns as a schema of Spark. Units and descriptions become metadata."""
     from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType

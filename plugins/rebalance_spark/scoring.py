@@ -5,13 +5,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
+from coordinator_core.families.variants import expanded, variants
 from coordinator_core.reading.suggestions import one_of
+from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.plan import check_planned
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.identity import identified
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import RESERVED, arrow_schema, carried_schema, score_columns, spark_schema
 from rebalance_spark.sizes import estimated_cost, with_sizes
+from rebalance_spark.sweeps import label_of, parted
 from rebalance_spark.worker import UNIT_COLUMNS, score_batches
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ def score(
     timeout: float = DEFAULT_TIMEOUT,
     seed: int | None = None,
     plugins: Sequence[str] = (),
+    settings: Sequence[str] = (),
     tasks: int | None = None,
 ) -> "DataFrame":
     """Return the scores: a row per scenario and strategy, with the columns of `schema.score_columns`.
@@ -43,8 +47,9 @@ def score(
     ``events``. `fidelity`: ``protocol`` simulates every message, ``plan`` computes the assignments only.
     `timeout`: seconds for one scenario under one strategy (0: no limit). `seed`: replaces the seeds of the
     scenarios. `plugins`: modules to register that are not installed as plugins but can be imported by the
-    workers. `tasks`: the number of tasks for small rows; by default the estimated cost determines it. All
-    other columns are carried through to the scores, after the metrics.
+    workers. `settings`: texts ``NAME=VALUE,VALUE``; every strategy is scored with every combination of the
+    values in place of those of the scenarios. `tasks`: the number of tasks for small rows; by default the
+    estimated cost determines it. All other columns are carried through to the scores, after the metrics.
 
     Every row gets its scores, with a status. The result is lazy, except for a small aggregation that
     estimates the cost of the tasks.
@@ -52,12 +57,17 @@ def score(
     Raises:
         InputError: if a strategy is unknown, or if a column or an option is missing or invalid.
     """
-    job = checked_job(strategies, fidelity, timeout, seed, plugins)
+    job = checked_job(strategies, fidelity, timeout, seed, plugins, settings)
     return scored(units(workloads), job, tasks=tasks)
 
 
 def checked_job(
-    strategies: Sequence[str], fidelity: str, timeout: float, seed: int | None, plugins: Sequence[str]
+    strategies: Sequence[str],
+    fidelity: str,
+    timeout: float,
+    seed: int | None,
+    plugins: Sequence[str],
+    settings: Sequence[str] = (),
 ) -> Job:
     """Return the job for every scenario.
 
@@ -73,12 +83,23 @@ def checked_job(
     if not timeout >= 0:
         raise InputError("timeout", f"{timeout}", "seconds, 0 for ever")
     registry = registry_with(plugins)
-    for name in strategies:
-        strategy = registry.strategy(name)
-        if fidelity == Fidelity.PLAN.value:
-            check_planned(strategy, registry)
-    job = Job(tuple(dict.fromkeys(strategies)), Fidelity(fidelity), timeout, seed, tuple(plugins))
+    names = _labels(strategies, settings, registry)
+    if fidelity == Fidelity.PLAN.value:
+        for name in names:
+            check_planned(registry.strategy(parted(name)[0]), registry)
+    job = Job(tuple(names), Fidelity(fidelity), timeout, seed, tuple(plugins))
     return identified(job)
+
+
+def _labels(strategies: Sequence[str], settings: Sequence[str], registry: Registry) -> list[str]:
+    """Return the names of all strategies of a sweep. A strategy may have settings in its name already."""
+    named = [parted(name) for name in expanded(strategies)]
+    plain = [text for text, own in named if not own]
+    found = variants(plain, settings, {}, "--set", registry) if plain else []
+    for text, own in named:
+        if own:
+            found += variants([text], [*own, *settings], {}, "strategy", registry)
+    return list(dict.fromkeys(label_of(variant) for variant in found))
 
 
 def units(workloads: "DataFrame") -> "DataFrame":

@@ -119,8 +119,8 @@ def test_a_report_is_a_table_with_the_statistics_asked_for_and_the_front(lab, sc
     assert (answer.status, answer.err) == (0, "")
     lines = answer.out.splitlines()
     assert lines[0].startswith("4 scenarios, plan fidelity (rebalance-lab ")
-    assert lines[1] == "2 rows have no figures (error or timeout); they do not count"
-    assert lines[3].split() == ["mean", "range", "roundrobin"]
+    assert lines[1] == "1 scenarios were completed by no strategy (wrong)"
+    assert ["mean", "range", "roundrobin"] in [line.split() for line in lines]
     assert ["rounds", "1", "1"] in [line.split() for line in lines]
     front = next(line for line in lines if line.startswith("front"))
     assert front.split() == ["front,", "of", "3", "scenarios", "moved_partitions", "weighted_imbalance"]
@@ -142,11 +142,64 @@ def test_a_report_has_every_figure_as_csv(lab, scores):
 
 
 def test_a_report_is_a_page_that_may_also_be_written_to_a_file(lab, scores, tmp_path, monkeypatch):
-    page, nothing = tmp_path / "page.html", Findings(0, [], [], [], [], {}, {}, {}, [], 0, {})
-    monkeypatch.setattr(findings, "found_in", lambda *arguments: nothing)
+    page, nothing = tmp_path / "page.html", Findings(0, 0, [], [], [], [], {}, {})
+    monkeypatch.setattr(findings, "found_in", lambda *arguments, **options: nothing)
     answer = lab("report", scores, "--format", "html", "--html", page)
     assert (answer.status, answer.err) == (0, "")
     assert answer.out == page.read_text() == as_page(nothing)
+
+
+def test_a_report_of_files_of_this_machine_needs_no_session(lab, scores, monkeypatch):
+    monkeypatch.setattr("rebalance_spark.commands.report.session_of_a_command", None)
+    assert lab("report", scores).status == 0
+
+
+def test_scores_that_spark_reads_are_reported_as_those_that_arrow_reads(lab, scores):
+    read = [lab("report", folder, "--format", "csv") for folder in (scores, scores.as_uri())]
+    assert read[0].status == 0
+    assert read[0] == read[1]
+
+
+def test_advice_is_written_and_the_worst_scenarios_lead_to_their_views(lab, scores, workload, tmp_path):
+    page, advice = tmp_path / "page.html", tmp_path / "advice.csv"
+    options = ("--baseline", "range", "--advice", advice, "--html", page)
+    answer = lab("report", scores, *options, "--by", "partitions", "--workload", workload)
+    assert (answer.status, answer.err) == (0, "")
+    assert "groups as they are, with range" in answer.out
+    assert "imbalance by partitions" in answer.out
+    with advice.open() as rows:
+        assert {row["scenario_id"] for row in csv.DictReader(rows)} == {*TEXTS, "wrong"}
+    views = sorted((tmp_path / "page-scenarios").iterdir())
+    assert views
+    assert all(f'href="page-scenarios/{view.name}"' in page.read_text() for view in views)
+    assert "roundrobin" in views[0].read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--advice", "a.csv"], "--advice: found no --baseline, expected --baseline STRATEGY"),
+        (["--advice", "a.txt"], "--advice: found a.txt, expected a file that ends with .csv or .parquet"),
+        (["--baseline", "stiky"], "--baseline: found 'stiky', expected one of range, roundrobin"),
+        (["--by", "team"], "--by: found 'team', expected --workload INPUT with it"),
+        (["-s", "sticky"], "strategy: found 'sticky', expected one of range, roundrobin"),
+    ],
+)
+def test_a_report_that_cannot_be_made_is_one_line(lab, scores, tmp_path, monkeypatch, options, problem):
+    monkeypatch.chdir(tmp_path)
+    answer = lab("report", scores, *options)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: {problem}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_of_settings_is_scored_and_reported_with_columns(lab, workload, tmp_path):
+    out = tmp_path / "scores"
+    options = ("--set", "session.timeout.ms=6s,45s", "--fidelity", "plan", "--out", out)
+    assert lab("score", workload, "-s", "range", *options).status == 0
+    answer = lab("report", out, "--stat", "mean")
+    heads = [line.split() for line in answer.out.splitlines() if line.startswith("mean")]
+    assert heads[0][:3] == ["mean", "session.timeout.ms", "moved_partitions"]
 
 
 # --- wrong use

@@ -7,14 +7,20 @@ from dataclasses import replace
 from functools import cache
 from html import unescape
 from html.parser import HTMLParser
+from itertools import combinations
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from rebalance_spark.advising import Advice
 from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.report import as_csv, print_findings
-from rebalance_spark.findings import Figures, Findings, OnFront
+from rebalance_spark.findings import Figures, Findings, OnFront, Part
 from rebalance_spark.page import as_page
+from rebalance_spark.paired import Difference
+from rebalance_spark.plots import is_heavy, label, overlap, plot
+from rebalance_spark.report_tables import differences_table
 
 
 def figures(mean, *, worst_scenario="day-7"):
@@ -35,8 +41,7 @@ def findings_of(means, **changes):
         figures=made,
         statuses={s: {"ok": 10, "error": 0, "timeout": 0} for s in strategies},
         wins={(m, s, o): (5, 3, 2) for m in metrics for s in strategies for o in strategies if s != o},
-        front=[],
-        common=0,
+        common=9,
         curves={key: [f.mean, f.mean + 1, f.mean + 5] for key, f in made.items()},
     )
     return replace(plain, **changes)
@@ -48,7 +53,6 @@ TWO = findings_of(
         "sticky": {"rounds": 3.0, "moved_partitions": 20.0, "imbalance": 1.5},
     },
     front=[OnFront("sticky", 20.0, 1.5, True), OnFront("range", 50.0, 1.25, False)],
-    common=9,
 )
 
 
@@ -115,7 +119,8 @@ def test_the_page_has_a_table_for_each_statistic_and_the_best_is_bold():
 
 
 def test_the_best_is_what_the_metric_calls_better(monkeypatch):
-    monkeypatch.setattr("rebalance_spark.findings.higher_is_better", lambda metric: metric == "imbalance")
+    for module in ("findings", "report_tables"):
+        monkeypatch.setattr(f"rebalance_spark.{module}.higher_is_better", lambda name: name == "imbalance")
     assert Page(as_page(TWO)).tables["mean"][2:] == [
         ["moved_partitions", "50", "20*"],
         ["imbalance", "1.25", "1.5*"],
@@ -189,7 +194,7 @@ def test_strategies_with_the_same_means_share_a_name_on_the_front():
 
 
 def test_without_a_front_there_is_no_plot_of_it():
-    page = as_page(replace(TWO, front=[], common=0))
+    page = as_page(replace(TWO, front=[]))
     assert "Moves against imbalance" not in page
     assert "Distributions" in page
 
@@ -211,10 +216,10 @@ def test_whatever_a_strategy_or_scenario_is_called_stands_there_as_it_is():
     assert read.tables["mean"][0] == ["metric", NASTY, "_$x$"]
     assert read.tables["the worst scenario"][1][1] == NASTY
     drawn = texts_of(page[page.index("<svg") :])
-    assert drawn.count(NASTY) >= 4  # on the front, in a legend, and in tables
-    legend = texts_of(page[page.index("Distribution of rounds") : page.index("<h2>Figures")])
-    assert NASTY in legend
-    assert "_$x$" in legend
+    assert drawn.count(NASTY) >= 4  # on the front, in the key, and in tables
+    key = texts_of(page[page.index('<ul class="key">') : page.index("<h2>Figures")])
+    assert NASTY in key
+    assert "_$x$" in key
 
 
 def test_one_strategy_alone_has_no_best_and_no_pairs():
@@ -254,6 +259,7 @@ def test_csv_has_a_row_for_each_strategy_and_metric_with_every_statistic():
     assert rows[2] == {
         "strategy": "range",
         "metric": "imbalance",
+        "unit": "",
         "rows": "10",
         "mean": "1.25",
         "p50": "2.25",
@@ -272,7 +278,7 @@ def test_csv_leaves_out_what_there_is_not_and_quotes_what_needs_it():
 
 def test_csv_of_nothing_is_its_head():
     assert as_csv(findings_of({"range": {}})).splitlines() == [
-        "strategy,metric,rows,mean,p50,p95,p99,worst,worst_scenario"
+        "strategy,metric,unit,rows,mean,p50,p95,p99,worst,worst_scenario"
     ]
 
 
@@ -297,6 +303,9 @@ def printed(findings, *statistics, width=200, terminal=False, everything=True):
 def test_a_wide_terminal_shows_all_strategies_beside_one_another():
     assert printed(TWO) == [
         "1,234 scenarios, protocol fidelity (rebalance-lab 0.1.0)",
+        "",
+        "sticky: fewest moves or least imbalance, and none is worse than another in both. --baseline STRATEGY"
+        " adds the change from today's strategy.",
         "",
         "mean              range  sticky",
         "rounds                3       3",
@@ -358,7 +367,7 @@ SEVERAL = ["avoidable_moves", "imbalance", "moved_partitions", "optimality_gap",
 def test_the_short_form_has_the_headlines_and_the_metric_of_the_front(metrics, balance, shown):
     made = findings_of({name: dict.fromkeys(metrics, 1.0) for name in ("a", "b")}, balance=balance)
     everything, short = printed(made)[3:], printed(made, everything=False)[3:]
-    rest = [] if shown == metrics else ["", f"--all shows {len(metrics) - len(shown)} more metrics"]
+    rest = [] if shown == metrics else ["", "--all shows the other metrics"]
     assert [line.split()[0] for line in everything] == metrics
     assert [line.split()[0] for line in short[: len(shown)]] == shown
     assert short[len(shown) :] == rest
@@ -378,12 +387,10 @@ def test_the_best_is_bold_and_green_where_there_is_one():
     assert "\x1b[1;32m" not in rounds
 
 
-def test_rows_without_figures_are_mentioned():
-    statuses = {**TWO.statuses, "range": {"ok": 1, "error": 1_000, "timeout": 5}}
-    assert printed(replace(TWO, statuses=statuses))[1] == (
-        "1,005 rows have no figures (error or timeout); they do not count"
-    )
-    assert "no figures" not in "".join(printed(TWO))
+def test_scenarios_that_are_not_compared_are_named():
+    sentence = "8 scenarios are left out, because not all completed them: range did not complete 8 (day-7)"
+    assert printed(replace(TWO, left_out=[sentence]))[1] == sentence
+    assert sentence in texts_of(as_page(replace(TWO, left_out=[sentence])))
 
 
 def test_names_are_no_markup():
@@ -397,3 +404,120 @@ def test_a_strategy_without_a_figure_and_findings_without_metrics_can_be_shown()
     made = findings_of({"range": {"rounds": 3.0}, "failing": {}})
     assert printed(made)[2:] == ["mean    range  failing", "rounds      3        -"]
     assert printed(findings_of({"range": {}}))[2:] == ["mean  range"]
+
+
+# --- the strategy of today, parts and sweeps
+
+CHANGES = {
+    ("moved_partitions", "sticky"): Difference(-30.0, -33.0, -27.0),
+    ("imbalance", "sticky"): Difference(0.25, 0.2, 0.31),
+    ("rounds", "sticky"): Difference(0.0, -0.1, 0.1),
+}
+ADVICE = Advice(
+    "range",
+    ["moved_partitions", "imbalance"],
+    ["range", "sticky"],
+    np.array([0, 1, 1]),
+    np.array([False, True, True]),
+    {
+        ("sticky", "moved_partitions"): Difference(-31.0, -33.0, -27.0),
+        ("sticky", "imbalance"): Difference(0.0, 0.0, 0.0),
+        ("sticky", "rounds"): Difference(0.4, 0.3, 0.5),
+    },
+)
+ADVISED = replace(TWO, differences=CHANGES, advice=ADVICE)
+VERDICT = [
+    "switch 2 of 3 groups to sticky: -31 moved_partitions, 0 imbalance; but +0.4 rounds",
+    "leave 1 of 3 groups as they are, with range (1 of them have no figures)",
+]
+
+
+def test_the_verdict_comes_first_and_names_what_becomes_worse():
+    lines = printed(ADVISED)
+    assert lines[2:4] == VERDICT
+    assert lines[4].startswith("A group switches to a strategy that is better in at least one of moved_part")
+    texts = texts_of(as_page(ADVISED))
+    assert texts.index(VERDICT[0]) < texts.index("Moves against imbalance")
+
+
+def test_differences_to_the_strategy_of_today_have_intervals_and_a_colour_if_they_are_clear():
+    lines = printed(ADVISED)
+    at = next(n for n, line in enumerate(lines) if line.startswith("less range [95 %]"))
+    assert [line.split(None, 1) for line in lines[at + 1 : at + 4]] == [
+        ["rounds", "0 [-0.1, +0.1]"],
+        ["moved_partitions", "-30 [-33, -27]"],
+        ["imbalance", "+0.25 [+0.2, +0.31]"],
+    ]
+    rows = {row[0].text: row[1].style for row in differences_table(ADVISED, ADVISED.metrics)[1]}
+    assert rows == {"rounds": "", "moved_partitions": "green", "imbalance": "yellow"}
+
+
+def test_csv_has_the_differences_and_their_intervals():
+    rows = {(r["strategy"], r["metric"]): r for r in csv.DictReader(io.StringIO(as_csv(ADVISED)))}
+    found = rows["sticky", "imbalance"]
+    assert [found[f"difference{end}"] for end in ("", "_low", "_high")] == ["0.25", "0.2", "0.31"]
+    assert rows["range", "imbalance"]["difference"] == ""
+
+
+def test_parts_have_a_table_for_moves_and_one_for_balance():
+    means = {("moved_partitions", "range"): 5.0, ("moved_partitions", "sticky"): 4.0}
+    made = replace(TWO, by="team", parts=[Part("blue", 7, means), Part("green", 0, {})])
+    lines = printed(made)
+    at = next(n for n, line in enumerate(lines) if line.startswith("moved_partitions by team"))
+    assert [line.split() for line in lines[at + 1 : at + 3]] == [
+        ["blue", "7", "5", "4"],
+        ["green", "0", "-", "-"],
+    ]
+    assert "<h2>By team</h2>" in as_page(made)
+
+
+SWEEP = findings_of(
+    {
+        "optimal+tolerance=1%": {"rounds": 3.0},
+        "optimal+tolerance=5%": {"rounds": 2.0},
+        "sticky": {"rounds": 4.0},
+    }
+)
+
+
+def test_a_sweep_has_its_parameters_as_columns():
+    assert [line.split() for line in printed(SWEEP)[2:6]] == [
+        ["mean", "tolerance", "rounds"],
+        ["optimal", "1%", "3"],
+        ["optimal", "5%", "2"],
+        ["sticky", "-", "4"],
+    ]
+    rows = list(csv.DictReader(io.StringIO(as_csv(SWEEP))))
+    assert [(r["strategy"], r["tolerance"]) for r in rows][1:] == [
+        ("optimal+tolerance=5%", "5%"),
+        ("sticky", "-"),
+    ]
+
+
+def test_units_and_definitions_are_in_the_page():
+    made = replace(TWO, units={"rounds": "rounds"}, definitions={"rounds": "The number of rebalances."})
+    assert "The number of rebalances. (rounds)" in texts_of(as_page(made))
+
+
+def test_the_worst_scenarios_lead_to_their_views():
+    page = Page(as_page(TWO, {"day-7": "page-scenarios/0 1.html"}))
+    assert ("a", "href", "page-scenarios/0%201.html") in page.attributes
+
+
+# --- plots
+
+
+def test_a_heavy_tail_has_a_logarithmic_axis():
+    assert is_heavy(1_000.0, 10.0, 1.0)
+    assert not is_heavy(100.0, 10.0, 1.0)
+    assert not is_heavy(15.0, 0.0, 1.0)
+
+
+def test_labels_of_close_points_do_not_overlap():
+    front = [OnFront(f"a-strategy-{n}", 10 + n * 1e-3, 1 + n * 1e-3, False) for n in range(8)]
+    labels = [(point.moves, point.balance, point.strategy) for point in front]
+    figure, axes = plot(7.2, 3.8)
+    axes.scatter([x for x, _, _ in labels], [y for _, y, _ in labels])
+    boxes = label(figure, axes, labels)
+    assert len(boxes) == 8
+    assert not any(overlap(one, other) for one, other in combinations(boxes, 2))

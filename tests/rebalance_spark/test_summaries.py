@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark import findings, pareto, summaries, summary, wins
-from rebalance_spark.findings import Figures, found_in
+from rebalance_spark import advice, differences, findings, pareto, summaries, summary, wins
+from rebalance_spark.findings import Figures, Question, found_in
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
-from rebalance_spark.summaries import metric_names, quantiles, statuses
+from rebalance_spark.stored import collected_scores
+from rebalance_spark.summaries import quantiles, statuses
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +76,18 @@ def figures_of(metric, strategy):
     }
 
 
+COMPLETED = set.intersection(
+    *({r["scenario_id"] for r in ROWS if (r["strategy"], r["status"]) == (s, "ok")} for s in STRATEGIES)
+)
+
+
+def comparable_figures(metric, strategy):
+    """Those of the scenarios that all strategies completed with a figure."""
+    common = COMPLETED.intersection(*(figures_of(metric, s) for s in STRATEGIES))
+    assert 0 < len(common) < 60
+    return {name: value for name, value in figures_of(metric, strategy).items() if name in common}
+
+
 @pytest.fixture(scope="module", autouse=True)
 def one_is_better_the_higher_it_is():
     with pytest.MonkeyPatch.context() as patch:
@@ -95,7 +108,7 @@ def plane(scores):
 
 @pytest.fixture(scope="module")
 def found(scores):
-    return found_in(scores)
+    return found_in(collected_scores(scores), Question())
 
 
 def test_the_rows_have_ties_gaps_and_failures():
@@ -103,11 +116,11 @@ def test_the_rows_have_ties_gaps_and_failures():
     assert len({len(figures_of(metric, s)) for metric in METRICS[:3] for s in STRATEGIES}) > 3
 
 
-def test_a_summary_has_the_figures_of_the_rows_that_have_one(scores):
+def test_a_summary_is_of_the_scenarios_that_every_strategy_completed(scores):
     rows = {(r.metric, r.strategy): r for r in summary(scores).collect()}
     assert set(rows) == {(metric, s) for metric in METRICS[:3] for s in STRATEGIES}
     for (metric, strategy), r in rows.items():
-        figures = figures_of(metric, strategy)
+        figures = comparable_figures(metric, strategy)
         values = list(figures.values())
         assert r.rows == len(values)
         assert [r.mean, r.p50, r.p95, r.p99] == pytest.approx(
@@ -122,7 +135,7 @@ def test_quantiles_are_evenly_spaced_from_the_least_to_the_most(scores):
     rows = quantiles(scores, 8).collect()
     assert len(rows) == 9
     for r in rows:
-        values = list(figures_of(r.metric, r.strategy).values())
+        values = list(comparable_figures(r.metric, r.strategy).values())
         assert r["values"] == pytest.approx(list(np.percentile(values, np.linspace(0, 100, 9))), rel=1e-12)
 
 
@@ -155,8 +168,7 @@ def test_wins_are_counted_where_both_have_the_figure_and_what_differs_by_roundin
 
 
 def test_the_front_is_of_the_scenarios_that_every_strategy_has_figures_for(plane):
-    common = set.intersection(*(set(figures_of("imbalance", s)) for s in STRATEGIES))
-    assert 0 < len(common) < 60
+    common = COMPLETED
     means = {
         s: [np.mean([figures_of(metric, s)[name] for name in sorted(common)]) for metric in METRICS[:2]]
         for s in STRATEGIES
@@ -188,9 +200,32 @@ def test_who_is_beaten_in_both_is_not_on_the_front_and_equals_are_both_on_it(spa
     assert found == {"few": True, "even": True, "same": True, "middle": True, "worse": False, "last": False}
 
 
-def test_a_strategy_without_figures_leaves_no_front(spark):
+def test_a_strategy_without_figures_is_left_out_of_the_front(spark):
     rows = [row("x", "calm", moved_partitions=1.0, imbalance=1.0), row("x", "moody", "error")]
-    assert pareto(frame(spark, rows)).collect() == []
+    assert [(r.strategy, r.on_front) for r in pareto(frame(spark, rows)).collect()] == [("calm", True)]
+
+
+def test_scenarios_are_read_once_from_a_frame_that_computes_them(spark):
+    computed = spark.sparkContext.accumulator(0)
+
+    def count(batches):
+        for batch in batches:
+            computed.add(batch.num_rows)
+            yield batch
+
+    rows = frame(spark, ROWS)
+    summary(rows.mapInArrow(count, rows.schema)).collect()
+    assert computed.value == len(ROWS)
+
+
+def test_differences_and_advice_are_those_of_the_same_scenarios(scores):
+    (change,) = differences(scores, "calm").where("strategy = 'eager' and metric = 'imbalance'").collect()
+    mine, base = comparable_figures("imbalance", "eager"), comparable_figures("imbalance", "calm")
+    assert change.mean == pytest.approx(np.mean([mine[name] - base[name] for name in base]))
+    assert change.low < change.mean < change.high
+    rows = {r.scenario_id: r for r in advice(scores, "calm").collect()}
+    assert set(rows) == {r["scenario_id"] for r in ROWS}
+    assert {r.reason for r in rows.values()} == {"switch", "stay", "no figures"}
 
 
 # --- findings
@@ -221,7 +256,7 @@ def test_the_front_of_findings_is_sorted_by_moves(found, plane):
     assert sorted(by_strategy) == sorted(each.strategy for each in found.front)
     for each in found.front:
         assert (each.moves, each.balance, each.on_front) == pytest.approx(by_strategy[each.strategy])
-    assert found.common == plane[0].scenarios
+    assert found.common == plane[0].scenarios == len(COMPLETED)
     assert found.balance == "imbalance"
 
 
@@ -239,7 +274,7 @@ def test_what_are_no_scores_is_refused_by_its_columns(spark):
     with pytest.raises(InputError, match="scores: found the columns id, expected scenario_id, strategy"):
         summary(spark.range(1))
     with pytest.raises(InputError, match="scores: found the columns scenario_id, "):
-        metric_names(frame(spark, [], ()))
+        summary(frame(spark, [], ()))
 
 
 @pytest.mark.parametrize("wrong", [{"moves": "colour"}, {"balance": "colour"}])

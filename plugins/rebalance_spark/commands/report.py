@@ -1,7 +1,8 @@
 """``rebalance-lab report``: a summary of scores."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -9,12 +10,14 @@ from rich.text import Text
 
 from coordinator_core.cli.output import check_path, print_document, stdout, write_whole
 from coordinator_core.errors import InputError
-from coordinator_core.reports.tables import Cell, as_text, csv_text, text_table, text_tables
+from coordinator_core.reports.tables import csv_text, text_tables
 from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs, session_of_a_command
 
 if TYPE_CHECKING:
     from rebalance_spark.findings import Findings
+    from rebalance_spark.report_tables import Table
+    from rebalance_spark.stored import Scored
 
 
 _SHOWN = (Statistic.mean, Statistic.p95)
@@ -22,6 +25,42 @@ _SHOWN = (Statistic.mean, Statistic.p95)
 
 def report(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="What `rebalance-lab score` wrote.")],
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strategy", "-s", metavar="STRATEGY", help="Compare only these; repeatable. All by default."
+        ),
+    ] = None,
+    baseline: Annotated[
+        str,
+        typer.Option(metavar="STRATEGY", help="The strategy that runs today: what changes, group by group."),
+    ] = "",
+    decide: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC",
+            help="With --baseline: a metric that decides whether a group switches; repeatable, the most"
+            " important one first. The default is moved_partitions and the metric of --balance.",
+        ),
+    ] = None,
+    advice: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --baseline: write the strategy of each group, as .csv or .parquet."
+        ),
+    ] = None,
+    by: Annotated[
+        str,
+        typer.Option(metavar="COLUMN", help="Also by a column of the scores or the workload: members, team."),
+    ] = "",
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="INPUT",
+            help="The workload that was scored: for columns of --by, and for views of the worst scenarios"
+            " beside the page.",
+        ),
+    ] = "",
     output: Annotated[
         Literal["table", "csv", "html"], typer.Option("--format", help="How to print it.")
     ] = "table",
@@ -43,83 +82,155 @@ def report(
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
 ) -> None:
-    """Summarize scores by strategy: a table, CSV with every figure, or a static page with plots.
+    """Summarize scores by strategy: a verdict, a table, CSV with every figure, or a static page with plots.
 
-    Percentiles are exact, over the scenarios that are ok. The front has the strategies that no other strategy
-    beats in both moves and balance, over the scenarios that every strategy has figures for.
+    Figures are over the scenarios that all compared strategies completed. The front has the strategies that
+    no other strategy beats in both moves and balance. Scores on this machine are read without Spark.
     """
-    from rebalance_spark.chunks import existing_scores
-    from rebalance_spark.findings import found_in
+    from rebalance_spark.advising import advice_table, as_file, check_ending
+    from rebalance_spark.findings import Question, found_in
 
-    check_path(html)
-    nothing = InputError(folder, "no scores", "a folder that `rebalance-lab score` wrote")
-    if is_local(folder) and not Path(folder).is_dir():
-        raise nothing
-    spark = session_of_a_command(master, pairs(conf, "--conf"))
-    scores = existing_scores(spark, folder)
-    if scores is None:
-        raise nothing
-    findings = found_in(scores, balance)
+    for path in (html, advice):
+        check_path(path)
+    if advice is not None:
+        check_ending(advice)
+        if not baseline:
+            raise InputError("--advice", "no --baseline", "--baseline STRATEGY, which runs today")
+    settings = pairs(conf, "--conf")
+    scored = _scores(folder, master, settings)
+    scored = scored.of(list(dict.fromkeys([*strategy, *filter(None, [baseline])]))) if strategy else scored
+    parts = (by, _column(scored, by, workload, master, settings)) if by else None
+    question = Question(balance, baseline, tuple(decide or ()), parts)
+    is_page = html is not None or output == "html"
+    findings = found_in(scored, question, everything=is_page or everything or output == "csv", plots=is_page)
+    if advice is not None and findings.advice is not None:
+        figures = {metric: scored.figures(metric) for metric in findings.advice.metrics}
+        table = advice_table(scored, findings.advice, figures)
+        write_whole(advice, as_file(table, advice.suffix))
+    page = _page(findings, html, workload, master, settings) if is_page else ""
     if html is not None:
-        write_whole(html, _page(findings).encode())
+        write_whole(html, page.encode())
     if output == "html":
-        print_document(_page(findings))
+        print_document(page)
     elif output == "csv":
         print_document(as_csv(findings))
     else:
         print_findings(findings, statistic or list(_SHOWN), stdout(), everything=everything)
 
 
-def _page(findings: "Findings") -> str:
-    from rebalance_spark.page import as_page
+def _scores(folder: str, master: str | None, conf: dict[str, str]) -> "Scored":
+    """Read scores with Arrow if they are on this machine, else with Spark."""
+    from rebalance_spark.stored import collected_scores, stored_scores
 
-    return as_page(findings)
+    nothing = InputError(folder, "no scores", "a folder that `rebalance-lab score` wrote")
+    if is_local(folder):
+        path = Path(folder)
+        scored = stored_scores(path) if path.is_dir() else None
+        if scored is None:
+            raise nothing
+        return scored
+    from rebalance_spark.chunks import existing_scores
+
+    found = existing_scores(session_of_a_command(master, _whole_results(conf)), folder)
+    if found is None:
+        raise nothing
+    return collected_scores(found)
+
+
+def _whole_results(conf: dict[str, str]) -> dict[str, str]:
+    """Return settings of a session that brings scores to this process, however many they are."""
+    return {"spark.driver.maxResultSize": "0", **conf}
+
+
+def _column(
+    scored: "Scored", name: str, workload: str, master: str | None, conf: dict[str, str]
+) -> Sequence[Any]:
+    """Return a column of the scores, or of the workload, for each scenario.
+
+    Raises:
+        InputError: if neither has the column.
+    """
+    from rebalance_spark.scenarios import workload_columns
+
+    if name in scored.others:
+        return scored.values(name)
+    found, names = ({}, []) if not workload else workload_columns(workload, name, master, conf)
+    if name not in names:
+        known = [*scored.others, *names]
+        more = "" if workload else ", or --workload INPUT with it"
+        raise InputError("--by", repr(name), f"one of {', '.join(known)}{more}" if known else more[5:])
+    return [found.get(scenario) for scenario in scored.scenarios]
+
+
+def _page(
+    findings: "Findings", html: Path | None, workload: str, master: str | None, conf: dict[str, str]
+) -> str:
+    """Return the page. Views of the worst scenarios are written into a folder beside its file."""
+    from rebalance_spark.page import as_page
+    from rebalance_spark.scenarios import write_views
+
+    links = write_views(findings, html, workload, master, conf) if workload and html is not None else {}
+    return as_page(findings, links)
 
 
 def as_csv(findings: "Findings") -> str:
-    """Write a row for each strategy and metric, with every statistic and the worst scenario."""
-    head = ["strategy", "metric", "rows", "mean", "p50", "p95", "p99", "worst", "worst_scenario"]
-    rows = [
-        [strategy, metric, f.rows, f.mean, f.p50, f.p95, f.p99, f.worst, f.worst_scenario]
-        for strategy in findings.strategies
-        for metric in findings.metrics
-        if (f := findings.figures.get((metric, strategy))) is not None
-    ]
+    """Write a row for each strategy and metric, with every statistic and the worst scenario.
+
+    The parameters of a sweep have columns. With a baseline there are the mean difference and its interval.
+    """
+    from rebalance_spark.sweeps import swept
+
+    parameters, names = swept(findings.strategies)
+    head = ["strategy", *parameters, "metric", "unit"]
+    head += ["rows", "mean", "p50", "p95", "p99", "worst", "worst_scenario"]
+    head += ["difference", "difference_low", "difference_high"] if findings.advice else []
+    rows = []
+    for strategy in findings.strategies:
+        for metric in findings.metrics:
+            f = findings.figures.get((metric, strategy))
+            if f is None:
+                continue
+            row: list[Any] = [strategy, *names[strategy][1:], metric, findings.units.get(metric, "")]
+            row += [f.rows, f.mean, f.p50, f.p95, f.p99, f.worst, f.worst_scenario]
+            if findings.advice:
+                change = findings.differences.get((metric, strategy))
+                row += ["", "", ""] if change is None else [change.mean, change.low, change.high]
+            rows.append(row)
     return csv_text(head, rows)
 
 
 def print_findings(
     findings: "Findings", statistics: list[Statistic], console: Console, *, everything: bool
 ) -> None:
-    """Print tables of the headlines, or of all metrics.
+    """Print the verdict, and tables of the headlines, or of all metrics.
 
     Strategies that are too wide for the terminal follow in further tables below.
     """
-    from rebalance_spark.findings import figures_table
+    from rebalance_spark import report_tables as tables
 
-    head = f"{findings.scenarios:,} scenarios, {' and '.join(findings.fidelities)} fidelity"
-    console.print(Text.assemble((head, "bold"), f" ({'; '.join(findings.versions)})"))
-    if findings.failed:
-        console.print(f"{findings.failed:,} rows have no figures (error or timeout); they do not count")
+    console.print(Text.assemble((tables.title_of(findings), "bold"), f" ({'; '.join(findings.versions)})"))
+    for sentence in findings.left_out:
+        console.print(Text(sentence))
+    if lines := tables.verdict(findings):
+        console.print()
+    for line in lines:
+        console.print(Text(line, "bold"))
+    if findings.advice is not None:
+        console.print(Text(findings.advice.rule))
     metrics = findings.metrics if everything else findings.headlines
     for statistic in statistics:
-        for table in text_tables(*figures_table(findings, statistic, metrics), console.width):
-            console.print()
-            console.print(table)
+        _print(tables.figures_table(findings, statistic, metrics), console)
+    if findings.advice is not None:
+        _print(tables.differences_table(findings, metrics), console)
+    for metric in tables.parts_metrics(findings):
+        _print(tables.parts_table(findings, metric), console)
     if findings.front:
+        _print(tables.front_table(findings), console)
+    if findings.unread or len(findings.metrics) > len(metrics):
+        console.print("\n--all shows the other metrics")
+
+
+def _print(table: "Table", console: Console) -> None:
+    for shown in text_tables(table[0], table[1], console.width, table[2]):
         console.print()
-        title = f"front, of {findings.common:,} scenarios"
-        console.print(text_table([title, "moved_partitions", findings.balance], _front(findings)))
-    if rest := len(findings.metrics) - len(metrics):
-        console.print(f"\n--all shows {rest} more metrics")
-
-
-def _front(findings: "Findings") -> list[list[Cell]]:
-    return [
-        [
-            Cell(point.strategy, "bold") if point.on_front else Cell(f"({point.strategy})", "dim"),
-            Cell(as_text(point.moves)),
-            Cell(as_text(point.balance)),
-        ]
-        for point in findings.front
-    ]
+        console.print(shown)

@@ -53,7 +53,17 @@ def score(
             "-s",
             metavar="STRATEGY",
             autocompletion=strategies_beginning,
-            help=f"A strategy; repeatable. The default is {', '.join(DEFAULT_STRATEGIES)}.",
+            help="A strategy; repeatable. Alternatives in braces are several strategies"
+            f" (optimal+tolerance={{1%,2%}}). The default is {', '.join(DEFAULT_STRATEGIES)}.",
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=V1,V2",
+            help="Values of a setting in place of the scenarios'; repeatable. Every strategy is scored with"
+            " every combination of the values.",
         ),
     ] = None,
     fidelity: Annotated[
@@ -98,7 +108,7 @@ def score(
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
     _warn_of_plugins(plugin or ())
-    job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or ())
+    job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or (), setting or ())
     spark = session_of_a_command(master, settings)
     send_to_workers(spark, py_files or ())
     workloads, stopped = read_workloads(spark, workload), ""

@@ -1,0 +1,92 @@
+"""Differences of strategies over the same scenarios, with bootstrap intervals."""
+
+from dataclasses import dataclass
+from functools import cache
+from math import isnan
+
+import numpy as np
+import numpy.typing as npt
+
+from rebalance_spark.stored import Figures2D, Scored
+
+RESAMPLES = 1_000
+MOST_BLOCKS = 2_000
+"""The units that are drawn. Of more scenarios, each unit has several, drawn at random once."""
+
+SEED = 18
+LEVEL = 95
+"""The percentage of resamples whose mean is in the interval."""
+
+TIE = 1e-9
+"""Figures with a smaller relative difference are ties."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A mean difference over scenarios, and the ends of its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval is on one side of zero."""
+        return self.low > 0 or self.high < 0
+
+
+def completed_by_all(scored: Scored) -> npt.NDArray[np.bool_]:
+    """Return the scenarios that all strategies completed. A strategy that completed none does not count."""
+    ok = scored.ok
+    return np.asarray(ok[:, ok.any(axis=0)].all(axis=1)) & bool(ok.any())
+
+
+def comparable(figures: Figures2D, common: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the scenarios of ``common`` in which no strategy that has this metric is without a figure."""
+    known = ~np.isnan(figures)
+    having = known[common].any(axis=0)
+    return np.asarray(known[:, having].all(axis=1)) & common & bool(having.any())
+
+
+def difference(values: npt.NDArray[np.float64]) -> Difference:
+    """Return the mean of differences and its interval by the bootstrap (Efron 1979, percentile method).
+
+    Equal arguments give equal intervals.
+    """
+    if not len(values):
+        return Difference(np.nan, np.nan, np.nan)
+    blocks = _blocks(len(values))
+    count = int(blocks[-1 if len(blocks) == 1 else slice(None)].max()) + 1
+    sums = np.bincount(blocks, values, minlength=count)
+    sizes = np.bincount(blocks, minlength=count).astype(np.float64)
+    weights = _weights(count)
+    means = (weights @ sums) / (weights @ sizes)
+    tail = (100 - LEVEL) / 2
+    low, high = np.percentile(means, [tail, 100 - tail])
+    return Difference(float(values.mean()), float(low), float(high))
+
+
+@cache
+def _weights(blocks: int) -> npt.NDArray[np.float64]:
+    """Return how often each block is drawn (resamples x blocks)."""
+    random = np.random.default_rng(SEED)
+    return random.multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES).astype(np.float64)
+
+
+def _blocks(scenarios: int) -> npt.NDArray[np.int64]:
+    """Return the block of each scenario. The blocks differ by at most one scenario."""
+    if scenarios <= MOST_BLOCKS:
+        return np.arange(scenarios)
+    return np.random.default_rng(SEED).permutation(scenarios) * MOST_BLOCKS // scenarios
+
+
+def gains(base: npt.NDArray[np.float64], other: npt.NDArray[np.float64], higher: bool) -> Figures2D:
+    """Return by how much ``other`` is better than ``base``. Differences by rounding are 0."""
+    gain = other - base if higher else base - other
+    even = np.abs(gain) <= TIE * np.maximum(np.abs(base), np.abs(other))
+    return np.asarray(np.where(even, 0.0, gain))
+
+
+def signed(value: float, text: str) -> str:
+    """Return the text of a difference with its sign."""
+    return text if isnan(value) or value <= 0 else f"+{text}"

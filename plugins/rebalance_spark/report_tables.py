@@ -1,0 +1,184 @@
+"""The tables and sentences of a report, for a terminal and for a page."""
+
+from collections.abc import Sequence
+
+from coordinator_core.reports.tables import BEST, Cell, as_text
+from rebalance_spark.advising import UNKNOWN, Advice
+from rebalance_spark.findings import MOVES, Findings, higher_is_better
+from rebalance_spark.paired import LEVEL, Difference, signed
+from rebalance_spark.sweeps import swept
+
+_MOST_SWITCHES = 5
+"""Strategies to switch to that have a sentence of their own."""
+
+Table = tuple[list[str], list[list[Cell]], int]
+"""The head of a table, its rows, and how many of its columns are headings of rows."""
+
+
+def title_of(findings: Findings) -> str:
+    """Return the number of scenarios and their fidelity."""
+    return f"{findings.scenarios:,} scenarios, {' and '.join(findings.fidelities)} fidelity"
+
+
+def verdict(findings: Findings) -> list[str]:
+    """Return the answer in sentences: what to switch, and what to leave as it is."""
+    advice = findings.advice
+    if advice is None:
+        best = [point.strategy for point in findings.front if point.on_front]
+        if len(findings.front) < 2:
+            return []
+        least = f"fewest moves or least {findings.balance}, and none is worse than another in both"
+        return [f"{', '.join(best)}: {least}. --baseline STRATEGY adds the change from today's strategy."]
+    total, switches = len(advice.chosen), advice.switches
+    lines = [
+        f"switch {count:,} of {total:,} groups to {name}: {_changes(findings, advice, name)}"
+        for name, count in switches[:_MOST_SWITCHES]
+    ]
+    if rest := switches[_MOST_SWITCHES:]:
+        lines.append(
+            f"switch {sum(n for _, n in rest):,} groups to one of {len(rest)} others (--advice FILE)"
+        )
+    unknown = int((~advice.known).sum())
+    staying = total - sum(count for _, count in switches)
+    if staying:
+        of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
+        lines.append(f"leave {staying:,} of {total:,} groups as they are, with {advice.baseline}{of_these}")
+    return lines
+
+
+def _changes(findings: Findings, advice: Advice, strategy: str) -> str:
+    """Return the mean changes over the groups that switch: of deciding metrics, then of worse headlines."""
+    found = {metric: change for (name, metric), change in advice.differences.items() if name == strategy}
+    texts = [_change(findings, metric, found[metric]) for metric in advice.metrics if metric in found]
+    worse = [
+        _change(findings, metric, change)
+        for metric, change in found.items()
+        if metric not in advice.metrics and change.is_clear and _is_worse(metric, change)
+    ]
+    return ", ".join(texts) + (f"; but {', '.join(worse)}" if worse else "")
+
+
+def _is_worse(metric: str, change: Difference) -> bool:
+    return (change.mean < 0) if higher_is_better(metric) else (change.mean > 0)
+
+
+def _change(findings: Findings, metric: str, change: Difference) -> str:
+    unit = findings.units.get(metric, "")
+    shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
+    return f"{with_sign(change.mean)} {shown}"
+
+
+def with_sign(value: float) -> str:
+    """Return a difference with three significant digits and its sign."""
+    return signed(value, as_text(value))
+
+
+def interval(change: Difference) -> str:
+    """Return a mean difference with its interval."""
+    return f"{with_sign(change.mean)} [{with_sign(change.low)}, {with_sign(change.high)}]"
+
+
+def figures_table(findings: Findings, statistic: str, metrics: Sequence[str]) -> Table:
+    """Return a row per metric and a column per strategy; in a sweep, a row per strategy."""
+    cells = {
+        (metric, strategy): _figure(findings, statistic, metric, strategy)
+        for metric in metrics
+        for strategy in findings.strategies
+    }
+    return _laid_out(findings, statistic, metrics, cells)
+
+
+def differences_table(findings: Findings, metrics: Sequence[str]) -> Table:
+    """Return the mean differences to the strategy that runs today, with their intervals."""
+    baseline = "" if findings.advice is None else findings.advice.baseline
+    cells = {
+        (metric, strategy): Cell(interval(change), _style(metric, change))
+        for (metric, strategy), change in findings.differences.items()
+    }
+    others = [strategy for strategy in findings.strategies if strategy != baseline]
+    return _laid_out(findings, f"less {baseline} [{LEVEL} %]", metrics, cells, others)
+
+
+def parts_table(findings: Findings, metric: str) -> Table:
+    """Return a row per part and a column per strategy with the means of a metric."""
+    rows = []
+    for part in findings.parts:
+        means = [part.means.get((metric, strategy)) for strategy in findings.strategies]
+        known = {mean for mean in means if mean is not None}
+        best = _best(metric, known)
+        cells = [Cell("-" if m is None else as_text(m), BEST if m == best else "") for m in means]
+        rows.append([Cell(part.name), Cell(f"{part.scenarios:,}"), *cells])
+    return [f"{metric} by {findings.by}", "scenarios", *findings.strategies], rows, 1
+
+
+def _best(metric: str, values: set[float]) -> float | None:
+    if len(values) < 2:
+        return None
+    return max(values) if higher_is_better(metric) else min(values)
+
+
+def parts_metrics(findings: Findings) -> list[str]:
+    """Return the metrics of which parts have tables: moves and balance."""
+    return [name for name in (MOVES, findings.balance) if name in findings.metrics] if findings.parts else []
+
+
+def front_table(findings: Findings) -> Table:
+    """Return a row per strategy with its moves and balance; those not on the front in parentheses."""
+    title = f"front, of {findings.common:,} scenarios"
+    rows = [
+        [
+            Cell(point.strategy, "bold") if point.on_front else Cell(f"({point.strategy})", "dim"),
+            Cell(as_text(point.moves)),
+            Cell(as_text(point.balance)),
+        ]
+        for point in findings.front
+    ]
+    return [title, MOVES, findings.balance], rows, 1
+
+
+def _figure(findings: Findings, statistic: str, metric: str, strategy: str) -> Cell:
+    figures = findings.figures.get((metric, strategy))
+    value = None if figures is None else getattr(figures, statistic)
+    best = findings.best(metric, statistic)
+    return Cell("-" if value is None else as_text(value), BEST if value is not None and value == best else "")
+
+
+def _style(metric: str, change: Difference) -> str:
+    if not change.is_clear:
+        return ""
+    return "yellow" if _is_worse(metric, change) else "green"
+
+
+def _laid_out(
+    findings: Findings,
+    title: str,
+    metrics: Sequence[str],
+    cells: dict[tuple[str, str], Cell],
+    strategies: Sequence[str] | None = None,
+) -> Table:
+    strategies = findings.strategies if strategies is None else strategies
+    parameters, names = swept(strategies)
+    if parameters:
+        rows = [
+            [*map(Cell, names[strategy]), *(cells.get((metric, strategy), Cell("-")) for metric in metrics)]
+            for strategy in strategies
+        ]
+        return [title, *parameters, *metrics], rows, 1 + len(parameters)
+    rows = [
+        [Cell(metric, hint=hint_of(findings, metric))]
+        + [cells.get((metric, strategy), Cell("-")) for strategy in strategies]
+        for metric in metrics
+    ]
+    return [title, *strategies], rows, 1
+
+
+def hint_of(findings: Findings, metric: str) -> str:
+    """Return the definition of a metric and its unit."""
+    unit = findings.units.get(metric, "")
+    texts = (findings.definitions.get(metric, ""), f"({unit})" if unit else "")
+    return " ".join(text for text in texts if text)
+
+
+def definitions(findings: Findings, metrics: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the metrics with their definitions and units."""
+    return [(metric, text) for metric in metrics if (text := hint_of(findings, metric))]

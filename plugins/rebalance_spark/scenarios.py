@@ -1,0 +1,121 @@
+"""The workload of a report: columns of it, and views of single scenarios beside the page."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from coordinator_core.cli.output import warn, write_whole
+from coordinator_core.reports.picture import comparison_svg
+from coordinator_core.traces.trace import Trace
+from rebalance_spark.choices import DEFAULT_TIMEOUT
+from rebalance_spark.commands.options import session_of_a_command
+from rebalance_spark.findings import Findings
+from rebalance_spark.limits import run_within
+from rebalance_spark.rows import Job, Scorer
+
+MOST_VIEWS = 12
+_LANES = 60
+"""The most partitions of a picture."""
+
+
+def workload_columns(
+    path: str, name: str, master: str | None, conf: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a column of a workload by scenario, and the names of all its columns.
+
+    The column is empty if the workload does not have it.
+
+    Raises:
+        InputError: as `sources.read_workloads`.
+    """
+    table, names = _workload(path, ["scenario_id", name], None, master, conf)
+    if name not in names:
+        return {}, names
+    pairs = (table.column(each).to_pylist() for each in ("scenario_id", name))
+    return dict(zip(*pairs, strict=True)), names
+
+
+def _workload(
+    path: str, wanted: Sequence[str], ids: Sequence[str] | None, master: str | None, conf: Mapping[str, str]
+) -> tuple[pa.Table, list[str]]:
+    """Read columns of a workload, of all scenarios or of some. Spark reads what is not Parquet here."""
+    with suppress(pa.ArrowException, OSError):
+        dataset = ds.dataset(path, format="parquet", partitioning="hive")
+        names = dataset.schema.names
+        if {"scenario_id", "scenario"} <= set(names):
+            chosen = None if ids is None else pc.field("scenario_id").isin(list(ids))
+            return dataset.to_table(columns=[n for n in wanted if n in names], filter=chosen), names
+    from rebalance_spark.sources import read_workloads
+
+    rows = read_workloads(session_of_a_command(master, conf), path)
+    found = rows.select(*(name for name in wanted if name in rows.columns))
+    if ids is not None:
+        found = found.where(rows["scenario_id"].isin(list(ids)))
+    return found.toArrow(), list(rows.columns)
+
+
+def worst_scenarios(findings: Findings) -> list[str]:
+    """Return the worst scenarios of the headlines, each once, at most `MOST_VIEWS`."""
+    worst = [
+        figures.worst_scenario
+        for metric in findings.headlines
+        for strategy in findings.strategies
+        if (figures := findings.figures.get((metric, strategy))) is not None
+    ]
+    return list(dict.fromkeys(worst))[:MOST_VIEWS]
+
+
+def write_views(
+    findings: Findings, html: Path, workload: str, master: str | None, conf: Mapping[str, str]
+) -> dict[str, str]:
+    """Write a view of each of the worst scenarios, and return their addresses relative to the page.
+
+    A scenario that is not in the workload, or whose simulation fails, has no view.
+    """
+    ids = worst_scenarios(findings)
+    table, _ = _workload(workload, ["scenario_id", "scenario"], ids, master, conf)
+    texts = dict(zip(*(table.column(n).to_pylist() for n in ("scenario_id", "scenario")), strict=True))
+    folder = html.with_name(f"{html.stem}-scenarios")
+    links = {}
+    for number, name in enumerate(name for name in ids if name in texts):
+        traces, errors = _traces(name, texts[name], findings.strategies)
+        if not traces:
+            warn(f"no view of {name}: {'; '.join(errors)}")
+            continue
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{number}.html"
+        write_whole(path, view(name, traces, errors).encode())
+        links[name] = f"{folder.name}/{path.name}"
+    return links
+
+
+def _traces(name: str, text: str, strategies: Sequence[str]) -> tuple[list[Trace], list[str]]:
+    traces: list[Trace] = []
+    errors: list[str] = []
+    scorer = Scorer(Job(tuple(strategies)))
+    for strategy in strategies:
+        try:
+            trace = run_within(DEFAULT_TIMEOUT, lambda s=strategy: scorer.trace(name, text, s))  # type: ignore[misc]
+            traces.append(trace)
+        except (Exception, SystemExit) as error:
+            errors.append(f"{strategy}: {error}")
+    return traces, errors
+
+
+def view(name: str, traces: Sequence[Trace], errors: Sequence[str]) -> str:
+    """Return the page of a scenario: the view of notebooks, or a picture if they are not installed."""
+    if find_spec("anywidget") is not None and find_spec("rebalance_jupyter") is not None:
+        page: str = import_module("rebalance_jupyter.views").compare_view(traces, errors=errors).to_html()
+        return page
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title></head>'
+        f"<body>{comparison_svg(traces, most_lanes=_LANES, errors=errors)}</body></html>\n"
+    )

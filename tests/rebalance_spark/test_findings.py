@@ -1,0 +1,297 @@
+"""Scores in files become findings without Spark: what is compared, differences, parts, and advice."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_spark import findings
+from rebalance_spark.advising import advice_table, as_file, check_ending
+from rebalance_spark.findings import Question, found_in
+from rebalance_spark.paired import MOST_BLOCKS, difference
+from rebalance_spark.parts import MOST_PARTS, parts_of
+from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
+from rebalance_spark.stored import ScoredColumn as Column
+from rebalance_spark.stored import metric_columns, scored_of, stored_scores
+
+METRICS = ("moved_partitions", "imbalance", "rounds")
+
+
+def row(scenario_id, strategy, moves=None, imbalance=1.0, rounds=1.0, **fields):
+    """A score; without moves, one of a scenario that failed."""
+    figures = {"moved_partitions": moves, "imbalance": imbalance, "rounds": rounds}
+    texts = {c.name: "-" for c in SCORE_COLUMNS if c.type == "string"}
+    plain = {
+        **texts,
+        "scenario_id": scenario_id,
+        "strategy": strategy,
+        "wall_ms": 1.0,
+        "cpu_ms": 1.0,
+        "run_id": "1",
+    }
+    done = {"status": "ok", **figures} if moves is not None else {"status": "error"}
+    return {**plain, "fidelity": "plan", **done, **fields}
+
+
+def write(folder, rows, name="part-0.parquet", more=()):
+    names = [pa.field(name, pa.float64()) for name in METRICS]
+    schema = pa.schema([*arrow_schema(SCORE_COLUMNS), *names, *more])
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / name)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """The scores of rows, as they are read from a file."""
+
+    def store(rows, more=()):
+        write(tmp_path / "scores", rows, more=more)
+        return stored_scores(tmp_path / "scores")
+
+    return store
+
+
+def found(scored, **question):
+    return found_in(scored, Question(**question))
+
+
+# --- a fair comparison
+
+
+def same_code(failing):
+    """Two strategies with the same figures, of which one fails on some scenarios, and another one."""
+    rows = []
+    for n in range(40):
+        rows += [row(f"s-{n:02}", name, float(n), 1 + n / 10) for name in ("good", "same")]
+        rows.append(row(f"s-{n:02}", "crashing", None if n in failing else float(n), 1 + n / 10))
+    return rows
+
+
+def test_strategies_with_the_same_figures_have_the_same_means_if_one_fails_on_some(stored):
+    made = found(stored(same_code(failing=range(8))))
+    assert (made.scenarios, made.common) == (40, 32)
+    for metric in METRICS:
+        assert len({replace(made.figures[metric, s]) for s in made.strategies}) == 1
+    assert made.figures["moved_partitions", "good"].mean == np.mean(range(8, 40))
+    assert made.left_out == [
+        "8 scenarios are left out, because not all completed them:"
+        " crashing did not complete 8 (s-00, s-01, s-02, ...)"
+    ]
+
+
+def test_a_strategy_that_completed_nothing_is_named_and_takes_nothing_from_the_others(stored):
+    made = found(stored(same_code(failing=range(40))))
+    assert made.common == 40
+    assert made.left_out == ["crashing completed no scenario and is not compared"]
+    assert [(p.strategy, p.on_front) for p in made.front] == [("good", True), ("same", True)]
+
+
+def test_a_metric_that_a_strategy_never_has_is_compared_among_the_others(stored):
+    rows = [row(f"s-{n}", s, 1.0, rounds=None if s == "c" or (s, n) == ("b", 0) else 2.0)
+            for n in range(5) for s in "abc"]  # fmt: skip
+    made = found(stored(rows))
+    assert {key: made.figures[key].rows for key in made.figures if key[0] == "rounds"} == {
+        ("rounds", "a"): 4,
+        ("rounds", "b"): 4,
+    }
+
+
+def test_some_strategies_can_be_compared_alone(stored):
+    scored = stored(same_code(failing=range(8)))
+    made = found(scored.of(["same", "good"]))
+    assert (made.strategies, made.common, made.left_out) == (["same", "good"], 40, [])
+    assert made.figures["moved_partitions", "same"].mean == np.mean(range(40))
+    with pytest.raises(InputError, match="strategy: found 'gone', expected one of crashing, good, same"):
+        scored.of(["gone"])
+
+
+# --- reading
+
+
+def test_of_several_scores_the_last_run_counts_and_other_scenarios_of_an_id_are_told_apart(tmp_path):
+    write(tmp_path / "run=1", [row("x", "a", 1.0), row("y", "a", 5.0, scenario_hash="h1")])
+    write(tmp_path / "run=2", [row("x", "a", 2.0, run_id="2"), row("y", "a", 6.0, scenario_hash="h2")])
+    write(tmp_path / "_temporary", [row("z", "a", 9.0)])
+    scored = stored_scores(tmp_path)
+    assert scored.scenarios == ["x", "y h1", "y h2"]
+    assert scored.figures("moved_partitions").tolist() == [[2.0], [5.0], [6.0]]
+
+
+def test_files_of_other_runs_may_lack_a_metric(tmp_path):
+    write(tmp_path, [row("x", "a", 1.0)], "a.parquet", more=[pa.field("messages", pa.float64())])
+    write(tmp_path, [row("y", "a", 2.0)], "b.parquet")
+    scored = stored_scores(tmp_path)
+    assert scored.scenarios == ["x", "y"]
+    assert np.isnan(scored.figures("messages")).all()
+
+
+def test_other_files_are_no_scores(tmp_path):
+    assert stored_scores(tmp_path) is None
+    pq.write_table(pa.table({"colour": ["green"]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="found the columns colour, expected scores, or nothing"):
+        stored_scores(tmp_path)
+    (tmp_path / "b.parquet").write_text("mine")
+    with pytest.raises(InputError, match="found files that cannot be read"):
+        stored_scores(tmp_path)
+
+
+def test_numbers_of_the_workload_are_no_metrics():
+    keys = [Column(name, "string") for name in ("scenario_id", "strategy", "status")]
+    numbers = [Column("rounds", "double", "rounds"), Column("budget", "double", carried=True)]
+    assert [c.name for c in metric_columns([*keys, *numbers])] == ["rounds"]
+
+
+def test_the_table_reads_only_the_metrics_that_it_shows(stored):
+    scored = stored([row("x", s, 1.0) for s in "ab"], more=[pa.field("lag_record_seconds", pa.float64())])
+    asked = []
+    read = scored._read
+    scored._read = lambda names: asked.extend(names) or read(names)
+    made = found_in(scored, Question(), everything=False, plots=False)
+    assert "lag_record_seconds" not in asked
+    assert (made.unread, made.curves, made.wins) == (1, {}, {})
+
+
+# --- differences
+
+
+def test_the_interval_of_a_difference_contains_the_mean_and_is_always_the_same():
+    values = np.random.default_rng(1).normal(2.0, 5.0, 400)
+    one, other = difference(values), difference(values.copy())
+    assert one == other
+    assert one.low < one.mean < one.high
+    spread = 5.0 / np.sqrt(400)
+    assert one.high - one.low == pytest.approx(2 * 1.96 * spread, rel=0.15)
+    assert difference(np.full(7, 3.0)).is_clear
+    assert not difference(np.array([-1.0, 1.0])).is_clear
+
+
+def test_more_scenarios_than_units_have_the_same_interval_within_its_precision():
+    values = np.random.default_rng(2).exponential(1.0, 5 * MOST_BLOCKS)
+    change = difference(values)
+    assert change.high - change.low == pytest.approx(2 * 1.96 / np.sqrt(len(values)), rel=0.15)
+
+
+def test_differences_are_to_the_strategy_of_today_in_the_same_scenarios(stored):
+    made = found(stored(same_code(failing=range(8))), baseline="good")
+    change = made.differences["moved_partitions", "crashing"]
+    assert (change.mean, change.low, change.high) == (0.0, 0.0, 0.0)
+    assert not any(strategy == "good" for _, strategy in made.differences)
+
+
+def test_a_strategy_or_metric_that_there_is_not_is_refused(stored):
+    scored = stored([row("x", "a", 1.0)])
+    with pytest.raises(InputError, match="--baseline: found 'gone', expected one of a"):
+        found(scored, baseline="gone")
+    with pytest.raises(InputError, match="metric: found 'colour', expected one of moved_partitions"):
+        found(scored, baseline="a", deciding=["colour"])
+
+
+# --- advice
+
+GROUPS = {  # today, one, two: moves and imbalance
+    "fewer-moves": ((5, 1.5), (3, 1.5), (4, 1.0)),
+    "even-moves": ((5, 1.5), (3, 1.5), (3, 1.2)),
+    "a-price": ((5, 1.5), (3, 1.6), (6, 1.0)),
+    "the-same": ((5, 1.5), (5, 1.5 * (1 + 1e-12)), (5, 1.5)),
+    "unknown": (None, (3, 1.5), (4, 1.0)),
+    "failing": ((5, 1.5), None, (4, 1.5)),
+}
+
+
+def advised(stored, **question):
+    rows = [
+        row(
+            name,
+            strategy,
+            *((figures and map(float, figures)) or [None]),
+            rounds=3.0 if strategy == "one" else 1.0,
+        )
+        for name, each in GROUPS.items()
+        for strategy, figures in zip(("today", "one", "two"), each, strict=True)
+    ]
+    scored = stored([{**r, "team": "blue"} for r in rows], more=[pa.field("team", pa.string())])
+    made = found(scored, baseline="today", **question).advice
+    figures = {metric: scored.figures(metric) for metric in made.metrics}
+    return made, advice_table(scored, made, figures)
+
+
+def test_a_group_switches_to_what_is_better_and_not_worse_in_anything_that_decides(stored):
+    made, table = advised(stored)
+    chosen = {r["scenario_id"]: (r["strategy"], r["reason"]) for r in table.to_pylist()}
+    assert chosen == {
+        "fewer-moves": ("one", "switch"),
+        "even-moves": ("two", "switch"),
+        "a-price": ("today", "stay"),
+        "the-same": ("today", "stay"),
+        "unknown": ("today", "no figures"),
+        "failing": ("two", "switch"),
+    }
+    assert made.switches == [("two", 2), ("one", 1)]
+    assert made.differences["two", "moved_partitions"].mean == -1.5
+    assert made.differences["one", "rounds"].mean == 2.0
+    changes = {r["scenario_id"]: r["moved_partitions_change"] for r in table.to_pylist()}
+    assert (changes["fewer-moves"], changes["the-same"], changes["unknown"]) == (-2.0, 0.0, None)
+
+
+def test_the_metrics_that_decide_can_be_chosen(stored):
+    made, _ = advised(stored, deciding=["imbalance"])
+    assert dict(made.switches) == {"two": 3}
+
+
+def test_higher_figures_are_better_where_the_metric_says_so(stored, monkeypatch):
+    monkeypatch.setattr(findings, "higher_is_better", lambda name: name == "imbalance")
+    made, _ = advised(stored, deciding=["imbalance"])
+    assert dict(made.switches) == {"one": 1}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_advice_is_a_file_with_the_columns_of_the_workload(stored, tmp_path, ending):
+    _, table = advised(stored)
+    path = tmp_path / f"advice{ending}"
+    path.write_bytes(as_file(table, ending))
+    read = pa.csv.read_csv(path) if ending == ".csv" else pq.read_table(path)
+    assert read.column_names[:5] == ["scenario_id", "team", "today", "strategy", "reason"]
+    assert read.num_rows == len(GROUPS)
+
+
+def test_another_ending_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"--advice: found .*advice.txt, expected a file that ends with"):
+        check_ending(tmp_path / "advice.txt")
+
+
+# --- parts
+
+
+def test_few_numbers_are_parts_and_many_are_put_together_by_powers_of_two():
+    assert [name for name, _ in parts_of([3, 1, 2, 1, None])] == ["1", "2", "3", "(none)"]
+    many = parts_of([*range(1, 20), None])
+    assert [name for name, _ in many] == ["1", "2 to 3", "4 to 7", "8 to 15", "16 to 31", "(none)"]
+    assert [int(rows.sum()) for _, rows in many] == [1, 2, 4, 8, 4, 1]
+
+
+def test_the_most_frequent_texts_are_parts_and_the_others_are_one_part():
+    texts = [f"team-{n:02}" for n in range(30) for _ in range(1 if n % 3 == 0 else 3)]
+    parts = parts_of(texts)
+    assert len(parts) == MOST_PARTS + 1
+    assert parts[-1][0] == "10 others"
+    assert int(parts[-1][1].sum()) == 10
+
+
+def test_the_parts_of_findings_have_the_means_of_their_scenarios(stored):
+    scored = stored(same_code(failing=range(8)))
+    made = found(scored, by=("half", ["low" if n < 20 else "high" for n in range(40)]))
+    assert [(part.name, part.scenarios) for part in made.parts] == [("high", 20), ("low", 12)]
+    assert made.parts[1].means["moved_partitions", "good"] == np.mean(range(8, 20))
+
+
+def test_scores_without_rows_have_no_figures():
+    empty = pa.Table.from_pylist(
+        [], schema=pa.schema([*arrow_schema(SCORE_COLUMNS), ("rounds", pa.float64())])
+    )
+    columns = [Column(field.name, str(field.type)) for field in empty.schema]
+    made = found(scored_of(columns, empty.select), balance="")
+    assert (made.scenarios, made.common, made.figures) == (0, 0, {})
