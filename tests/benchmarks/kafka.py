@@ -1,6 +1,10 @@
-"""Heartbeats of the embedded broker: rate, CPU time and latency; and how soon large groups are Stable.
+"""The embedded broker: its start and memory, rate and latency of heartbeats, how soon groups are Stable.
 
     python -m tests.benchmarks.kafka [MEMBERS ...]
+
+*Start*: of ``serve``, from the start of the process until it prints its address; in a process that runs
+already, with and without the time of the import. *Memory*: resident, of the whole process of ``serve``; in a
+process, what a broker with 12 partitions adds, with and without the import.
 
 The broker runs in a process of its own and is asked over a socket on this machine. *One at a time*: the next
 heartbeat goes out when the last is answered. *Pipelined*: 100 are under way. *Server CPU*: of the broker's
@@ -11,7 +15,9 @@ part of it. Medians of three.
 """
 
 import asyncio
+import json
 import multiprocessing
+import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -29,6 +35,7 @@ from rebalance_kafka.wire.apis import Api, api_of
 from rebalance_kafka.wire.frames import decode_response, encode_request
 from rebalance_kafka.wire.requests import request_entity
 from rebalance_kafka.wire.responses import response_message
+from tests.benchmarks import broker_start
 
 HEARTBEATS = 20_000
 UNDER_WAY = 100
@@ -38,13 +45,15 @@ FLOOD = 20_000
 SINGLE = 100
 BEAT_SECONDS = 0.5
 TIMES = 3
+_SERVE = "from coordinator_core.cli.main import run; run()"
 METADATA = encode_subscription(Subscription(("t",)))
 
 
 def main() -> None:
-    """Print two tables."""
+    """Print the tables."""
     sizes = [int(text) for text in sys.argv[1:]] or list(MEMBERS)
     context = multiprocessing.get_context("spawn")
+    _print_starts()
     broker, its_end = context.Pipe()
     process = context.Process(target=_serve, args=(its_end,), daemon=True)
     process.start()
@@ -70,6 +79,43 @@ def _serve(benchmark: Connection) -> None:
             await asyncio.Event().wait()
 
     asyncio.run(serve())
+
+
+def _print_starts() -> None:
+    """Print how long a broker takes to start, and its memory."""
+    print_line("| broker | start | CPU | memory |")
+    print_line("| --- | --- | --- | --- |")
+    served = [_served() for _ in range(TIMES)]
+    inside = [_started_inside() for _ in range(TIMES)]
+    for name, measured in (
+        ("`rebalance-lab serve`", served),
+        ("the first of a process", [first for first, _ in inside]),
+        ("another one", [other for _, other in inside]),
+    ):
+        seconds, cpu, mb = (median(column) for column in zip(*measured, strict=True))
+        print_line(f"| {name} | {seconds * 1e3:,.0f} ms | {cpu * 1e3:,.0f} ms | {mb:.1f} MB |")
+    print_line("")
+
+
+def _served() -> tuple[float, float, float]:
+    """Return the seconds until ``serve`` is ready, its CPU time and its memory."""
+    begun = perf_counter()
+    command = [sys.executable, "-c", _SERVE, "serve", "--listen", "127.0.0.1:0", "--topic", "t=12"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        seconds = perf_counter() - begun
+        measured = seconds, broker_start.cpu_seconds(process.pid), broker_start.resident_mb(process.pid)
+        process.terminate()
+    return measured
+
+
+def _started_inside() -> list[list[float]]:
+    """Return seconds, CPU time and memory of the first broker of a process, and those of the second."""
+    command = [sys.executable, "-m", broker_start.__name__]
+    printed = subprocess.run(command, capture_output=True, check=True).stdout
+    measured: list[list[float]] = json.loads(printed)
+    return measured
 
 
 async def _measured(broker: Connection, port: int, sizes: list[int]) -> None:
