@@ -20,9 +20,8 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.answers import answers
 from coordinator_core.reports.comparison import Comparison
-from coordinator_core.reports.of_traces import candidate_of
+from coordinator_core.reports.of_traces import by_candidate, candidate_of
 from coordinator_core.reports.tables import as_text
-from coordinator_core.reports.words import numbered
 from coordinator_core.traces.history import History, Mark, Span
 from coordinator_core.traces.trace import Trace
 
@@ -102,24 +101,27 @@ def comparison_svg(
 ) -> str:
     """Draw runs as an SVG document, one above another: their partitions, changes from outside, and figures.
 
+    Of runs that differ only in the seed the first is drawn, and the figures are medians of all of them.
     Of more than ``most_lanes`` partitions in all runs together, those that changed owners most often are
     drawn, the same ones of each run, and the title has their number. Below the title are the answers
     of the comparison, the findings of the runs, and ``errors`` of runs that failed. ``notes`` have flags.
     """
     registry = registry or default_registry()
-    histories = [History(trace, registry) for trace in traces]
-    comparison = _comparison(histories, registry)
-    shown, count = _chosen(histories, max(1, most_lanes // max(1, len(traces))))
+    runs = {name: [History(t, registry) for t in own] for name, own in by_candidate(traces).items()}
+    comparison = _comparison(runs, registry)
+    histories = [own[0] for own in runs.values()]
+    shown, count = _chosen(histories, max(1, most_lanes // max(1, len(histories))))
+    several = len(histories) > 1
     scenarios = list(dict.fromkeys(trace.scenario for trace in traces))
     title = ", ".join(scenarios) or "nothing to show"
-    if len(traces) == 1:
+    if len(histories) == 1:
         title += f" under {traces[0].strategy}"
     if len(shown) < count:
         title += f" ({len(shown)} of {count:,} partitions: those that changed owners most often)"
     panels = [
         Panel(
             {p: history.spans.get(p, []) for p in shown if p.topic in history.topics},
-            _name(history, of_several=len(traces) > 1, named=len(scenarios) > 1),
+            _name(history, of_several=several, named=len(scenarios) > 1),
             _figures(comparison, number),
         )
         for number, history in enumerate(histories)
@@ -132,7 +134,7 @@ def comparison_svg(
         from_ms=0,
         to_ms=max((trace.started.duration_ms for trace in traces), default=0),
         marks=sorted(dict.fromkeys(marks), key=lambda mark: mark.at_ms),
-        sentences=answers(comparison) if len(traces) > 1 else (),
+        sentences=[*(answers(comparison) if several else ()), *_seeds(comparison)],
         faults=[
             *(f"{c.strategy}: {text}" for c in comparison.candidates for text in c.findings),
             *errors,
@@ -140,13 +142,17 @@ def comparison_svg(
     )
 
 
-def _comparison(histories: Sequence[History], registry: Registry) -> Comparison:
-    """Return a comparison in which every run is a candidate."""
-    names = numbered([history.trace.strategy for history in histories])
-    candidates = [
-        candidate_of(name, [history], registry) for name, history in zip(names, histories, strict=True)
-    ]
-    return Comparison("", [0], list(registry.metrics().values()), candidates)
+def _comparison(runs: Mapping[str, Sequence[History]], registry: Registry) -> Comparison:
+    candidates = [candidate_of(name, own, registry) for name, own in runs.items()]
+    seeds = list(dict.fromkeys(history.started.seed for own in runs.values() for history in own))
+    return Comparison("", seeds or [0], list(registry.metrics().values()), candidates)
+
+
+def _seeds(comparison: Comparison) -> Iterator[str]:
+    """Explain figures of several seeds."""
+    first, *others = comparison.seeds
+    if others:
+        yield f"Figures are medians of {1 + len(others)} seeds; the runs drawn have the seed {first}."
 
 
 def _figures(comparison: Comparison, number: int) -> list[Shown]:

@@ -7,16 +7,19 @@ from typing import Any
 
 import msgspec
 
+from coordinator_core.assigning.limits import CAN_COPY
 from coordinator_core.errors import InputError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.reading.suggestions import one_of
 from rebalance_conformance.cases import Case, size_of
 from rebalance_conformance.checks import CHECKS, Check
 from rebalance_conformance.lines import group_line
+from rebalance_conformance.notebook import in_kernel, shown
 from rebalance_conformance.results import DEFAULT_EXAMPLES, Outcome, Report, Result
 from rebalance_conformance.search import Bench, FaultError, Listener, NotRunError
 from rebalance_conformance.subject import Subject, subject_of
 
+NOTEBOOK_LIMIT_S = 30.0
 LONGEST_LINE = 20_000
 """Longer lines are replaced by the size of the group."""
 
@@ -28,6 +31,7 @@ def check_assignor(
     expected_failed_checks: Mapping[str, str] | None = None,
     examples: int = DEFAULT_EXAMPLES,
     clock: Callable[[], float] = time.process_time,
+    limit_s: float | None = None,
 ) -> Report:
     """Run the suite on an assignor. The result is deterministic, except for the check of growth.
 
@@ -35,7 +39,9 @@ def check_assignor(
     class, a function of (cluster, group), a factory without arguments, or an object. ``checks``: only these.
     ``expected_failed_checks``: name -> reason; if such a check passes, its result is a failure.
     ``examples``: groups per check. ``clock`` measures the growth. Processor time does not count other work of
-    a busy machine.
+    a busy machine. ``limit_s``: a check that takes longer fails. The checks run in a copy of this process
+    then, where the platform has copies. In a notebook the limit is `NOTEBOOK_LIMIT_S` by default, and a line
+    shows the progress.
 
     Raises:
         InputError: if the name of a check or of the assignor is unknown.
@@ -46,7 +52,14 @@ def check_assignor(
     bench = Bench(subject, examples, clock, Listener())
     chosen = chosen_checks(checks)
     checks_named(expected)
-    return Report(subject.name, tuple(results_of(bench, chosen, expected)))
+    kernel = in_kernel()
+    limit_s = NOTEBOOK_LIMIT_S if limit_s is None and kernel else limit_s
+    if limit_s is None or not CAN_COPY:
+        return Report(subject.name, tuple(results_of(bench, chosen, expected)))
+    from rebalance_conformance.watched import results_in_time  # which imports this module
+
+    results = results_in_time(subject, chosen, expected, examples=examples, seconds=limit_s, copied=True)
+    return Report(subject.name, tuple(shown(results, chosen) if kernel else results))
 
 
 def results_of(bench: Bench, checks: Sequence[Check], expected: Mapping[str, str]) -> Iterator[Result]:

@@ -41,15 +41,22 @@ class _Reporter(Listener):
 
 
 def results_in_time(
-    subject: Subject, checks: Sequence[Check], expected: Mapping[str, str], *, examples: int, seconds: float
+    subject: Subject,
+    checks: Sequence[Check],
+    expected: Mapping[str, str],
+    *,
+    examples: int,
+    seconds: float,
+    copied: bool = False,
 ) -> Iterator[Result]:
     """Yield the result of each check. A check without a result after `seconds` fails.
 
-    After three of them, the other checks are not run. It must be possible to pickle the subject.
+    After three of them, the other checks are not run. Unless the process is a copy of this one, it must be
+    possible to pickle the subject.
     """
     left, stopped = list(checks), 0
     while left and stopped < MOST_STOPPED:
-        with _running(subject, [check.name for check in left], examples) as worker:
+        with _running(subject, [check.name for check in left], examples, copied=copied) as worker:
             while left:
                 result, alive = _next_result(left[0], worker, seconds)
                 yield as_expected(result, expected)
@@ -92,8 +99,8 @@ def _stopped(check: Check, reason: str, tried: tuple[str, str]) -> Result:
 
 
 @contextmanager
-def _running(subject: Subject, names: Sequence[str], examples: int) -> Iterator[Worker]:
-    worker = Worker(_work, subject, names, examples)
+def _running(subject: Subject, names: Sequence[str], examples: int, *, copied: bool) -> Iterator[Worker]:
+    worker = (Worker.copied if copied else Worker)(_work, subject, names, examples)
     try:
         yield worker
     finally:
@@ -104,7 +111,8 @@ def _work(connection: Connection, subject: Subject, names: Sequence[str], exampl
     """Run the checks. Output of the assignor goes to standard error."""
     if hasattr(os, "setsid"):
         os.setsid()  # so that `kill` reaches the processes that a check starts
-    os.dup2(sys.stderr.fileno(), 1)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)  # not those of a notebook
     reporter = _Reporter(connection, subject)
     bench = Bench(subject, examples, time.process_time, reporter)
     for check in chosen_checks(names):

@@ -85,6 +85,7 @@ def view_model(trace: Trace) -> ViewModel:
         "findings": list(findings(history)),
         "rounds": _rounds(found, numbers),
         "circle": _circle(len(members)),
+        "counts": history.from_ms,
         "opens": _first_in(history.from_ms, found),
     }
     return ViewModel(document, _spans(history, offsets, numbers))

@@ -57,6 +57,7 @@ class RebalanceView(anywidget.AnyWidget):
         *,
         figures: Mapping[str, Any] | None = None,
         errors: Sequence[str] = (),
+        runs: Sequence[Trace] = (),
         **traits: Any,
     ) -> None:
         self._pictures: list[DisplayHandle] = []
@@ -64,7 +65,8 @@ class RebalanceView(anywidget.AnyWidget):
         super().__init__(model_id=own_id, own_id=own_id, **traits)
         at_ms = traits.get("at")
         self._traces: tuple[Trace, ...] = ()
-        self.show(traces, figures=figures, errors=errors, at_ms=at_ms)
+        self._runs: Sequence[Trace] = ()
+        self.show(traces, figures=figures, errors=errors, runs=runs, at_ms=at_ms)
 
     @traitlets.validate("notes")
     def _check_notes(self, proposal: Any) -> list[list[Any]]:
@@ -93,16 +95,18 @@ class RebalanceView(anywidget.AnyWidget):
         *,
         figures: Mapping[str, Any] | None = None,
         errors: Sequence[str] = (),
+        runs: Sequence[Trace] = (),
         at_ms: int | None = None,
     ) -> None:
         """Show other traces in the same place.
 
-        ``at_ms`` is the time of the cursor, by default that of the first round after the group has started.
+        ``runs`` are those of all seeds, if ``figures`` are medians of more runs than ``traces``. ``at_ms`` is
+        the time of the cursor, by default that of the first round after the group has started.
         """
         models = [view_model(trace) for trace in traces]
         documents = [model.document for model in models]
         at_ms = opening_ms(documents) if at_ms is None else at_ms
-        self._traces = tuple(traces)
+        self._traces, self._runs = tuple(traces), runs or traces
         with self.hold_sync():
             self.figures, self.errors = dict(figures or {}), list(errors)
             self.at, self.round, self.selected = at_ms, _round_at(documents, at_ms), ""
@@ -138,11 +142,11 @@ class RebalanceView(anywidget.AnyWidget):
     def pictured(self) -> dict[str, Any]:
         """Return the picture of the traces by MIME type, and words with the findings."""
         told = [*map(words, self.traces), *self.faults] or ["nothing to show"]
-        return {**pictured(self.traces, self.errors, self._flags), "text/plain": "\n\n".join(told)}
+        return {**pictured(self._runs, self.errors, self._flags), "text/plain": "\n\n".join(told)}
 
     def to_svg(self, path: str | Path | None = None) -> str:
         """Return the picture of the traces as SVG, and write it to a file if a path is given."""
-        svg = picture(self.traces, self.errors, self._flags)
+        svg = picture(self._runs, self.errors, self._flags)
         if path is not None:
             Path(path).write_text(svg, encoding="utf-8")
         return svg
@@ -155,7 +159,7 @@ class RebalanceView(anywidget.AnyWidget):
         Raises:
             InputError: if the package resvg-py is not installed, or if there is no font.
         """
-        png = png_of(picture(self.traces, self.errors, self._flags), scale=scale)
+        png = png_of(picture(self._runs, self.errors, self._flags), scale=scale)
         if path is not None:
             Path(path).write_bytes(png)
         return png
@@ -189,7 +193,7 @@ def compare_view(
     """
     figures = figures_of(traces, registry or default_registry())
     drawn = [runs[0] for runs in by_candidate(traces).values()]
-    return RebalanceView(drawn, figures=figures, errors=errors)
+    return RebalanceView(drawn, figures=figures, errors=errors, runs=traces)
 
 
 def run(

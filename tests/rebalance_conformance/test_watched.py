@@ -39,6 +39,17 @@ def test_a_check_that_hangs_is_stopped_with_the_group_it_hung_on_and_the_others_
 
 @pytest.mark.killed
 @pytest.mark.slow
+def test_a_function_that_cannot_be_pickled_is_stopped_in_a_copy():
+    def spins(cluster, group):
+        while group:
+            pass
+
+    report = check_assignor(spins, checks=["raises"], limit_s=1)
+    assert [result.reason for result in report.failures] == ["no answer within 1 s"]
+
+
+@pytest.mark.killed
+@pytest.mark.slow
 def test_what_a_check_started_is_stopped_with_it(tmp_path):
     """As the processes are in which it looks for the influence of the hash seed."""
     beat = tmp_path / "beat"

@@ -24,6 +24,9 @@ CELLS = [
     "lab.cancel()\nlab._thread.join(60)\nprint(lab.status.value)\n"
     "def spins(cluster, group):\n    return first(cluster, group)\n"
     "lab.run()\nprint([trace.strategy for trace in lab.traces])",
+    "from rebalance_conformance import check_assignor\n"
+    "def spins(cluster, group):\n    while group:\n        pass\n    return {}\n"
+    "check_assignor(spins, checks=['raises'], limit_s=1)",
 ]
 
 
@@ -68,3 +71,9 @@ def test_an_endless_loop_is_ended_with_its_line_and_the_progress_has_disappeared
 
 def test_a_bench_cancels_an_endless_loop_and_runs_what_its_cell_defines_then(outputs):
     assert printed(outputs[4]) == "cancelled\n['spins', 'range']\n"
+
+
+def test_a_check_of_an_endless_loop_fails_at_its_limit_and_the_progress_has_disappeared(outputs):
+    progress, report = outputs[5]
+    assert progress.data["text/html"] == ""
+    assert "failed: no answer within 1 s" in report.data["text/html"]

@@ -213,3 +213,28 @@ def test_with_forced_colours_the_legend_keeps_its_colours_and_patterns(opened):
         "(all) => all.map((each) => getComputedStyle(each).fill)"
     )
     assert len(set(fills)) >= 3
+
+
+@pytest.mark.slow
+def test_the_start_that_the_figures_leave_out_is_shaded_and_named(both, opened):
+    counts = min(
+        view_model(ran(strategy=name)).document["counts"] for name in ("range", "cooperative-sticky")
+    )
+    shade, lanes = (both.locator(each).first.bounding_box() for each in (".rbl-uncounted", "canvas"))
+    assert shade["x"] + shade["width"] == pytest.approx(
+        lanes["x"] + counts / DURATION * lanes["width"], abs=2
+    )
+    assert svg_texts(both, ".rbl-lag > text")[0].startswith("← not counted")
+    assert opened(show(ran())).locator(".rbl-uncounted").count() == 0
+
+
+@pytest.mark.slow
+def test_of_lines_that_coincide_each_shows_those_below_it(both):
+    widths, opacities = (
+        both.locator(".rbl-lag > .rbl-line:has(title)").evaluate_all(
+            "(found, name) => found.map((each) => parseFloat(getComputedStyle(each)[name]))", name
+        )
+        for name in ("strokeWidth", "strokeOpacity")
+    )
+    assert widths[0] == widths[1] > widths[2] == widths[3]
+    assert opacities[0] == opacities[1] < opacities[2] == opacities[3] == 1

@@ -125,3 +125,17 @@ def test_a_button_lists_the_keys(page):
     page.get_by_role("button", name="Keys").click()
     assert "zoom to the round at the cursor" in page.inner_text(".rbl-keys")
     assert page.get_by_role("button", name="Keys").get_attribute("aria-expanded") == "true"
+
+
+def test_above_a_second_column_the_strip_is_repeated_in_the_columns_of_its_plots(opened):
+    page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": 1_700, "height": 800})
+    page.locator(".rbl-again").wait_for()
+    strip = page.locator(".rbl-again").bounding_box()
+    first = page.locator(".rbl-strip > svg").first.bounding_box()
+    left, _ = plots(page)
+    second = page.locator(".rbl-view").nth(1).locator("canvas").first.bounding_box()
+    assert strip["x"] + left - first["x"] == pytest.approx(second["x"], abs=1)
+    page.mouse.click(second["x"] + second["width"] / 2, strip["y"] + 20)
+    assert shown_ms(page) == pytest.approx(DURATION / 2, abs=400)
+    page.set_viewport_size({"width": 1_300, "height": 800})
+    page.wait_for_function("document.querySelector('.rbl-again').style.display === 'none'")

@@ -357,3 +357,14 @@ def test_the_package_says_what_there_is():
     import rebalance_jupyter
 
     assert all(hasattr(rebalance_jupyter, name) for name in rebalance_jupyter.__all__)
+
+
+def test_the_picture_has_the_medians_of_the_table_and_names_the_seed_that_is_drawn():
+    view = compare_view([run(SCALE_OUT, "range", seed=seed) for seed in (1, 2, 3)])
+    (stopped,) = (row for row in rows_of(view) if row["name"] == "stopped_partition_seconds")
+    first = compare_view(view.traces)
+    assert len(view.traces) == 1
+    svg = view.to_svg()
+    assert f">stopped {stopped['cells'][0]['text']} partition seconds<" in svg
+    assert svg != first.to_svg()
+    assert ">Figures are medians of 3 seeds; the runs drawn have the seed 1.<" in svg

@@ -77,7 +77,7 @@ function draw(model, element) {
   const remarks = new Pinned(model, clock);
   const noted = html("div", { class: "rbl-note", role: "status", hidden: "" });
   const note = notes(noted);
-  const lag = new Lag({ views, clock, lens, pointer });
+  const lag = new Lag({ views, clock, lens, pointer, counted: verdict.length > 0 });
   const bar = controls(clock, views, overview, {
     note: () => remarks.open(),
     save: (kind) => void save(root, name, kind).catch((problem) => note(`not saved: ${problem}`)),
@@ -145,8 +145,10 @@ function draw(model, element) {
   const fit = () => {
     const width = root.clientWidth || 904; // not in the page yet; it is resized when it is added
     const columns = views.length > 1 && width >= TWO_COLUMNS ? 2 : 1;
+    const column = (width - 4 - GAP * (columns - 1)) / columns;
+    overview.repeatAt(columns > 1 ? column + GAP : null);
     beside.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
-    if (lens.resize((width - 4 - GAP * (columns - 1)) / columns) || !views[0]?.drawn) [overview, lag, ...views].forEach((each) => each.draw());
+    if (lens.resize(column) || !views[0]?.drawn) [overview, lag, ...views].forEach((each) => each.draw());
   };
   const watch = new ResizeObserver(fit);
   watch.observe(root);

@@ -3,7 +3,7 @@
 
 import { adjust, html, svg, titled, worded } from "./elements.js";
 import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
-import { heightAt, valueAt } from "./trace.js";
+import { heightAt, largest, valueAt } from "./trace.js";
 
 const DASHES = ["", "7 3", "2 2", "9 3 2 3", "1 4", "5 2 1 2 1 2"];
 const HIGH = 96; // of the plot of the lag, at least
@@ -12,6 +12,10 @@ const GAP = 20;
 const LINE = 13; // pixels between two labels
 const LONGEST = 20; // letters of a strategy's name
 const LEAST = 2; // pixels of a step
+const THIN = 1.6; // pixels of the last line
+const WIDER = 1.4; // of each line before it, at most
+const WIDEST = 3.6; // of the first line, more than of the last one
+const PALE = 0.4; // the opacity of the first line
 
 /**
  * Places that are at least LINE apart, in the order of the wanted ones and near them, at most `bottom`.
@@ -27,6 +31,21 @@ export function spread(wanted, bottom) {
   return places;
 }
 
+/**
+ * The looks of one of several lines. Each is thinner and darker than those below it, so that none hides another one.
+ * @param {number} number
+ * @param {number} count
+ */
+function looks(number, count) {
+  const below = count - 1 - number;
+  const step = Math.min(WIDER, WIDEST / Math.max(1, count - 1));
+  const opacity = count > 1 ? PALE + ((1 - PALE) * number) / (count - 1) : 1;
+  return {
+    "stroke-dasharray": DASHES[number % DASHES.length],
+    style: `stroke-width: ${(THIN + below * step).toFixed(1)}; stroke-opacity: ${opacity.toFixed(2)}`,
+  };
+}
+
 /** @import { Series } from "./model" */
 /** @import { Trace } from "./trace.js" */
 
@@ -37,13 +56,15 @@ export class Lag {
    * @param {import("./clock.js").Clock} parts.clock
    * @param {import("./lens.js").Lens} parts.lens
    * @param {import("./pointer.js").Pointer} parts.pointer
+   * @param {boolean} parts.counted whether there are figures, which leave out the start of the group
    */
-  constructor({ views, clock, lens, pointer }) {
+  constructor({ views, clock, lens, pointer, counted: hasFigures }) {
+    this.counts = hasFigures ? Math.min(...views.map(({ trace }) => trace.counts)) : 0; // the figures, from then on
     this.views = views;
     this.clock = clock;
     this.lens = lens;
     this.most = 1; // records
-    this.mostNobodys = 1; // partitions
+    this.mostNobodys = views.reduce((most, { trace }) => largest(trace.nobodys, most), 1); // partitions
     this.cursor = svg("line", { class: "rbl-cursor" });
     /** @type {[sample: SVGPathElement, text: SVGTextElement][][]} */
     this.labels = [];
@@ -66,27 +87,41 @@ export class Lag {
     const right = lens.left + lens.plot;
     const bottom = this.base;
     adjust(drawing, { width: lens.width, height: bottom + 6 });
-    this.mostNobodys = Math.max(1, ...views.map(({ trace }) => Math.max(...trace.nobodys.map(([, count]) => count))));
     this.most = this.highest();
     /** @type {SVGElement[]} */
     const pieces = views.flatMap(({ trace }) => trace.times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map((times) => {
       const [from, to] = times.map((at) => lens.clipped(at));
       return svg("rect", { x: from, y: 0, width: Math.max(LEAST, to - from), height: bottom, class: "rbl-shade" });
     }));
+    pieces.push(...this.uncounted());
     pieces.push(...this.ticks(floor, this.height, this.measured ? this.most : 0, "records"));
     pieces.push(...this.ticks(bottom, this.depth, this.mostNobodys, "partitions"));
     views.forEach(({ trace, name }, i) => {
-      const dashes = { "stroke-dasharray": DASHES[i % DASHES.length] };
-      if (trace.lag.length) pieces.push(titled(svg("path", { class: "rbl-line", d: this.path(trace), ...dashes }), `${name}: lag`));
-      pieces.push(titled(svg("path", { class: "rbl-line", d: this.steps(trace), ...dashes }), `${name}: partitions that nobody owns`));
+      const look = looks(i, views.length);
+      if (trace.lag.length) pieces.push(titled(svg("path", { class: "rbl-line", d: this.path(trace), ...look }), `${name}: lag`));
+      pieces.push(titled(svg("path", { class: "rbl-line", d: this.steps(trace), ...look }), `${name}: partitions that nobody owns`));
     });
     this.labels = views.map((_, i) => [1, 2].map(() => /** @type {[SVGPathElement, SVGTextElement]} */ ([
-      svg("path", { class: "rbl-line", "stroke-dasharray": DASHES[i % DASHES.length] }), svg("text", { x: right + 34 }),
+      svg("path", { class: "rbl-line", ...looks(i, views.length) }), svg("text", { x: right + 34 }),
     ])));
     this.place();
     adjust(this.cursor, { y1: 0, y2: bottom });
     drawing.replaceChildren(...pieces, ...this.labels.flat(2), this.cursor);
     this.move(this.clock.at);
+  }
+
+  // The start of the group, which the figures leave out.
+  uncounted() {
+    const { lens, counts, base } = this;
+    if (counts <= lens.from) return [];
+    const x = lens.clipped(counts);
+    const name = "not counted";
+    const inside = x - lens.left > 8 * name.length;
+    return [
+      svg("rect", { x: lens.left, y: 0, width: x - lens.left, height: base, class: "rbl-uncounted" }),
+      titled(worded(inside ? name : `← ${name}`, inside ? { x: x - 4, y: 11, "text-anchor": "end" } : { x: x + 4, y: 11 }),
+        `The figures count from ${clockText(counts)} on`),
+    ];
   }
 
   // The largest lag that is shown.

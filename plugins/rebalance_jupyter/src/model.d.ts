@@ -78,6 +78,8 @@ export interface Facts {
   rounds: Round[];
   /** A place from 0 to 1 for each member. */
   circle: [x: number, y: number][];
+  /** The time from which on the figures count. */
+  counts: number;
   /** When the first round after the start of the group begins. */
   opens: number | null;
 }

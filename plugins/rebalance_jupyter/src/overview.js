@@ -1,6 +1,6 @@
 // The whole time in a strip: rounds, stops, the window of the lens, and the cursor, which a slider moves.
 
-import { adjust, html, svg, worded } from "./elements.js";
+import { adjust, freshId, html, svg, worded } from "./elements.js";
 import { lasting } from "./text.js";
 import { leasts } from "./worked.js";
 
@@ -27,7 +27,8 @@ export class Overview {
     this.bar = svg("rect", { y: 0.5, height: BAR - 1, class: "rbl-bar" });
     this.cursor = svg("line", { y1: BAR, y2: HEIGHT, class: "rbl-at" });
     this.figure = svg("text", { y: 26 });
-    this.drawing = svg("svg", { height: HEIGHT, role: "img", "aria-label": "Rounds and stops in the whole time" },
+    const id = freshId();
+    this.drawing = svg("svg", { id, height: HEIGHT, role: "img", "aria-label": "Rounds and stops in the whole time" },
       worded("whole time", { x: lens.left - 6, y: 26, "text-anchor": "end" }),
       this.happened, this.frame, this.track, this.bar, this.cursor, this.figure);
     this.slider = html("input", {
@@ -35,10 +36,20 @@ export class Overview {
       oninput: () => clock.set(Number(this.slider.value), false),
       onchange: () => clock.set(Number(this.slider.value)),
     });
-    this.element = html("div", { class: "rbl-strip" }, this.drawing, this.slider);
+    this.again = svg("svg", { class: "rbl-again", height: HEIGHT, "aria-hidden": "true" }, svg("use", { href: `#${id}` }));
+    this.element = html("div", { class: "rbl-strip" }, this.drawing, this.slider, this.again);
     this.drag();
     clock.listen((at) => this.move(at));
     lens.listen(() => this.place());
+  }
+
+  /**
+   * Repeat the strip above a second column of plots, or do not.
+   * @param {number | null} left
+   */
+  repeatAt(left) {
+    this.again.style.display = left === null ? "none" : "block";
+    this.again.style.left = `${left}px`;
   }
 
   /**
@@ -51,7 +62,7 @@ export class Overview {
 
   draw() {
     const { lens, slider, drawing } = this;
-    adjust(drawing, { width: lens.width });
+    for (const strip of [drawing, this.again]) adjust(strip, { width: lens.width });
     adjust(this.track, { x: lens.left, width: lens.plot });
     adjust(this.figure, { x: lens.beside });
     this.figure.textContent = lasting(lens.duration);
@@ -124,6 +135,9 @@ export class Overview {
       const moved = timeOf(event) - began.at;
       const [first, last] = began.ends;
       lens.zoom(began.from + (last ? 0 : moved), began.to + (first ? 0 : moved));
+    });
+    this.again.addEventListener("pointerdown", (event) => {
+      this.clock.set(((event.clientX - this.again.getBoundingClientRect().left - lens.left) * lens.duration) / lens.plot);
     });
     for (const end of ["pointerup", "pointercancel"]) drawing.addEventListener(end, () => { began = null; });
     drawing.addEventListener("dblclick", () => { lens.all(); });

@@ -28,6 +28,15 @@ export function valueAt(series, at) {
 }
 
 /**
+ * The largest value of a series, at least `least`.
+ * @param {Series<number>} series
+ * @param {number} least
+ */
+export function largest(series, least) {
+  return series.reduce((most, [, value]) => Math.max(most, value), least);
+}
+
+/**
  * The height of a line through points at a time, undefined before it begins.
  * @param {Series<number>} points
  * @param {number} at

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { NOBODY, Trace, heightAt, valueAt } from "./trace.js";
+import { NOBODY, Trace, heightAt, largest, valueAt } from "./trace.js";
 
 /** @import { Facts, Member, Round } from "./model" */
 
@@ -13,7 +13,7 @@ function factsOf(given) {
     scenario: "made", strategy: "range", seed: 0, duration: 100, end: { state: "Stable", generation: 1 },
     topics: [{ name: "t", partitions: 2 }], members: [memberOf({ name: "a" }), memberOf({ name: "b" })], lag: [], rates: {}, unowned_lag: [],
     states: [[0, "Empty"]], machine: { states: [], kinds: {}, moves: [], coordinated: true }, added: {}, sentences: [],
-    marks: [], findings: [], rounds: [], circle: [], opens: null, ...given,
+    marks: [], findings: [], rounds: [], circle: [], counts: 0, opens: null, ...given,
   };
 }
 
@@ -166,4 +166,9 @@ describe("a partition", () => {
 test("the stops are where rounds end, or begin if they do not end", () => {
   const { times, duration } = traceOf({ rounds: [round(10, 20), round(50, null), round(60, 70), round(80, null)] });
   expect(times).toEqual([[10, 20], [50, 60], [60, 70], [80, duration]]);
+});
+
+test("the largest value of a series of any length", () => {
+  expect(largest(Array.from({ length: 300_000 }, (_, i) => [i, i % 7]), 1)).toBe(6);
+  expect(largest([], 1)).toBe(1);
 });
