@@ -19,7 +19,8 @@ def shown(results: Iterable[Result], checks: Sequence[Check]) -> Iterator[Result
     """Yield results, and show the check that runs meanwhile."""
     from IPython.display import display
 
-    handle: Any = display(_bundle(f"{checks[0].name}, check 1 of {len(checks)}"), raw=True, display_id=True)
+    first = _bundle(f"{checks[0].name}, check 1 of {len(checks)}")
+    handle: Any = display(first, raw=True, display_id=True)  # type: ignore[no-untyped-call]
     failed = 0
     for number, result in enumerate(results, start=1):
         yield result
