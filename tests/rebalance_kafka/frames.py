@@ -70,7 +70,10 @@ class Desk:
 
     def ask(self, api: Api, version: int | None = None, **values: Any) -> Any:
         request = their_request(api, VERSIONS[api][1] if version is None else version, **values)
-        answer = self.data.fetch(request)[0] if api is Api.FETCH else self.data.answer(request)
+        if api is Api.FETCH:
+            fetch = self.data.fetch(request)
+            return their_answer(request, fetch.response(fetch.read()[0]))
+        answer = self.data.answer(request)
         return None if answer is None else their_answer(request, answer)
 
     def write(self, topic: str, partition: int, records: bytes) -> int:

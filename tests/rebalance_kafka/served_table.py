@@ -44,6 +44,10 @@ LOGIN = (Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE)
 """Requests that are read before authentication only, by another part of the broker."""
 
 
+ALL_READ = {Api.FETCH: {"session_epoch": 1}}
+"""Fields of requests that make the broker read their other fields, too."""
+
+
 class Refused(NamedTuple):
     """A request that the broker refuses. ``fields`` replace those of the usual request."""
 
@@ -76,6 +80,7 @@ REFUSED = (
         Api.PRODUCE,
         {"topic_data": ({"name": "compacted", "partition_data": ({"index": 0, "records": batch(b"1")},)},)},
     ),
+    Refused("Fetch in an unknown session", Api.FETCH, {"session_id": 7, "session_epoch": 1}),
     Refused("CreateTopics with more than one replica", Api.CREATE_TOPICS, _created(replication_factor=2)),
     Refused(
         "CreateTopics with replicas on other brokers",
@@ -142,7 +147,7 @@ def _served(broker: EmbeddedBroker, api: Api) -> str:
     names: dict[str, None] = {}
     read: set[str] = set()
     for version in range(highest, lowest - 1, -1):
-        frame = encode_request(api, version, 7, "us", REQUESTS[api])[4:]
+        frame = encode_request(api, version, 7, "us", {**REQUESTS[api], **ALL_READ.get(api, {})})[4:]
         request = decode_request(frame, head_of(frame))
         names |= dict.fromkeys(_names(request.body))
         broker.receive(request._replace(body=_Noted(request.body, read)), HOST, lambda _: None)
@@ -185,9 +190,6 @@ async def _refusals(broker: EmbeddedBroker) -> AsyncIterator[str]:
     yield f"| ApiVersions in another version | {await _answer_to_new_api_versions(broker)} |"
     for refused in REFUSED:
         yield f"| {refused.name} | {await _error(broker, refused)} |"
-    session = await _exchanged(broker, Api.FETCH, {"session_epoch": 0})
-    assert session.session_id == 0
-    yield "| a fetch session | session id 0: the client sends complete requests |"
 
 
 async def _error(broker: EmbeddedBroker, refused: Refused) -> str:

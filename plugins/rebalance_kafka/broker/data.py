@@ -10,19 +10,18 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker import topic_admin
+from rebalance_kafka.broker.fetching import Fetch
+from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Appended, Topics
 from rebalance_kafka.wire.apis import VERSIONS, Api
-from rebalance_kafka.wire.frames import Request, Values, in_ms
+from rebalance_kafka.wire.frames import Request, Values
 
 LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 """Timestamps of ListOffsets that are not times. `NEWEST` is the record with the largest time (KIP-734)."""
 
 MOST_EXACT = 20
 """Partitions of a request whose records are searched for a time."""
-
-MOST_FETCHED_BYTES = 55 * 1024 * 1024
-"""Bytes of one response, whatever a client allows: Kafka's fetch.max.bytes."""
 
 _NO_CONFIGS: Mapping[str, str] = {}
 
@@ -50,6 +49,7 @@ class Data:
         self.topics, self.store = topics, store
         self.node, self.cluster_id, self.partitions = node, cluster_id, partitions
         self.address = Place("", 0)
+        self._sessions = Sessions()
 
     def answers(self, api: Api) -> bool:
         """Return whether `answer` handles the API. Fetch, which may have to wait, has `fetch`."""
@@ -65,69 +65,9 @@ class Data:
             return Wire.topic_authorization_failed
         return None if self.topics.has(topic, partition) else Wire.unknown_topic_or_partition
 
-    # --- Fetch
-
-    def fetch(self, request: Request) -> tuple[Values, bool]:
-        """Return the body of the response, and whether it holds enough to be sent at once."""
-        body = request.body
-        left, found, errors = min(body.max_bytes, MOST_FETCHED_BYTES), 0, False
-        responses = []
-        for topic in body.topics:
-            name, number = self._name_and_id(topic)
-            partitions = []
-            for partition in topic.partitions:
-                fetched = self._fetched(request.access, name, partition, left, first=not found)
-                left -= len(fetched["records"])
-                found += len(fetched["records"])
-                errors = errors or fetched["error_code"] is not Wire.none
-                partitions.append(fetched)
-            responses.append({"topic": name, "topic_id": number, "partitions": tuple(partitions)})
-        # There are no fetch sessions: after session id 0, clients send complete requests (KIP-227).
-        values = {"error_code": Wire.none, "session_id": 0, "responses": tuple(responses)}
-        return values, errors or found >= min(body.min_bytes, left + found) or not responses
-
-    def places_of(self, request: Request) -> list[tuple[str, int]]:
-        """Return the partitions of a Fetch, without those of unknown topics."""
-        named = ((self._name_and_id(topic)[0], topic) for topic in request.body.topics)
-        return [
-            (name, row.partition) for name, topic in named if name is not None for row in topic.partitions
-        ]
-
-    def _name_and_id(self, topic: Any) -> tuple[str | None, UUID | None]:
-        """Return name and id of a topic of a Fetch, which has one of them. The name may be unknown."""
-        if hasattr(topic, "topic"):
-            return topic.topic, None
-        return self.topics.named(topic.topic_id), topic.topic_id
-
-    def _fetched(
-        self, access: Access, topic: str | None, partition: Any, left: int, *, first: bool
-    ) -> Values:
-        number, offset = partition.partition, partition.fetch_offset
-        values: dict[str, Any] = {
-            "partition_index": number,
-            "error_code": Wire.none,
-            "high_watermark": -1,
-            "aborted_transactions": None,
-            "records": b"",
-        }
-        if topic is None:
-            return {**values, "error_code": Wire.unknown_topic_id}
-        error = self.refusal(access, Operation.READ, topic, number)
-        if error is not None:
-            return {**values, "error_code": error}
-        start, end = self.topics.start(topic, number), self.topics.end(topic, number)
-        values |= {"high_watermark": end, "last_stable_offset": end, "log_start_offset": start}
-        if not start <= offset <= end:
-            return {**values, "error_code": Wire.offset_out_of_range}
-        most = min(left, partition.partition_max_bytes)
-        if most > 0 or first:
-            values["records"] = self.topics.read(topic, number, offset, most, at_least_one=first)
-        return values
-
-
-def wait_ms(request: Request) -> int:
-    """Return how long a Fetch waits for records."""
-    return max(0, in_ms(request.body.max_wait))
+    def fetch(self, request: Request) -> Fetch:
+        """Begin a Fetch."""
+        return Fetch(self, self._sessions, request)
 
 
 def api_versions(error: Wire = Wire.none) -> Values:

@@ -21,7 +21,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.registry import default_registry
 from rebalance_kafka.access import EVERYTHING, Access, Operation
-from rebalance_kafka.broker.data import Data, wait_ms
+from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.permits import permitted
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
@@ -262,10 +262,11 @@ class Node:
 
     def _fetch(self, request: Request, reply: Reply) -> Callable[[], None] | None:
         """Answer when there are enough records, or when the client's waiting time is over."""
-        values, enough = self.data.fetch(request)
-        waits_ms = min(wait_ms(request), LONGEST_WAIT_MS)
+        fetch = self.data.fetch(request)
+        rows, enough = fetch.read()
+        waits_ms = min(fetch.wait_ms, LONGEST_WAIT_MS)
         if enough or not waits_ms:
-            reply(values)
+            reply(fetch.response(rows))
             return None
 
         def give_up() -> None:
@@ -273,12 +274,12 @@ class Node:
             timer.cancel()
 
         def try_again(is_over: bool) -> None:
-            values, enough = self.data.fetch(request)
+            rows, enough = fetch.read()
             if enough or is_over:
                 give_up()
-                reply(values)
+                reply(fetch.response(rows))
 
-        stop = self.data.topics.wait(self.data.places_of(request), lambda: try_again(False))
+        stop = self.data.topics.wait(fetch.places, lambda: try_again(False))
         timer = self._loop.call_later(waits_ms / 1_000, try_again, True)
         return give_up
 

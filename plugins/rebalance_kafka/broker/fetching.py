@@ -1,0 +1,137 @@
+"""Fetch: records from an offset on, with or without a session."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode as Wire
+
+from rebalance_kafka.access import Operation
+from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Sessions, Wanted
+from rebalance_kafka.wire.frames import Request, Values, in_ms
+
+if TYPE_CHECKING:
+    from rebalance_kafka.broker.data import Data
+
+MOST_FETCHED_BYTES = 55 * 1024 * 1024
+"""Bytes of one response, whatever a client allows: Kafka's fetch.max.bytes."""
+
+BY_TOPIC_ID = 13
+"""The version from which on topics have ids instead of names."""
+
+
+class Fetch:
+    """One request, from its receipt to its response."""
+
+    def __init__(self, data: "Data", sessions: Sessions, request: Request) -> None:
+        self._data, self._sessions, self._request = data, sessions, request
+        self._session: Session | None = None
+        self._error = Wire.none
+        body = request.body
+        self._wanted = _wanted(body.topics)
+        self._number: int = getattr(body, "session_id", NO_SESSION)
+        self._epoch: int = getattr(body, "session_epoch", WITHOUT_SESSION)
+        if self._is_incremental:
+            self._use_session()
+        else:
+            sessions.close(self._number)
+
+    @property
+    def wait_ms(self) -> int:
+        """How long the request waits for records."""
+        return max(0, in_ms(self._request.body.max_wait))
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """The partitions to watch, without those of unknown topics."""
+        named = ((self._name(key), key.partition) for key in self._wanted)
+        return [(name, partition) for name, partition in named if name is not None]
+
+    def read(self) -> tuple[dict[Key, dict[str, Any]], bool]:
+        """Return a row for each partition, and whether they hold enough to be sent at once."""
+        body = self._request.body
+        left, found, errors = min(body.max_bytes, MOST_FETCHED_BYTES), 0, False
+        rows: dict[Key, dict[str, Any]] = {}
+        for key, wanted in self._wanted.items():
+            row = rows[key] = self._row(key, wanted, left, first=not found)
+            left -= len(row["records"])
+            found += len(row["records"])
+            errors = errors or row["error_code"] is not Wire.none
+        return rows, errors or found >= min(body.min_bytes, left + found) or not rows
+
+    def response(self, rows: dict[Key, dict[str, Any]]) -> Values:
+        """Return the body of the response. With a session, it has only the rows that the client lacks."""
+        session = self._session
+        if self._epoch == NEW and self._request.version >= 7:
+            session = self._sessions.open(dict(self._wanted), has_ids=self._has_ids)
+        if session is not None:
+            rows = session.report(rows, is_full=not self._is_incremental)
+        number = NO_SESSION if session is None or not self._sessions.has(session) else session.number
+        topics: dict[tuple[str | None, UUID | None], list[Values]] = {}
+        for key, row in rows.items():
+            topics.setdefault((key.topic, key.topic_id), []).append(row)
+        responses = tuple(
+            {"topic": topic, "topic_id": topic_id, "partitions": tuple(partitions)}
+            for (topic, topic_id), partitions in topics.items()
+        )
+        return {"error_code": self._error, "session_id": number, "responses": responses}
+
+    @property
+    def _is_incremental(self) -> bool:
+        return self._epoch not in (WITHOUT_SESSION, NEW)
+
+    @property
+    def _has_ids(self) -> bool:
+        return self._request.version >= BY_TOPIC_ID
+
+    def _use_session(self) -> None:
+        forgotten = _forgotten(self._request.body.forgotten_topics_data)
+        used = self._sessions.used(self._number, self._epoch, self._wanted, forgotten, has_ids=self._has_ids)
+        if isinstance(used, Session):
+            self._session, self._wanted = used, dict(used.wanted)
+        else:
+            self._error, self._wanted = used, {}
+
+    def _name(self, key: Key) -> str | None:
+        return key.topic if key.topic_id is None else self._data.topics.named(key.topic_id)
+
+    def _row(self, key: Key, wanted: Wanted, left: int, *, first: bool) -> dict[str, Any]:
+        topics, topic, number = self._data.topics, self._name(key), key.partition
+        row: dict[str, Any] = {
+            "partition_index": number,
+            "error_code": Wire.none,
+            "high_watermark": -1,
+            "aborted_transactions": None,
+            "records": b"",
+        }
+        if topic is None:
+            return {**row, "error_code": Wire.unknown_topic_id}
+        error = self._data.refusal(self._request.access, Operation.READ, topic, number)
+        if error is not None:
+            return {**row, "error_code": error}
+        start, end = topics.start(topic, number), topics.end(topic, number)
+        row |= {"high_watermark": end, "last_stable_offset": end, "log_start_offset": start}
+        if not start <= wanted.offset <= end:
+            return {**row, "error_code": Wire.offset_out_of_range}
+        most = min(left, wanted.most_bytes)
+        if most > 0 or first:
+            row["records"] = topics.read(topic, number, wanted.offset, most, at_least_one=first)
+        return row
+
+
+def _wanted(topics: Sequence[Any]) -> dict[Key, Wanted]:
+    return {
+        _key(topic, row.partition): Wanted(row.fetch_offset, row.partition_max_bytes)
+        for topic in topics
+        for row in topic.partitions
+    }
+
+
+def _forgotten(topics: Sequence[Any]) -> list[Key]:
+    return [_key(topic, partition) for topic in topics for partition in topic.partitions]
+
+
+def _key(topic: Any, partition: int) -> Key:
+    if hasattr(topic, "topic"):
+        return Key(topic.topic, None, partition)
+    return Key(None, topic.topic_id, partition)
