@@ -1,6 +1,6 @@
 """A broker with a folder is killed repeatedly.
 
-Longer runs: ``python -m tests.rebalance_kafka.killed 100``.
+Longer runs: ``python -m tests.rebalance_kafka.killed 100``, and the same with ``killed_librdkafka``.
 """
 
 import pytest
@@ -24,6 +24,17 @@ def test_a_killed_broker_loses_no_acknowledged_write(tmp_path, seed):
     assert result.records > 0
     assert result.commits > 0
     assert result.stable_after
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+def test_a_killed_broker_loses_no_write_that_librdkafka_was_told_of(tmp_path):
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    from tests.rebalance_kafka import killed_librdkafka
+
+    result = killed_librdkafka.run(tmp_path, 3, 1)
+    assert result.records > 0
+    assert len(result.again_after) == 3
 
 
 @pytest.mark.slow

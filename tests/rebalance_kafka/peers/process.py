@@ -34,7 +34,7 @@ PYTHON_MODULES = {
     "confluent-tool": "confluent_kafka",
 }
 NODE_PACKAGES = {"kafkajs": "kafkajs", "kafka-ts": "kafka-ts", "platformatic": "@platformatic/kafka"}
-OLDEST_NODE = {"platformatic": (20, 19)}
+OLDEST_NODE = {"kafka-ts": (20,), "platformatic": (20, 19)}
 
 
 class Membership(NamedTuple):
