@@ -9,7 +9,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Se
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property, partial
-from itertools import accumulate, repeat
+from itertools import accumulate, pairwise, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -200,10 +200,10 @@ class Partitions(AbstractSet[TopicPartition]):
             return {}
         at = self._index.topic_of(self._dense)
         numbers = self._dense - self._index.offsets[at]
-        starts = np.flatnonzero(np.diff(at, prepend=-1))
+        ends = [*(np.flatnonzero(at[1:] != at[:-1]) + 1).tolist(), len(at)]
         pieces: dict[str, list[Int32Array]] = {}
-        for t, piece in zip(at[starts].tolist(), np.split(numbers, starts[1:]), strict=True):
-            pieces.setdefault(self._index.topics[t], []).append(piece)
+        for begin, end in pairwise([0, *ends]):
+            pieces.setdefault(self._index.topics[at[begin]], []).append(numbers[begin:end])
         return {t: p[0] if len(p) == 1 else np.concatenate(p) for t, p in pieces.items()}
 
     def dense_in(self, index: TopicIndex) -> Int32Array:

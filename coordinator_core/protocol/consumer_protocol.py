@@ -268,8 +268,8 @@ def encode_assignment(
 def encode_assignments(
     assignment: GroupAssignment, members: Iterable[str], *, version: int = ASSIGNMENT_VERSION
 ) -> list[bytes]:
-    """Encode the assignments of members, each as `encode_assignment` does, but together."""
-    listing = assignment.listing()
+    """Encode the assignments of members, each as `encode_assignment` does, but those of many together."""
+    listing = None if len(assignment) < FEWEST_LISTS else assignment.listing()
     lists = None if listing is None else encode_listing(*listing, version=version)
     user_data = assignment.user_data
     if lists is None:

@@ -68,8 +68,9 @@ class GroupCodec:
         return {m: known[m].subscription for m in members}
 
     def encode(self, assignment: GroupAssignment, members: Iterable[str]) -> list[bytes]:
-        """Encode the assignments of members, as `encode_assignments` does."""
-        self._encoded = None if assignment.user_data else _encoded(assignment, self._encoded)
+        """Encode the assignments of members, as `encode_assignments` does, and remember those of many."""
+        is_remembered = len(assignment) >= FEWEST_LISTS and not assignment.user_data
+        self._encoded = _encoded(assignment, self._encoded) if is_remembered else None
         if self._encoded is None:
             return encode_assignments(assignment, members)
         return list(map(self._encoded.data.__getitem__, members))

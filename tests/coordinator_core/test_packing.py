@@ -287,10 +287,11 @@ def test_names_are_told_apart_whatever_their_hashes(names, multiplier, few):
 
 @st.composite
 def assignments(draw):
-    """Assignments of owner arrays, with members' partitions in any order."""
+    """Assignments of owner arrays to a few or many members, with their partitions in any order."""
     index = TopicIndex(draw(st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 5), max_size=6)))
-    members = [f"m{m}" for m in range(draw(st.integers(0, 4)))]
-    owners = st.lists(st.integers(-1, len(members) - 1), min_size=index.size, max_size=index.size)
+    most = FEWEST_LISTS * draw(st.booleans()) + draw(st.integers(0, 4))
+    members = [f"m{m}" for m in range(most)]
+    owners = st.lists(st.integers(-1, most - 1), min_size=index.size, max_size=index.size)
     owner = np.array(draw(owners), dtype=np.int32)
     order = draw(st.none() | st.permutations(range(index.size)))
     user_data = draw(st.dictionaries(st.sampled_from(["m0", "m1", "x"]), st.binary(max_size=4)))
@@ -318,7 +319,10 @@ def test_a_topic_whose_partitions_are_apart_has_one_entry():
     order = np.array([0, 2, 1], dtype=np.int32)
     assignment = GroupAssignment.from_owners(index, ["m"], np.zeros(3, dtype=np.int32), order=order)
     assert encode_listing(*assignment.listing()) is None
-    assert encode_assignments(assignment, ["m"]) == [encode_assignment(Partitions({"a": [0, 1], "b": [0]}))]
+    members = [f"m{m}" for m in range(FEWEST_LISTS)]
+    assignment = GroupAssignment.from_owners(index, members, np.zeros(3, dtype=np.int32), order=order)
+    expected = [encode_assignment(Partitions({"a": [0, 1], "b": [0]}))]
+    assert encode_assignments(assignment, members[:1]) == expected
 
 
 def test_assignments_of_a_mapping_are_encoded_alone():

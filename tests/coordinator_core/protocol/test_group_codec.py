@@ -135,6 +135,9 @@ def test_a_member_whose_subscription_is_unreadable_has_no_topics_in_every_round(
     assert codec.unreadable == {}
 
 
+OTHERS = [f"other-{m}" for m in range(FEWEST_LISTS)]
+"""Members without partitions, as the assignments of fewer members are not remembered."""
+
 INDEXES = [TopicIndex({"a": 4, "b": 3}), TopicIndex({"a": 4, "b": 3}), TopicIndex({"a": 3, "b": 4})]
 
 
@@ -148,12 +151,12 @@ def rounds(draw):
         order = draw(st.none() | st.permutations(range(7)))
         assignment = GroupAssignment.from_owners(
             draw(st.sampled_from(INDEXES)),
-            members,
+            members + OTHERS * draw(st.sampled_from([0, 1, 1])),
             np.array(draw(owners), dtype=np.int32),
             order=None if order is None else np.array(order, dtype=np.int32),
             user_data=draw(st.sampled_from([{}, {}, {"m": b"x"}])),
         )
-        plain = GroupAssignment({m: assignment[m] for m in members})
+        plain = GroupAssignment({m: assignment[m] for m in assignment})
         found.append(draw(st.sampled_from([assignment] * 4 + [plain])))
     return found
 
@@ -178,15 +181,19 @@ def test_only_changed_assignments_are_encoded_again(monkeypatch):
     codec = GroupCodec()
     owners = [[0, 0, 1, 1, 2, 2, -1], [0, 0, 1, 1, 2, 2, -1], [0, 0, 1, 1, 2, -1, 2]]
     for owner in owners:
-        assignment = GroupAssignment.from_owners(INDEXES[0], "mno", np.array(owner, dtype=np.int32))
+        assignment = GroupAssignment.from_owners(
+            INDEXES[0], [*"mno", *OTHERS], np.array(owner, dtype=np.int32)
+        )
         codec.encode(assignment, assignment)
-    leaves = GroupAssignment.from_owners(INDEXES[1], "mo", np.array([0, 0, 0, 1, 1, -1, 1], dtype=np.int32))
+    leaves = GroupAssignment.from_owners(
+        INDEXES[1], [*"mo", *OTHERS], np.array([0, 0, 0, 1, 1, -1, 1], dtype=np.int32)
+    )
     assert codec.encode(leaves, leaves) == encode_assignments(leaves, leaves)
-    assert counts == [3, 0, 1, 2]
+    assert counts == [3 + len(OTHERS), 0, 1, 2]
 
 
 def test_numbers_of_another_index_are_other_partitions():
     codec = GroupCodec()
     for index in INDEXES[1:]:
-        assignment = GroupAssignment.from_owners(index, "m", np.zeros(7, dtype=np.int32))
+        assignment = GroupAssignment.from_owners(index, ["m", *OTHERS], np.zeros(7, dtype=np.int32))
         assert codec.encode(assignment, assignment) == encode_assignments(assignment, assignment)
