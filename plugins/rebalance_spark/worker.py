@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from coordinator_core.simulation.collector import collecting_rarely
 from rebalance_spark.apart import Apart
 from rebalance_spark.limits import Watchdog
 from rebalance_spark.rows import Job, Row, Scorer
@@ -55,7 +56,8 @@ def _batches(
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         units = zip(*(batch.column(name).to_pylist() for name in UNIT_COLUMNS), strict=True)
-        scored = [score(name or "", text or "", which) for name, text, which in units]
+        with collecting_rarely():
+            scored = [score(name or "", text or "", which) for name, text, which in units]
         rows = [row for rows in scored for row in rows]
         if done is not None:
             done(len(rows))

@@ -181,10 +181,12 @@ def _workloads(rows: int) -> Iterator[tuple[str, Iterator[Document]]]:
 def _workload_row(title: str, scenarios: Sequence[Scenario], times: int) -> str:
     registry = default_registry()
 
+    @collecting_rarely()
     def simulated() -> None:
         for scenario in scenarios:
             measure(_finished(Run(scenario, "cooperative-sticky", registry)), registry)
 
+    @collecting_rarely()
     def planned() -> None:
         for scenario in scenarios:
             measure(plan(scenario, "cooperative-sticky", registry), registry, planned=True)

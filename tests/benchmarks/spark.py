@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from coordinator_core.simulation.collector import collecting_rarely
 from rebalance_spark import score, spark_session
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer
@@ -112,7 +113,8 @@ def _begin() -> None:
 
 def _score(part: list[tuple[str, str]]) -> list[dict[str, Any]]:
     assert _scorer is not None
-    return [row for scenario_id, text in part for row in _scorer.rows(scenario_id, text)]
+    with collecting_rarely():
+        return [row for scenario_id, text in part for row in _scorer.rows(scenario_id, text)]
 
 
 if __name__ == "__main__":
