@@ -181,16 +181,10 @@ class Problem:
             alike = np.where(self.topic_subscribed, 0, NO_OWNER).astype(np.int32)
             return alike, everybody if self.topic_subscribed.any() else []
         signature = np.full(len(self.index.topics), NO_OWNER, dtype=np.int32)
-        subscribers: list[Int32Array] = []
-        seen: dict[bytes, int] = {}
-        columns = np.ascontiguousarray(self.class_subscribes.T)
-        for t in np.flatnonzero(self.topic_subscribed).tolist():
-            key = columns[t].tobytes()
-            at = seen.setdefault(key, len(seen))
-            if at == len(subscribers):
-                subscribers.append(np.flatnonzero(columns[t][self.member_class]).astype(np.int32))
-            signature[t] = at
-        return signature, subscribers
+        distinct, signature[self.topic_subscribed] = merged_rows(
+            self.class_subscribes.T[self.topic_subscribed]
+        )
+        return signature, [np.flatnonzero(row[self.member_class]).astype(np.int32) for row in distinct]
 
     @cached_property
     def _class_rows(self) -> NDArray[np.intp]:
@@ -251,7 +245,7 @@ def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int3
     subscribes = _subscribed(index, list(row_lists.values()))
     if len(by_value) == 1:
         return np.zeros(len(topics), dtype=np.int32), subscribes
-    distinct, merged = _merged_rows(subscribes)
+    distinct, merged = merged_rows(subscribes)
     member_row = np.fromiter(map(row_of.__getitem__, identities), dtype=np.int32, count=len(topics))
     return merged[member_row], distinct
 
@@ -332,20 +326,21 @@ def _racks(cluster: Cluster, index: TopicIndex, racks: Sequence[str | None]) -> 
         sets[row, [number[name] for name in replica_racks]] = True
     if not sets.any():
         return None
-    distinct, merged = _merged_rows(sets)
+    distinct, merged = merged_rows(sets)
     member = np.fromiter((number[r] if r else -1 for r in racks), dtype=np.int32, count=len(racks))
     return Racks(names, member, merged[partition_set], distinct)
 
 
-def _merged_rows(sets: BoolArray) -> tuple[BoolArray, Int32Array]:
+def merged_rows(sets: BoolArray) -> tuple[BoolArray, Int32Array]:
     """Return the distinct rows in order of appearance, and the new number of each row (int32[rows])."""
-    seen: dict[bytes, int] = {}
-    rows = [row.tobytes() for row in np.packbits(sets, axis=1)]
-    numbers = np.array([seen.setdefault(row, len(seen)) for row in rows], dtype=np.int32)
-    if len(seen) == len(sets):
-        return sets, numbers
+    packed = np.packbits(sets, axis=1)
+    rows = packed.view(f"V{packed.shape[1]}").ravel().tolist() if packed.size else [b""] * len(sets)
     first = dict(zip(reversed(rows), reversed(range(len(rows))), strict=True))
-    return sets[[first[row] for row in seen]], numbers
+    if len(first) == len(rows):
+        return sets, np.arange(len(rows), dtype=np.int32)
+    number = {row: at for at, row in enumerate(dict.fromkeys(rows))}
+    numbers = np.fromiter(map(number.__getitem__, rows), dtype=np.int32, count=len(rows))
+    return sets[list(map(first.__getitem__, number))], numbers
 
 
 def _weights(cluster: Cluster, index: TopicIndex) -> FloatArray | None:

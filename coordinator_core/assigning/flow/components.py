@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coordinator_core.assigning.flow.dealing import IntArray
-from coordinator_core.assigning.problem import BoolArray
+from coordinator_core.assigning.problem import BoolArray, merged_rows
 from coordinator_core.model import NO_OWNER, Int32Array
 
 _QUICK_STEPS = 4
@@ -87,10 +87,5 @@ def merged_columns(matrix: BoolArray) -> tuple[BoolArray, IntArray]:
 
     The transpose of the returned columns is contiguous.
     """
-    seen: dict[bytes, int] = {}
-    columns = np.ascontiguousarray(matrix.T)
-    packed = np.packbits(columns, axis=1)
-    which = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed], dtype=np.int64)
-    if len(seen) == len(which):
-        return columns.T, which
-    return columns[np.unique(which, return_index=True)[1]].T, which
+    columns, which = merged_rows(np.ascontiguousarray(matrix.T))
+    return columns.T, which.astype(np.int64)
