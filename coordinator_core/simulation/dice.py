@@ -27,12 +27,11 @@ MANY = 16
 class Dice:
     """A stream of random numbers in [0, 1)."""
 
-    __slots__ = ("_key", "_key_64")
+    __slots__ = ("_key",)
 
     def __init__(self, concern: str) -> None:
         """``concern`` names the stream. Streams of different names are independent."""
         self._key = int.from_bytes(blake2b(concern.encode(), digest_size=8).digest())
-        self._key_64 = np.uint64(self._key)
 
     def at(self, number: int) -> float:
         """Return a number of the stream."""
@@ -45,7 +44,7 @@ class Dice:
         """Return every ``step``-th number from ``first`` to before ``end``, each as `at` returns it."""
         mixed = np.arange(first, end, step, dtype=np.uint64)
         mixed *= _GAMMA_64
-        mixed += self._key_64
+        mixed += np.uint64(self._key)
         mixed ^= mixed >> _30
         mixed *= _FIRST_64
         mixed ^= mixed >> _27

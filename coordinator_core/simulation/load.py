@@ -330,10 +330,10 @@ class Load:
             slope += worker.lag_slope
             repeats += worker.repeats
         measured = LagMeasured(
-            lag=_rounded(lag),
-            max_lag=_rounded(max(self._lag_max, lag)),
-            lag_record_seconds=_rounded(self._lag_seconds),
-            duplicates=_rounded(self._duplicates),
+            lag=round(lag, 6) + 0.0,  # the rest is rounding; adding 0.0 makes 0.0 of -0.0
+            max_lag=round(max(self._lag_max, lag), 6) + 0.0,
+            lag_record_seconds=round(self._lag_seconds, 6) + 0.0,
+            duplicates=round(self._duplicates, 6) + 0.0,
             by_client={name: own for name, exact in by_client.items() if (own := round(exact, 6))},
         )
         self._lag, self._slope, self._repeats = lag, slope, repeats
@@ -392,8 +392,3 @@ class Load:
         if worker.next_ms < inf:
             self._order += 1
             heappush(self._heap, (worker.next_ms, self._order, worker))
-
-
-def _rounded(value: float) -> float:
-    """Return a value with six decimals, as the rest is rounding."""
-    return round(value, 6) + 0.0 if value else 0.0
