@@ -7,6 +7,8 @@ from crc32c import crc32c
 
 from coordinator_core.client.classic.states import MemberState
 from coordinator_core.errors import RebalanceLabError
+from rebalance_kafka.addresses import place_of
+from rebalance_kafka.consumer.links import Link
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import (
@@ -125,4 +127,25 @@ def test_a_topic_created_later_is_found_soon():
             kafka.create_topics({"later": 2})
             await settled(consumer, partitions=2)
 
+    run(work())
+
+
+def test_a_link_that_is_dropped_while_it_connects_ends_and_closes(monkeypatch):
+    connect, opened = asyncio.open_connection, []
+
+    async def connect_and_drop(*arguments, **options):
+        opened.append(await connect(*arguments, **options))
+        link.drop()
+        return opened[0]
+
+    async def work():
+        nonlocal link
+        async with broker() as kafka:
+            calls = dict.fromkeys(("received", "lost", "refused", "ready"), lambda *_: None)
+            link = Link(place_of(kafka.address, "test"), "us", **calls)
+            await asyncio.gather(link._task, return_exceptions=True)
+            assert opened[0][1].is_closing()
+
+    link = None
+    monkeypatch.setattr(asyncio, "open_connection", connect_and_drop)
     run(work())

@@ -103,8 +103,7 @@ class Link:
     def drop(self) -> None:
         """Close without calling ``lost``."""
         self._lost = _ignore
-        if self._writer is not None and not self._writer.is_closing():
-            self._writer.close()
+        self._close()
         self._task.cancel()
 
     @property
@@ -113,6 +112,12 @@ class Link:
         return self._task.done()
 
     async def _run(self) -> None:
+        try:
+            await self._talk()
+        finally:
+            self._close()
+
+    async def _talk(self) -> None:
         try:
             reader = await self._connected()
             versions = await self._their_versions(reader)
@@ -148,9 +153,9 @@ class Link:
 
     async def _connected(self) -> asyncio.StreamReader:
         await asyncio.sleep(self._delay)
-        opening = asyncio.open_connection(*self._place, ssl=self._security.tls)
         try:
-            reader, self._writer = await asyncio.wait_for(opening, CONNECT_SECONDS)
+            async with asyncio.timeout(CONNECT_SECONDS):  # wait_for of Python 3.11 may drop a cancellation
+                reader, self._writer = await asyncio.open_connection(*self._place, ssl=self._security.tls)
         except UnicodeError:  # metadata of a broker may contain any name
             raise ProtocolError("broker", f"{self._place.host!r} cannot be the name of a host") from None
         return reader
@@ -202,7 +207,8 @@ class Link:
         """Send a request of the connection itself and return its response."""
         assert self._writer is not None
         self._writer.write(encode_request(api, version, 0, self._client_id, values))
-        return await asyncio.wait_for(_frame(reader), CONNECT_SECONDS)
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await _frame(reader)
 
     def _take(self, frame: bytes) -> None:
         correlation = int.from_bytes(frame[:4], "big", signed=True)
@@ -213,9 +219,12 @@ class Link:
         _, body = decode_response(api_of(request), version, frame)
         self._received(request_id, response_message(request, body, version))
 
-    def _end(self, reason: str) -> None:
-        if self._writer is not None:
+    def _close(self) -> None:
+        if self._writer is not None and not self._writer.is_closing():
             self._writer.close()
+
+    def _end(self, reason: str) -> None:
+        self._close()
         lost, self._lost = self._lost, _ignore
         lost(reason)
 
