@@ -26,6 +26,7 @@ MEMBERS = 3
 GROUP = "workers"
 LIMIT_SECONDS = 120.0
 WORK_SECONDS = 1.5
+SOCKET_MS = 5_000
 BETWEEN_SECONDS = 0.0005
 AT_ONCE, READ_SECONDS = 500, 0.1
 PLACES = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
@@ -48,6 +49,7 @@ class Work:
             "log_level": 0,
             "reconnect.backoff.ms": 20,
             "reconnect.backoff.max.ms": 200,
+            "socket.timeout.ms": SOCKET_MS,
         }
         self.written: dict[tuple[int, int], bytes] = {}
         self.commits: dict[int, int] = {}

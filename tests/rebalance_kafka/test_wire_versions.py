@@ -105,6 +105,20 @@ def test_an_incomplete_response_is_refused():
         decode_response(Api.HEARTBEAT, 4, frame[:-1])
 
 
+def test_heartbeats_that_are_repeated_keep_their_correlation_ids_and_members():
+    """The bytes after the correlation id are decoded once."""
+    frames = [
+        encode_request(Api.HEARTBEAT, 4, number, "us", REQUESTS[Api.HEARTBEAT] | {"member_id": member})[4:]
+        for number, member in ((7, "ada"), (8, "ada"), (9, "ben"))
+    ]
+    decoded = [decode_request(frame, head_of(frame)) for frame in frames]
+    assert [(each.correlation_id, each.body.member_id) for each in decoded] == [
+        (7, "ada"),
+        (8, "ada"),
+        (9, "ben"),
+    ]
+
+
 def test_a_client_without_an_id_has_an_empty_one():
     frame = encode_request(Api.LIST_GROUPS, 4, 7, None, {"states_filter": ()})
     assert decode_request(frame[4:], head_of(frame[4:])).client_id == ""
