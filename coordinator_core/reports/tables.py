@@ -72,17 +72,23 @@ def _csv_value(value: Any) -> Any:
     return "" if isnan(value) else f"{value:.12g}"
 
 
+_LEFT = ' style="text-align:left"'
+
+
 def html_table(
     head: Sequence[str], rows: Iterable[Sequence[Cell]], caption: str = "", hints: Sequence[str] = ()
 ) -> str:
     """Write a table as HTML. The first cell of a row is its heading, unless the table has no head.
 
-    ``hints`` are shown when the pointer is over the headings of columns.
+    The heading of a column is at the left if all its cells are. ``hints`` are shown when the pointer is over
+    the headings of columns.
     """
+    rows = [tuple(row) for row in rows]
+    at_left = [all(cell.left for cell in column) for column in zip(*rows, strict=False)]
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     columns = "".join(
-        f"<th scope=col{_hint(hint)}>{escape(name)}</th>" if name else "<th></th>"
-        for name, hint in zip_longest(head, hints[: len(head)], fillvalue="")
+        f"<th scope=col{_hint(hint)}{_LEFT * bool(left)}>{escape(name)}</th>" if name else "<th></th>"
+        for name, hint, left in zip_longest(head, hints[: len(head)], at_left[: len(head)], fillvalue="")
     )
     top = f"<thead><tr>{columns}</tr></thead>\n" if head else ""
     heading = "th scope=row" if head else "td"
