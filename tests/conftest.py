@@ -54,7 +54,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
-ON_SPARK = ("chunks", "commands", "data_source", "documents", "job", "scoring", "sources", "summaries")
+ON_SPARK = (
+    *("assigning", "chunks", "commands", "data_source", "documents", "groups", "job", "scoring", "sources"),
+    "summaries",
+)
 SPARK = tuple(f"tests/rebalance_spark/test_{name}.py" for name in ON_SPARK)
 SHARING = (
     "tests/assignors/test_vectors.py",

@@ -14,9 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rebalance_spark.assigning import assign as assign
+    from rebalance_spark.assigning import register_functions as register_functions
     from rebalance_spark.generator import register_generator as register_generator
+    from rebalance_spark.groups import groups_to_workload as groups_to_workload
     from rebalance_spark.scoring import score as score
     from rebalance_spark.sessions import spark_session as spark_session
+    from rebalance_spark.sources import read_workload_table as read_workload_table
     from rebalance_spark.sources import read_workloads as read_workloads
     from rebalance_spark.summaries import advice as advice
     from rebalance_spark.summaries import differences as differences
@@ -28,10 +32,12 @@ if TYPE_CHECKING:
     from rebalance_spark.tables import table as table
 
 _NAMES = {
+    "assigning": ("assign", "register_functions"),
     "generator": ("register_generator",),
+    "groups": ("groups_to_workload",),
     "scoring": ("score",),
     "sessions": ("spark_session",),
-    "sources": ("read_workloads",),
+    "sources": ("read_workload_table", "read_workloads"),
     "summaries": ("advice", "differences", "pareto", "quantiles", "statuses", "summary", "wins"),
     "tables": ("table",),
 }

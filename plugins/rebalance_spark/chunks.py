@@ -1,7 +1,6 @@
-"""Scores on disk, written in chunks. After an interruption the next run computes only the missing ones.
+"""Scores in a folder or a table, in chunks. After an interruption the next run computes the missing ones.
 
-Each run has a folder ``run=ID`` below that of the scores, and in it a folder for each chunk. A score is known
-by the scenario's id and text, and by the hash of what was computed for it (see `identity`).
+A score is known by the scenario's id and text, and by the hash of what was computed for it (see `identity`).
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from coordinator_core.errors import InputError
 from rebalance_spark.choices import Status
 from rebalance_spark.identity import scenario_hash_column
+from rebalance_spark.places import Place, place_of
 from rebalance_spark.rows import ALL, Job
-from rebalance_spark.schema import RESERVED, SCORE_COLUMNS
+from rebalance_spark.schema import is_carried
 from rebalance_spark.scoring import scored, units
 from rebalance_spark.sizes import estimated_cost
+from rebalance_spark.storage import context_of, described
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,12 +25,11 @@ CHUNK_MS = 240_000
 """The estimated cost of a chunk, in milliseconds of a core: an interruption loses about this work."""
 
 MOST_CHUNKS = 2_000
-CONCURRENT_CHUNKS = 4
-"""Chunks that run at once. The later ones use the cores that the earlier ones leave idle."""
-
 _REPORT_EVERY_SECONDS = 0.2
 _TAG = "rebalance-lab-score"
 """The tag of our jobs in a session."""
+
+_DIFFERENT = "a different one in each row (--keys names the columns that tell rows apart)"
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ ReportProgress = Callable[[int], None]
 """Called regularly with the number of finished rows."""
 
 
-def todo(workloads: "DataFrame", job: Job, out: str, retry: Collection[Status] = ()) -> Todo:
-    """Return the scores of a workload that are missing in a folder. Rows with a status of `retry` are, too.
+def todo(workloads: "DataFrame", job: Job, out: str | Place, retry: Collection[Status] = ()) -> Todo:
+    """Return the scores of a workload that are missing in a place. Rows with a status of `retry` are, too.
 
     Raises:
-        InputError: if an id is missing or appears twice, or if the folder has scores of another fidelity or
-            seed.
+        InputError: if an id is missing or appears twice, or if the place has scores of another fidelity or
+            seed, or of a workload with other columns.
     """
     from pyspark import StorageLevel
     from pyspark.sql import functions as sf
@@ -60,11 +60,12 @@ def todo(workloads: "DataFrame", job: Job, out: str, retry: Collection[Status] =
     if not set(sized.columns) - {"which"} <= set(workloads.columns):
         sized = sized.persist(StorageLevel.DISK_ONLY)  # otherwise each chunk measures every row
     _check_ids(sized)
-    before = written_scores(workloads.sparkSession, out)
+    before = place_of(out).read(workloads.sparkSession)
     if before is None:
         missing, done_before = sized, 0
     else:
-        _check_same(before, job, out)
+        _check_same(before, job, str(out))
+        _check_columns(before, sized, str(out))
         missing, done_before = _missing(sized, before, job, retry)
     times = sf.when(sf.col("which") == ALL, len(job.strategies)).otherwise(1)
     row: Any = missing.agg(sf.sum(times), sf.sum(estimated_cost(job.fidelity) * times)).first()
@@ -72,32 +73,15 @@ def todo(workloads: "DataFrame", job: Job, out: str, retry: Collection[Status] =
     return Todo(missing, rows, done_before, min(MOST_CHUNKS, max(1, round(cost / CHUNK_MS))))
 
 
-def existing_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
-    """Return the scores in a folder, as `written_scores`, but each score once.
+def existing_scores(spark: "SparkSession", out: str | Place) -> "DataFrame | None":
+    """Return the scores in a place, each once, or None if there are none.
 
     Of scores of the same scenario and strategy, only that of the last run is returned. If several scenarios
     have the same id, the hash of the scenario follows it.
     """
-    written = written_scores(spark, out)
+    written = place_of(out).read(spark)
     several = written is not None and written.select("run_id").distinct().count() > 1
     return _latest(written) if written is not None and several else written
-
-
-def written_scores(spark: "SparkSession", out: str) -> "DataFrame | None":
-    """Return all scores in a folder, or None if it has no files.
-
-    Raises:
-        InputError: if the files are not scores.
-    """
-    from pyspark.errors import AnalysisException
-
-    try:
-        found = spark.read.parquet(out)
-    except AnalysisException:
-        return None
-    if not {column.name for column in SCORE_COLUMNS} <= set(found.columns):
-        raise InputError(out, f"the columns {', '.join(found.columns)}", "scores, or nothing")
-    return found.drop(*RESERVED)
 
 
 def _latest(scores: "DataFrame") -> "DataFrame":
@@ -116,20 +100,22 @@ def _latest(scores: "DataFrame") -> "DataFrame":
     )
 
 
-def write_scores(todo: Todo, job: Job, out: str, report: ReportProgress) -> None:
-    """Compute the missing scores and add them to the folder, chunk by chunk.
+def write_scores(todo: Todo, job: Job, out: str | Place, report: ReportProgress) -> None:
+    """Compute the missing scores and add them to the place, chunk by chunk.
 
     Errors of Spark are raised as they are. Chunks that are already written are complete and stay.
     """
-    spark = todo.units.sparkSession
-    done = spark.sparkContext.accumulator(0)
-    with ThreadPoolExecutor(CONCURRENT_CHUNKS) as pool:
-        jobs = [pool.submit(_write_chunk, todo, job, out, number, done) for number in range(todo.chunks)]
+    spark, place = todo.units.sparkSession, place_of(out)
+    context = context_of(spark)
+    done = None if context is None else context.accumulator(0)
+    with ThreadPoolExecutor(place.concurrent) as pool:
+        jobs = [pool.submit(_write_chunk, todo, job, place, number, done) for number in range(todo.chunks)]
         try:
             waiting = set(jobs)
             while waiting:
                 finished, waiting = wait(waiting, _REPORT_EVERY_SECONDS, FIRST_COMPLETED)
-                report(done.value)
+                share = 1 - len(waiting) / todo.chunks
+                report(round(share * todo.rows) if done is None else done.value)
                 for chunk in finished:
                     chunk.result()
         except BaseException:
@@ -142,19 +128,21 @@ def _stop(spark: "SparkSession", jobs: Sequence[Future[None]]) -> None:
     for job in jobs:
         job.cancel()
     while not all(job.done() for job in jobs):
-        spark.sparkContext.cancelJobsWithTag(_TAG)
+        spark.interruptTag(_TAG)
         wait(jobs, _REPORT_EVERY_SECONDS)
 
 
-def _write_chunk(todo: Todo, job: Job, out: str, number: int, done: Any) -> None:
+def _write_chunk(todo: Todo, job: Job, place: Place, number: int, done: Any) -> None:
     from pyspark.sql import functions as sf
 
     rows = todo.units
-    rows.sparkSession.sparkContext.addJobTag(_TAG)
+    spark = rows.sparkSession
+    spark.addTag(_TAG)
     if todo.chunks > 1:
         rows = rows.where(sf.pmod(sf.xxhash64("scenario_id"), sf.lit(todo.chunks)) == number)
-    folder = f"{out.rstrip('/')}/run={job.run_id}/chunk={number}"
-    scored(rows, job, done=done.add).write.parquet(folder)
+    title = f"score {', '.join(job.strategies)}, chunk {number + 1} of {todo.chunks}"
+    with described(spark, title):
+        place.write(scored(rows, job, done=None if done is None else done.add), job.run_id, number)
 
 
 def _check_ids(sized: "DataFrame") -> None:
@@ -164,12 +152,20 @@ def _check_ids(sized: "DataFrame") -> None:
         sized.groupBy("scenario_id").count().where(sf.col("count") > 1).orderBy("scenario_id").first()
     )
     if repeated is not None:
-        raise InputError(
-            "workload", f"scenario_id {repeated[0]!r} {repeated[1]} times", "a different one in each row"
-        )
+        raise InputError("workload", f"scenario_id {repeated[0]!r} {repeated[1]} times", _DIFFERENT)
     unnamed: Any = sized.where(sf.col("scenario_id").isNull() | (sf.col("scenario_id") == "")).first()
     if unnamed is not None:
         raise InputError("workload", "a row without scenario_id", "one in each row")
+
+
+def _check_columns(before: "DataFrame", sized: "DataFrame", where: str) -> None:
+    """Check that columns which are carried to the scores have the types that they have there."""
+    there = {field.name: field.dataType for field in before.schema if is_carried(field)}
+    for field in sized.schema:
+        kind = there.get(field.name, field.dataType)
+        if kind != field.dataType:
+            found = f"scores in which {field.name!r} is {kind.simpleString()}"
+            raise InputError(where, found, f"{field.dataType.simpleString()}, or another place")
 
 
 def _check_same(before: "DataFrame", job: Job, out: str) -> None:

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from coordinator_core.errors import InputError
+from rebalance_spark.storage import StoredPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,14 +49,14 @@ def leased(spark: "SparkSession", folder: str, run_id: str) -> Iterator[None]:
     Raises:
         InputError: if another run holds it.
     """
-    file = _File(spark, folder)
+    file = StoredPath(spark, folder, NAME)
     mine = Lease(run_id, socket.gethostname(), os.getpid(), time())
     is_new = not file.exists()
-    before = None if is_new else file.read()
+    before = None if is_new else _read(file)
     if before is not None and before.holds(time()):
         _refuse(folder, before)
-    file.write(mine, new=is_new)
-    now = file.read()
+    _write(file, mine, new=is_new)
+    now = _read(file)
     if now is not None and now.run_id != run_id:
         _refuse(folder, now)
     ended = Event()
@@ -66,7 +67,7 @@ def leased(spark: "SparkSession", folder: str, run_id: str) -> Iterator[None]:
     finally:
         ended.set()
         renewing.join()
-        file.write(msgspec.structs.replace(mine, at=0.0))
+        _write(file, msgspec.structs.replace(mine, at=0.0))
 
 
 def _refuse(folder: str, holder: Lease) -> None:
@@ -75,9 +76,9 @@ def _refuse(folder: str, holder: Lease) -> None:
     raise InputError(folder, found, expected)
 
 
-def _renew(file: "_File", mine: Lease, ended: Event) -> None:
+def _renew(file: StoredPath, mine: Lease, ended: Event) -> None:
     while not ended.wait(RENEW_SECONDS):
-        file.write(msgspec.structs.replace(mine, at=time()))
+        _write(file, msgspec.structs.replace(mine, at=time()))
 
 
 def _lives(process: int) -> bool:
@@ -90,32 +91,13 @@ def _lives(process: int) -> bool:
     return True
 
 
-class _File:
-    """The file of a lease, in any file system that Spark supports."""
+def _read(file: StoredPath) -> Lease | None:
+    """Return the lease in a file, or None if it cannot be read."""
+    try:
+        return msgspec.json.decode(file.read(), type=Lease)
+    except msgspec.DecodeError:
+        return None
 
-    def __init__(self, spark: "SparkSession", folder: str) -> None:
-        context: Any = spark.sparkContext
-        self._io = context._jvm.org.apache.commons.io.IOUtils
-        self._path = context._jvm.org.apache.hadoop.fs.Path(folder, NAME)
-        self._files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
 
-    def exists(self) -> bool:
-        return bool(self._files.exists(self._path))
-
-    def read(self) -> Lease | None:
-        """Return the lease, or None if it cannot be read."""
-        stream = self._files.open(self._path)
-        try:
-            return msgspec.json.decode(bytes(self._io.toByteArray(stream)), type=Lease)
-        except msgspec.DecodeError:
-            return None
-        finally:
-            stream.close()
-
-    def write(self, lease: Lease, *, new: bool = False) -> None:
-        """Write the lease. A new file must not exist yet, so that one of two runs fails."""
-        stream = self._files.create(self._path, not new)
-        try:
-            stream.write(bytearray(msgspec.json.encode(lease)))
-        finally:
-            stream.close()
+def _write(file: StoredPath, lease: Lease, *, new: bool = False) -> None:
+    file.write(msgspec.json.encode(lease), new=new)

@@ -19,6 +19,7 @@ from rebalance_spark.worker import UNIT_COLUMNS, score_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 TASK_MS = 2_000
 """The estimated cost of a task. Starting a task costs about 50 ms."""
@@ -122,14 +123,25 @@ def scored(
     units: "DataFrame", job: Job, *, tasks: int | None = None, done: Callable[[int], None] | None = None
 ) -> "DataFrame":
     """Return the scores of units, each under the strategies that its ``which`` selects."""
+    schema = scored_schema(units, job)
+    columns = score_columns(registry_with(job.plugins))
+    score_rows = partial(score_batches, job=job, schema=arrow_schema(columns), done=done)
+    return spread(units, job, tasks).mapInArrow(score_rows, schema)
+
+
+def scored_schema(units: "DataFrame", job: Job) -> "StructType":
+    """Return the columns of the scores of units.
+
+    Raises:
+        InputError: if a column of the workload has the name of a column of scores.
+    """
     columns = score_columns(registry_with(job.plugins))
     carried = [field for field in units.schema if field.name not in UNIT_COLUMNS]
     _check_names([field.name for field in carried], [column.name for column in columns])
-    score_rows = partial(score_batches, job=job, schema=arrow_schema(columns), done=done)
     schema = spark_schema(columns)
     for field in carried_schema(carried):
         schema.add(field)
-    return spread(units, job, tasks).mapInArrow(score_rows, schema)
+    return schema
 
 
 def _check_names(carried: Sequence[str], own: Sequence[str]) -> None:

@@ -25,7 +25,8 @@ _SPARK_MISSING = 'PySpark: pip install "rebalance-lab[spark]"'
 def spark_session(
     master: str | None = None, conf: Mapping[str, str] | None = None, *, name: str = "rebalance-lab"
 ) -> "SparkSession":
-    """Return the active session, or a new one, with the generator of workloads registered.
+    """Return the active session, or a new one, with the generator of workloads and the table
+    function `rebalance_assign` registered.
 
     `conf` overrides the settings of this module. The master is ``local[*]`` unless `master`, `conf` or
     spark-submit names another. In an active session, only `conf` and the settings for batches in Python
@@ -38,6 +39,7 @@ def spark_session(
         from pyspark.sql import SparkSession
     except ImportError:
         raise InputError("Spark", "no PySpark", _SPARK_MISSING) from None
+    from rebalance_spark.assigning import register_functions
     from rebalance_spark.generator import register_generator
 
     given = dict(conf or {})
@@ -60,6 +62,7 @@ def spark_session(
         with java_home() if starts else nullcontext():
             spark: SparkSession = builder.getOrCreate()
         register_generator(spark)  # Spark checks some settings only now
+        register_functions(spark)
     except errors as error:
         found = f"a session that does not start ({in_short(error)})"
         raise InputError(

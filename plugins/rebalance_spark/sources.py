@@ -1,116 +1,253 @@
-"""Workloads from Parquet, JSON Lines, folders of scenarios, and groups in the format of ``assign``."""
+"""Workloads from Parquet, JSON Lines, folders of scenarios, groups as for ``assign``, and tables."""
 
-from collections.abc import Iterator
-from pathlib import Path
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.documents.files import read_text
 from coordinator_core.documents.portable import portable_scenario
 from coordinator_core.errors import InputError
-from rebalance_spark.documents import workload_row
-from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema
+from rebalance_spark.documents import kinds_of_others, workload_row
+from rebalance_spark.groups import GROUP_COLUMNS, groups_to_workload
+from rebalance_spark.places import read_table
+from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
 from rebalance_spark.sessions import in_short, spark_errors
-from rebalance_spark.sizes import size_of_text
+from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-_LINES = (".jsonl", ".ndjson", ".json")
-_FOLDERS_OF_LINES = ("*.jsonl", "*.ndjson", "part-*.json")
-"""The last pattern matches the JSON files that Spark writes."""
+_KINDS = {
+    "parquet": r"\.parquet$",
+    "lines": r"(\.jsonl|\.ndjson|/part-[^/]*\.json)(\.gz)?$",
+    "documents": r"\.(yaml|yml|json)$",
+}
+"""The kinds of files by their names, the first that a place has counts. Spark writes JSON as part-*.json."""
 
 _DOCUMENTS = (".yaml", ".yml", ".json")
+_GLOB = re.compile(r"[*?\[{]")
+_LOOKED_AT = 100
+"""The lines that determine the further columns of JSON Lines."""
+
 _EXPECTED = (
     "Parquet or JSON Lines with scenario_id and scenario, JSON Lines of groups,"
     " or a folder of scenarios in YAML"
 )
 
 
-def read_workloads(spark: "SparkSession", path: str) -> "DataFrame":
+def read_workloads(spark: "SparkSession", path: str, *, keys: Sequence[str] = ()) -> "DataFrame":
     """Read a workload. The kind of the files decides how.
 
-    - Parquet: a file, a folder, or a URL of any file system that Spark supports.
+    - Parquet: a file, a folder, also a partitioned one. Instead of scenarios it may have a row per partition,
+      in the columns ``group``, ``member``, ``topic``, ``partition``, and ``rate`` and ``lag`` (see
+      `groups_to_workload`).
     - JSON Lines (.jsonl, .ndjson, .json), or a folder of them: rows with ``scenario_id`` and ``scenario``
       (a text or an object), or groups in the format of ``rebalance-lab assign``.
-    - A folder of .yaml, .yml or .json files: each is a scenario with its path in the folder as its name. CSV
-      files that a scenario names are read by this process.
+    - A folder of .yaml, .yml or .json files: each is a scenario with its path in the folder as its name. This
+      process reads them, and CSV files that a scenario names.
+
+    `path` is of any file system that Spark supports, and may have wildcards. Columns beside those of a
+    workload are kept. `keys`: columns, also those of partitions, that are put before the ``scenario_id``, as
+    ``dt=2026-01-01/hour=7/payments``.
 
     Raises:
-        InputError: if the path does not exist or has none of these.
+        InputError: if the path does not exist or has none of these, or if a key is no column.
     """
-    check_workload(path)
-    local = Path(path)
-    if "://" not in path and local.is_dir() and not _has(local, "*.parquet"):
-        if any(_has(local, pattern) for pattern in _FOLDERS_OF_LINES):
-            return _lines(spark, path)
-        return _folder(spark, local)
-    if path.endswith(_LINES):
-        return _lines(spark, path)
-    return _checked(_parquet(spark, path), path)
+    files = _Files(spark, path)
+    if files.kind == "lines":
+        workload = _lines(spark, path)
+    elif files.kind == "documents":
+        workload = _folder(spark, files)
+    else:
+        return _workload(_parquet(spark, path), path, keys)
+    return keyed(workload, keys)
 
 
-def check_workload(path: str) -> None:
-    """Check that the path of a workload exists. This needs no session.
+def read_workload_table(spark: "SparkSession", name: str, *, keys: Sequence[str] = ()) -> "DataFrame":
+    """Read a workload from a table or view of the catalog. `keys`: as for `read_workloads`.
 
     Raises:
-        InputError: if it does not exist.
+        InputError: if the table does not exist or has no workload, or if a key is no column.
     """
-    if "://" not in path and not Path(path).exists():
-        raise InputError(path, "no such file or folder", _EXPECTED)
+    return _workload(read_table(spark, name), f"table {name}", keys)
+
+
+def _workload(frame: "DataFrame", where: str, keys: Sequence[str]) -> "DataFrame":
+    """Return the workload of a table with scenarios, or of one with a row per partition."""
+    if "scenario" in frame.columns or not set(GROUP_COLUMNS) <= set(frame.columns):
+        return keyed(_checked(frame, where), keys)
+    rate, lag = (name if name in frame.columns else None for name in ("rate", "lag"))
+    return groups_to_workload(frame, rate=rate, lag=lag, keys=keys)
+
+
+def keyed(workload: "DataFrame", keys: Sequence[str]) -> "DataFrame":
+    """Return a workload with the values of columns before the id of each row.
+
+    Raises:
+        InputError: if a key is no column.
+    """
+    from pyspark.sql import functions as sf
+
+    for name in keys:
+        if name not in workload.columns:
+            raise InputError("keys", repr(name), f"some of {', '.join(workload.columns)}")
+    if not keys:
+        return workload
+    parts: list[Column] = [
+        sf.concat(sf.lit(f"{name}="), sf.coalesce(sf.col(f"`{name}`").cast("string"), sf.lit("")))
+        for name in keys
+    ]
+    return workload.withColumn("scenario_id", sf.concat_ws("/", *parts, sf.col("scenario_id").cast("string")))
+
+
+class _Files:
+    """The files of a path, as Spark finds them. It looks at their names only."""
+
+    def __init__(self, spark: "SparkSession", path: str) -> None:
+        from pyspark.sql import functions as sf
+
+        self.path = path
+        try:
+            self.listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+            kind = sf.when(sf.col("path").rlike(_KINDS["parquet"]), "parquet")
+            for name in ("lines", "documents"):
+                kind = kind.when(sf.col("path").rlike(_KINDS[name]), name)
+            counted: list[Any] = self.listed.groupBy(kind.alias("kind")).agg(sf.min("path")).collect()
+        except spark_errors() as error:
+            if "PATH_NOT_FOUND" in str(error):
+                raise InputError(path, "no such file or folder", _EXPECTED) from None
+            raise InputError(path, f"a path that cannot be read ({in_short(error)})", _EXPECTED) from None
+        first = {row[0]: row[1] for row in counted}
+        if not first:  # Spark lists no empty files
+            first = {name: path for name, pattern in _KINDS.items() if re.search(pattern, path)}
+        self.kind = next((name for name in _KINDS if name in first), "")
+        named = PurePosixPath(path).name
+        is_one = f"/{first.get(self.kind)}".endswith(f"/{named}")
+        if self.kind == "documents" and named.endswith(".json") and is_one:
+            self.kind = "lines"
+        if not first or (not self.kind and None in first and not self._is_one(first[None])):
+            raise InputError(path, "a folder without scenarios", _EXPECTED)
+
+    def _is_one(self, name: str) -> bool:
+        """Return whether the path is a file, of which `name` is the full name."""
+        return name.endswith(f"/{PurePosixPath(self.path).name}") or bool(_GLOB.search(self.path))
+
+    def texts(self, folder: Path) -> list[tuple[Path, str]]:
+        """Return the files with scenarios on this machine, each with its name in the path.
+
+        Files of another machine are copied into `folder`, with CSV files.
+        """
+        from pyspark.sql import functions as sf
+
+        wanted = self.listed.where(sf.col("path").rlike(r"\.(yaml|yml|json|csv)$"))
+        names = [row[0] for row in wanted.select("path").orderBy("path").collect()]
+        if all(name.startswith("file:") for name in names):
+            pairs = [(Path(re.sub("^file:/+", "/", name)), self._relative(name)) for name in names]
+        else:
+            pairs = []
+            for row in wanted.select("path", "content").orderBy("path").toLocalIterator():
+                relative = self._relative(row["path"])
+                copy = folder / relative
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(bytes(row["content"]))
+                pairs.append((copy, relative))
+        return [(path, name) for path, name in pairs if path.suffix in _DOCUMENTS]
+
+    def _relative(self, name: str) -> str:
+        base = _base(self.path)
+        base = base if "/" in base[:1] or ":" in base else os.path.abspath(base or ".")
+        root = re.sub("^[a-z0-9+.-]+:(//[^/]*)?", "", base).rstrip("/")
+        return name.partition(f"{root}/")[2] or PurePosixPath(name).name
+
+
+def _base(path: str) -> str:
+    """Return the part of a path before its first wildcard or ``column=value``."""
+    kept = []
+    for part in path.split("/"):
+        if _GLOB.search(part) or "=" in part:
+            break
+        kept.append(part)
+    return "/".join(kept)
 
 
 def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
+    base, reader = _base(path), spark.read
+    if base != path:
+        reader = reader.option("basePath", base or ("/" if path.startswith("/") else "."))
     try:
-        return spark.read.parquet(path)
+        return reader.parquet(path)
     except spark_errors() as error:
         found = f"a file that is not Parquet ({in_short(error)})"
         raise InputError(path, found, _EXPECTED) from None
 
 
-def _checked(workload: "DataFrame", path: str) -> "DataFrame":
-    names = [column.name for column in WORKLOAD_COLUMNS]
-    for name in names[:2]:
+def _checked(workload: "DataFrame", where: str) -> "DataFrame":
+    """Return the columns of a workload, and then the others."""
+    for name in WORKLOAD_NAMES[:2]:
         if name not in workload.columns:
             found = f"the columns {', '.join(workload.columns) or '(none)'}"
-            raise InputError(path, found, f"{name!r} among them")
-    return workload.select(*(name for name in names if name in workload.columns))
+            raise InputError(where, found, f"{name!r} among them")
+    names = [name for name in WORKLOAD_NAMES if name in workload.columns]
+    return workload.select(*names, *(f"`{name}`" for name in workload.columns if name not in names))
 
 
 def _lines(spark: "SparkSession", path: str) -> "DataFrame":
     """Read each line separately, so that an invalid line affects only its own row."""
     from pyspark.sql import functions as sf
 
+    base, reader = _base(path), spark.read
+    if base != path:
+        reader = reader.option("basePath", base or ("/" if path.startswith("/") else "."))
     try:
-        lines = spark.read.text(path).where(sf.trim("value") != "")
+        lines = reader.text(path).where(sf.trim("value") != "")
+        first = [row["value"] for row in lines.select("value").limit(_LOOKED_AT).collect()]
     except spark_errors() as error:
         raise InputError(path, f"a file that cannot be read ({in_short(error)})", _EXPECTED) from None
-    first = lines.first()
-    if first is None:
+    if not first:
         raise InputError(path, "no lines", "JSON Lines: rows with scenario_id and scenario, or groups")
+    kinds = {name: kind for name, kind in kinds_of_others(first).items() if name not in lines.columns}
+    partitions = [field for field in lines.schema if field.name != "value"]
     name = sf.element_at(sf.split(sf.input_file_name(), "/"), -1)
     numbered = lines.select(
-        sf.concat(name, sf.lit(" "), sf.xxhash64("value").cast("string")).alias("name"), "value"
+        sf.concat(name, sf.lit(" "), sf.xxhash64("value").cast("string")).alias("name"),
+        "value",
+        *(f"`{field.name}`" for field in partitions),
     )
-    columns = ", ".join(f"{c.name} {c.type}" for c in WORKLOAD_COLUMNS)
-    return numbered.mapInArrow(_parsed, columns)
+    schema = spark_schema(WORKLOAD_COLUMNS)
+    for other, kind in kinds.items():
+        schema.add(other, kind)
+    for field in partitions:
+        schema.add(field)
+
+    def parsed(batches: Iterator[Any]) -> Iterator[Any]:
+        return _parsed(batches, kinds)
+
+    return numbered.mapInArrow(parsed, schema)
 
 
-def _parsed(batches: Iterator[Any]) -> Iterator[Any]:
+def _parsed(batches: Iterator[Any], kinds: Mapping[str, str]) -> Iterator[Any]:
     import pyarrow as pa
 
-    schema = arrow_schema(WORKLOAD_COLUMNS)
+    types = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_()}
+    others = [pa.field(name, types[kind]) for name, kind in kinds.items()]
+    schema = pa.schema([*arrow_schema(WORKLOAD_COLUMNS), *others])
     for batch in batches:
         pairs = zip(batch.column("name").to_pylist(), batch.column("value").to_pylist(), strict=True)
-        yield pa.RecordBatch.from_pylist([workload_row(name, line) for name, line in pairs], schema=schema)
+        rows = pa.RecordBatch.from_pylist([workload_row(n, line, kinds) for n, line in pairs], schema=schema)
+        partitions = batch.drop_columns(["name", "value"])
+        yield pa.RecordBatch.from_arrays(
+            [*rows.columns, *partitions.columns], schema=pa.schema([*schema, *partitions.schema])
+        )
 
 
-def _folder(spark: "SparkSession", folder: Path) -> "DataFrame":
+def _folder(spark: "SparkSession", files: _Files) -> "DataFrame":
     import pyarrow as pa
 
-    files = sorted(p for p in folder.rglob("*") if p.suffix in _DOCUMENTS and p.is_file())
-    if not files:
-        raise InputError(str(folder), "a folder without scenarios", _EXPECTED)
-    rows = [_document(path, path.relative_to(folder).as_posix()) for path in files]
+    with TemporaryDirectory(prefix="rebalance-lab-") as copies:
+        rows = [_document(path, name) for path, name in files.texts(Path(copies))]
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(WORKLOAD_COLUMNS)))
 
 
@@ -124,7 +261,3 @@ def _document(path: Path, name: str) -> dict[str, Any]:
         except InputError as error:
             text = f"# {error}"
     return {"scenario_id": name, "scenario": text, **size_of_text(text)._asdict()}
-
-
-def _has(folder: Path, pattern: str) -> bool:
-    return next(folder.rglob(pattern), None) is not None

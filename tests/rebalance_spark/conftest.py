@@ -9,8 +9,9 @@ from tests.rebalance_spark.workloads import FOR_FEW_ROWS
 
 
 @pytest.fixture(scope="session")
-def spark():
-    session = spark_session("local[2]", FOR_FEW_ROWS, name="tests")
+def spark(tmp_path_factory):
+    tables = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("tables"))}
+    session = spark_session("local[2]", {**FOR_FEW_ROWS, **tables}, name="tests")
     yield session
     session.stop()
 

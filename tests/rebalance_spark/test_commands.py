@@ -7,6 +7,7 @@ import zipfile
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as sf
 
 from rebalance_spark import findings
 from rebalance_spark.choices import Fidelity
@@ -14,7 +15,7 @@ from rebalance_spark.findings import Findings
 from rebalance_spark.page import as_page
 from rebalance_spark.rows import Job, Scorer, registry_with
 from rebalance_spark.schema import arrow_schema, score_columns
-from tests.rebalance_spark.workloads import read_scores, scenario, scored_here, write_parquet
+from tests.rebalance_spark.workloads import comparable, read_scores, scenario, scored_here, write_parquet
 
 PLUGIN = """
 from assignors.{module} import {name}
@@ -81,6 +82,37 @@ def test_rows_that_fail_are_a_warning_each_kind_and_the_status_is_1(lab, tmp_pat
     assert answer.out.splitlines()[1].split() == ["range", "1", "3", "0"]
     assert "warning: error in wrong: wrong: duration: found 'soon', expected" in answer.err
     assert len(answer.err.splitlines()) == 3
+
+
+def test_errors_that_differ_in_names_and_numbers_only_are_one_kind(lab, tmp_path):
+    texts = {f"group-{n}": scenario(duration=f"soon {n}") for n in range(3)}
+    path = write_parquet(tmp_path / "workload.parquet", {**texts, "void": ""})
+    answer = lab("score", path, "-s", "range", "--fidelity", "plan", "--out", tmp_path / "scores")
+    assert [line.partition(" in ")[0] for line in answer.err.splitlines()] == [
+        "warning: error 3 times, first",
+        "warning: error",
+    ]
+    assert "group-0: group-0: duration: found 'soon 0'" in answer.err
+
+
+def test_a_table_is_scored_into_a_table_and_a_second_run_adds_what_is_missing(lab, spark, workload):
+    spark.read.parquet(workload).withColumn("team", sf.lit("red")).createOrReplaceTempView("groups_of_teams")
+    score = ("score", "--table", "groups_of_teams", "--out-table", "scores_of_teams", "--fidelity", "plan")
+    try:
+        runs = [lab(*score, "-s", "range"), lab(*score, "-s", "range"), lab(*score, "-s", "sticky")]
+        assert [(run.status, run.err) for run in runs] == [(0, "")] * 3
+        assert runs[0] == runs[1]
+        rows = spark.table("scores_of_teams").toArrow().to_pylist()
+        assert {row["team"] for row in rows} == {"red"}
+        assert comparable(rows) == [
+            {**row, "team": "red"} for row in scored_here(Job(("range", "sticky"), Fidelity.PLAN), TEXTS)
+        ]
+        assert len({row["run_id"] for row in rows}) == 2
+        answer = lab("score", workload, "--out-table", "groups_of_teams")
+        assert (answer.status, answer.out) == (2, "")
+        assert "groups_of_teams: found the columns scenario_id" in answer.err
+    finally:
+        spark.sql("DROP TABLE IF EXISTS scores_of_teams")
 
 
 def test_modules_archives_and_wheels_are_sent_to_the_workers(lab, workload, tmp_path):
@@ -265,7 +297,17 @@ def test_what_an_interrupted_run_left_is_written_over(lab, tmp_path):
             ["missing", "--out", "out"],
             "missing: found no such file or folder, expected Parquet or JSON Lines",
         ),
-        (["workload.parquet", "--out", "file"], "--out: found file, which is a file, expected a folder"),
+        (
+            ["--out", "out"],
+            "score: found neither, expected one of INPUT, the path of a",
+        ),
+        (["x", "--table", "y", "--out", "out"], "score: found both, expected one of INPUT"),
+        (
+            ["x", "--out", "out", "--out-table", "y"],
+            "score: found both, expected one of --out and",
+        ),
+        (["--table", "no_table", "--out", "out"], "table no_table: found no such table, expected a table"),
+        (["workload.parquet", "--out", "file"], "file: found a file, expected a folder"),
         (["workload.parquet", "--out", "out", "-s", "rang"], "strategy: found 'rang', expected one of "),
         (["workload.parquet", "--out", "out", "-s", "watcher", "--fidelity", "plan"], "which has no plan"),
         (["workload.parquet", "--out", "out", "--fidelity", "plam"], "fidelity: found 'plam', expected one"),
@@ -291,7 +333,12 @@ def test_a_workload_that_cannot_be_scored_is_one_line(
     (tmp_path / "paint").mkdir()
     pq.write_table(pa.table({"colour": ["green"]}), tmp_path / "paint" / "paint.parquet")
     monkeypatch.chdir(tmp_path)
-    for_java = ("workload.parquet", "file.parquet", "paint")  # which does not know of another working folder
+    for_java = (
+        "workload.parquet",
+        "file.parquet",
+        "paint",
+        "file",
+    )  # which does not know of another working folder
     answer = lab("score", *(str(tmp_path / each) if each in for_java else each for each in arguments))
     assert (answer.status, answer.out) == (2, "")
     assert problem in answer.err

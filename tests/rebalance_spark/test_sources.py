@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_spark import read_workloads, score
+from rebalance_spark import read_workload_table, read_workloads, score
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.chunks import todo
 from rebalance_spark.rows import Job
@@ -44,13 +44,13 @@ def by_id(workload):
 # --- Parquet
 
 
-def test_parquet_is_read_as_it_is_and_columns_of_others_are_left_out(spark, tmp_path):
+def test_parquet_is_read_as_it_is_and_columns_of_others_follow(spark, tmp_path):
     path = tmp_path / "workload.parquet"
     rows = {"colour": ["green"], "scenario": [scenario()], "members": [9], "scenario_id": ["x"]}
     pq.write_table(pa.table(rows), path)
     found = read_workloads(spark, str(path))
-    assert found.columns == ["scenario_id", "scenario", "members"]
-    assert found.collect() == [("x", scenario(), 9)]
+    assert found.columns == ["scenario_id", "scenario", "members", "colour"]
+    assert found.collect() == [("x", scenario(), 9, "green")]
 
 
 def test_a_folder_of_parquet_files_is_one_workload(spark, tmp_path):
@@ -89,8 +89,49 @@ def test_a_path_where_nothing_is_is_refused_by_name(spark, tmp_path):
 
 
 def test_a_url_where_nothing_is_is_refused_by_name(spark, tmp_path):
-    with pytest.raises(InputError, match=r"^file://.*/missing: found .*PATH_NOT_FOUND"):
-        read_workloads(spark, f"file://{tmp_path}/missing")
+    for path in (f"file:{tmp_path}/missing", f"file://{tmp_path}/missing", f"{tmp_path}/missing*"):
+        with pytest.raises(InputError, match="found no such file or folder") as caught:
+            read_workloads(spark, path)
+        assert caught.value.where == path
+
+
+@pytest.fixture(scope="module")
+def hours(tmp_path_factory):
+    """The same groups in two hours."""
+    folder = tmp_path_factory.mktemp("hours")
+    for hour in (7, 8):
+        part = folder / "dt=2026-01-01" / f"hour={hour}"
+        part.mkdir(parents=True)
+        write_parquet(part / "groups.parquet", {"x": scenario(partitions=hour)})
+    return folder
+
+
+def test_columns_of_partitions_can_be_a_part_of_the_key(spark, hours, tmp_path):
+    found = read_workloads(spark, str(hours), keys=["dt", "hour"])
+    names = ["dt=2026-01-01/hour=7/x", "dt=2026-01-01/hour=8/x"]
+    assert sorted(row.scenario_id for row in found.collect()) == names
+    assert todo(found, RANGE, str(tmp_path / "scores")).rows == 2
+    with pytest.raises(InputError, match=r"'x' 2 times, .*--keys names the columns"):
+        todo(read_workloads(spark, str(hours)), RANGE, str(tmp_path / "scores"))
+    with pytest.raises(InputError, match=r"^keys: found 'minute', expected some of scenario_id, .*hour"):
+        read_workloads(spark, str(hours), keys=["minute"])
+
+
+@pytest.mark.parametrize(
+    "path", ["{}/dt=*/hour=7", "file:{}/dt=2026-01-01/hour=7", "{}/*/hour=[1-7]/*.parquet"]
+)
+def test_a_part_of_a_folder_has_the_ids_of_the_whole(spark, hours, path):
+    found = read_workloads(spark, path.format(hours), keys=["dt", "hour"])
+    assert [row.scenario_id for row in found.collect()] == ["dt=2026-01-01/hour=7/x"]
+
+
+def test_a_table_of_the_catalog_is_a_workload(spark, hours):
+    read_workloads(spark, str(hours)).createOrReplaceTempView("groups_by_hour")
+    found = read_workload_table(spark, "groups_by_hour", keys=["hour"])
+    assert sorted(row.scenario_id for row in found.collect()) == ["hour=7/x", "hour=8/x"]
+    for name, problem in (("no_such_table", "no such table"), ("not a name", "PARSE_SYNTAX_ERROR")):
+        with pytest.raises(InputError, match=f"^table {name}: found .*{problem}"):
+            read_workload_table(spark, name)
 
 
 # --- JSON Lines
@@ -169,6 +210,25 @@ def test_a_folder_of_lines_is_one_workload_and_spark_scores_it(spark, tmp_path):
     assert {row["scenario_id"]: row["status"] for row in found} == {"one": "ok", "shop": "ok", "odd": "error"}
 
 
+def test_further_fields_of_lines_are_columns_of_the_type_that_fits(spark, tmp_path):
+    row = {"scenario": scenario()}
+    path = lines(
+        tmp_path / "teams.jsonl",
+        {**row, "scenario_id": "a", "team": "red", "budget": 2, "paid": True, "tags": ["x"]},
+        {**row, "scenario_id": "b", "team": 7, "budget": 2.5, "paid": None},
+        {**GROUP, "team": "blue", "seen": {"at": 7}},
+    )
+    found = by_id(read_workloads(spark, path))
+    assert [
+        [found[name][key] for key in ("team", "budget", "paid", "tags")] for name in ("a", "b", "shop")
+    ] == [
+        ["red", 2.0, True, '["x"]'],
+        ["7", 2.5, None, None],
+        ["blue", None, None, None],
+    ]
+    assert "seen" not in found["shop"]
+
+
 def test_lines_that_are_the_same_have_the_same_id_and_cannot_be_told_apart(spark, tmp_path):
     nameless = {key: value for key, value in GROUP.items() if key != "name"}
     path = lines(tmp_path / "twice.jsonl", nameless, GROUP, nameless)
@@ -210,6 +270,7 @@ def test_a_folder_of_documents_has_a_scenario_each_by_its_path_and_needs_no_othe
     )
     (folder / "notes.txt").write_text("not a scenario")
     found = read_workloads(spark, str(folder)).toArrow().to_pylist()
+    assert read_workloads(spark, f"file:{folder}").toArrow().to_pylist() == found
     for each in sorted(folder.rglob("*"), reverse=True):
         each.rmdir() if each.is_dir() else each.unlink()
     names = ["broken.yaml", "deep/measured.yml", "no-rates.yaml", "plain.yaml", "text.json"]

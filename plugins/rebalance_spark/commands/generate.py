@@ -1,7 +1,7 @@
 """The command ``rebalance-lab generate``, which writes a workload."""
 
-from pathlib import Path
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,11 +13,12 @@ from rebalance_spark.commands.options import (
     MASTER_HELP,
     PLUGIN_HELP,
     WITH_HELP,
-    is_complete,
-    is_local,
     pairs,
     session_of_a_command,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def generate(
@@ -44,30 +45,35 @@ def generate(
     Row n of a profile and a seed is the same on every machine and for every number of parts.
     """
     from rebalance_spark.generator import FORMAT, WorkloadReader
+    from rebalance_spark.storage import context_of
 
-    _check_free(out)
     options = {**pairs(option, "--with"), "profile": profile, "rows": str(rows), "seed": str(seed)}
     if plugin:
         options["plugins"] = ",".join(plugin)
     WorkloadReader(options)  # reports wrong options before Spark starts
     spark = session_of_a_command(master, pairs(conf, "--conf"))
+    _check_free(spark, out)
     with stderr().status(f"{rows:,} scenarios ..."):
         workload = spark.read.format(FORMAT).options(**options).load()
-        writer = workload.write.mode("overwrite")
+        writer = workload.write.mode("error" if context_of(spark) is None else "overwrite")
         writer.parquet(out) if output == "parquet" else writer.json(out)
     stdout().print(f"{rows:,} scenarios of {profile}, seed {seed}, in {out}")
 
 
-def _check_free(out: str) -> None:
+def _check_free(spark: "SparkSession", out: str) -> None:
     """Check that the folder does not exist, or has only the files of an interrupted run.
 
     Raises:
         InputError: if it has other files.
     """
-    folder = Path(out)
-    if is_local(out) and folder.exists() and (is_complete(out) or not _only_unfinished(folder)):
+    from rebalance_spark.storage import StoredPath, context_of
+
+    if context_of(spark) is None:
+        return  # the job is refused then
+    place = StoredPath(spark, out)
+    if place.exists() and not (place.is_folder() and _is_unfinished(place.names())):
         raise InputError("--out", f"{out}, which exists", "a folder that does not exist yet")
 
 
-def _only_unfinished(folder: Path) -> bool:
-    return folder.is_dir() and all(p.name.startswith(("_", ".", "part-")) for p in folder.iterdir())
+def _is_unfinished(names: Sequence[str]) -> bool:
+    return "_SUCCESS" not in names and all(name.startswith(("_", ".", "part-")) for name in names)

@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
@@ -59,8 +58,3 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
 def is_local(path: str) -> bool:
     """Return whether a path belongs to the file system of this machine."""
     return "://" not in path
-
-
-def is_complete(folder: str) -> bool:
-    """Return whether Spark has completed a folder."""
-    return (Path(folder) / "_SUCCESS").exists()

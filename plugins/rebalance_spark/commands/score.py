@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,13 +18,12 @@ from rebalance_spark.commands.options import (
     CONF_HELP,
     MASTER_HELP,
     PLUGIN_HELP,
-    is_local,
     pairs,
     session_of_a_command,
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from rebalance_spark.chunks import ReportProgress, Todo
 
@@ -39,13 +37,30 @@ def score(
         typer.Argument(
             metavar="INPUT",
             help="Parquet or JSON Lines with scenario_id and scenario, groups in the format of `assign`, or a"
-            " folder of scenarios in YAML.",
+            " folder of scenarios in YAML; in any file system that Spark supports, also with wildcards."
+            " Or --table.",
         ),
-    ],
+    ] = "",
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="The input is this table of the catalog, in place of INPUT.")
+    ] = "",
+    keys: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN,...", help="Columns, also of partitions, that tell rows with the same id apart."
+        ),
+    ] = "",
     out: Annotated[
         str,
         typer.Option(metavar="DIR", help="The folder for the scores; a second run adds the missing ones."),
-    ],
+    ] = "",
+    out_table: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The scores go to this table of the catalog, in place of --out. It is created if necessary.",
+        ),
+    ] = "",
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,13 +112,13 @@ def score(
     """
     from rebalance_spark.archives import importable_here, send_to_workers
     from rebalance_spark.chunks import existing_scores, todo, write_scores
-    from rebalance_spark.lease import leased
-    from rebalance_spark.scoring import checked_job
-    from rebalance_spark.sources import check_workload, read_workloads
+    from rebalance_spark.places import Folder, Table
+    from rebalance_spark.scoring import checked_job, scored_schema, units
+    from rebalance_spark.sources import read_workload_table, read_workloads
+    from rebalance_spark.storage import described
 
-    if is_local(out) and Path(out).exists() and not Path(out).is_dir():
-        raise InputError("--out", f"{out}, which is a file", "a folder")
-    check_workload(workload)
+    _one_of(workload, "INPUT, the path of a workload,", table, "--table")
+    _one_of(out, "--out", out_table, "--out-table")
     again = _statuses(retry)
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
@@ -111,19 +126,39 @@ def score(
     job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or (), setting or ())
     spark = session_of_a_command(master, settings)
     send_to_workers(spark, py_files or ())
-    workloads, stopped = read_workloads(spark, workload), ""
-    existing_scores(spark, out)  # a folder with something else is left alone
-    with leased(spark, out, job.run_id):
-        missing = todo(workloads, job, out, again)
+    place = Folder(out) if out else Table(out_table)
+    place.read(spark)  # a place with something else is left alone
+    columns = [name.strip() for name in keys.split(",") if name.strip()]
+    stopped = ""
+    with described(spark, "look at the workload"):
+        if table:
+            workloads = read_workload_table(spark, table, keys=columns)
+        else:
+            workloads = read_workloads(spark, workload, keys=columns)
+        schema = scored_schema(units(workloads), job)
+    with place.leased(spark, job.run_id, schema):
+        with described(spark, "look for missing scores"):
+            missing = todo(workloads, job, place, again)
         if missing.rows:
             with _bar(missing) as report:
-                stopped = _written(lambda: write_scores(missing, job, out, report))
-    scores = existing_scores(spark, out)
-    failed = scores is not None and _print_outcome(scores)
+                stopped = _written(lambda: write_scores(missing, job, place, report))
+    with described(spark, "count errors"):
+        scores = existing_scores(spark, place)
+        failed = scores is not None and _print_outcome(scores)
     if stopped:
         complain(f"{stopped}; what is written counts, and the same command goes on from there")
     if failed or stopped:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _one_of(first: str, name: str, second: str, other: str) -> None:
+    """Check that one of two options is given.
+
+    Raises:
+        InputError: if both or none are.
+    """
+    if bool(first) == bool(second):
+        raise InputError("score", "both" if first else "neither", f"one of {name} and {other}")
 
 
 def _statuses(text: str) -> list[Status]:
@@ -159,23 +194,38 @@ def _written(write: Any) -> str:
 
 
 def _print_outcome(scores: "DataFrame") -> bool:
-    """Print a line per strategy and the most frequent errors. Return whether there are any errors."""
-    from pyspark.sql import functions as sf
-
+    """Print a line per strategy and the most frequent errors. Return whether a row failed."""
     from rebalance_spark.summaries import statuses
 
     rows: list[Any] = statuses(scores).orderBy("strategy").collect()
     cells = [[Cell(row["strategy"]), *(Cell(f"{row[status.value]:,}") for status in Status)] for row in rows]
     stdout().print(text_table(["strategy", *(status.value for status in Status)], cells))
-    failed = any(row[status.value] for row in rows for status in Status if status is not Status.OK)
-    if failed:
-        errors = scores.where(sf.col("error").isNotNull()).groupBy("status", "error")
-        counted = errors.agg(sf.count("*").alias("times"), sf.min("scenario_id").alias("first"))
-        common: list[Any] = counted.orderBy(sf.desc("times"), "error").limit(_SHOWN_ERRORS).collect()
-        for row in common:
-            times = f"{row.times:,} times, first in" if row.times > 1 else "in"
-            complain(f"{row.status} {times} {row.first}: {row.error}", label="[yellow]warning:[/]")
-    return failed
+    _print_errors(scores)
+    return any(row[status.value] for row in rows for status in Status if status is not Status.OK)
+
+
+def _print_errors(scores: "DataFrame") -> None:
+    """Print the most frequent kinds of errors, each with an example."""
+    from pyspark.sql import functions as sf
+
+    errors = scores.where(sf.col("error").isNotNull()).groupBy("status", _kind_of_error().alias("kind"))
+    counted = errors.agg(
+        sf.count("*").alias("times"), sf.min(sf.struct("scenario_id", "error")).alias("first")
+    )
+    common: list[Any] = counted.orderBy(sf.desc("times"), "kind").limit(_SHOWN_ERRORS).collect()
+    for row in common:
+        times = f"{row.times:,} times, first in" if row.times > 1 else "in"
+        what = "a metric failed" if row.status == Status.OK else row.status
+        complain(f"{what} {times} {row.first.scenario_id}: {row.first.error}", label="[yellow]warning:[/]")
+
+
+def _kind_of_error() -> "Column":
+    """Return an error without what differs from row to row: the id, texts in quotes, and numbers."""
+    from pyspark.sql import functions as sf
+
+    nameless = sf.replace(sf.col("error"), sf.col("scenario_id"), sf.lit("*"))
+    plain = sf.regexp_replace(nameless, "'[^']*'|\"[^\"]*\"", "*")
+    return sf.regexp_replace(plain, r"\d+([.,]\d+)*", "*")
 
 
 def _ignore(_done: int) -> None:

@@ -1,0 +1,232 @@
+"""Workloads from tables with a row per partition, as monitoring systems export them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from coordinator_core.documents.groups import SCENARIO_DURATION
+from coordinator_core.errors import InputError
+from coordinator_core.model import MOST_PARTITIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+GROUP_COLUMNS = ("group", "member", "topic", "partition")
+"""The columns by which a table is recognized as one of partitions."""
+
+_LEAVE = "5m"
+_LIMIT = 1e300
+_OWNED = "array<struct<_topic:string,_numbers:array<int>>>"
+"""The topics of a member, each with the partitions that it owns."""
+
+
+def groups_to_workload(
+    table: "DataFrame",
+    *,
+    group: str = "group",
+    member: str = "member",
+    topic: str = "topic",
+    partition: str = "partition",
+    rate: str | None = None,
+    lag: str | None = None,
+    keys: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    events: Sequence[Mapping[str, Any]] | None = None,
+) -> "DataFrame":
+    """Return a workload of running groups from a table with a row per partition and its owner.
+
+    The arguments name columns, also nested ones (``labels.consumer_group``). A column may be an array, or a
+    field of an array of structures: then a row has several partitions. `rate`: records/s. `lag`: records that
+    wait. `keys`: columns that tell rows with the same group apart, as an hour; the ``scenario_id`` has them
+    before the group (``hour=7/payments``). `keep`: further columns, as a team; the least value in a group
+    counts.
+    `events`: the events of every scenario; by default the first member leaves after five of ten minutes.
+
+    A row without a member is a partition without an owner; a row without a topic or a partition is a member
+    that owns nothing. Members subscribe to all topics of their group. Of several rows of a partition the mean
+    rate, the greatest lag and the last member in the order of names count. A rate or lag that is no number,
+    negative or not finite counts as 0.
+
+    Raises:
+        InputError: if a column does not exist.
+    """
+    from pyspark.sql import functions as sf
+
+    rows = _flat(table, group, member, topic, partition, rate, lag, keys, keep)
+    by = ["_id"]
+    once = rows.groupBy(*by, "_topic", "_partition").agg(
+        sf.max("_member").alias("_member"), sf.avg("_rate").alias("_rate"), sf.max("_lag").alias("_lag")
+    )
+    topics = _topics(once.where("_topic is not null"), by, rate is not None, lag is not None)
+    owned = _owned(once.where("_topic is not null and _member is not null"), by)
+    everyone = rows.where("_member is not null").select(*by, "_member").distinct()
+    members = everyone.join(owned, [*by, "_member"], "left")
+    nothing = sf.array().cast(_OWNED)
+    listed = members.groupBy(*by).agg(
+        sf.array_sort(
+            sf.collect_list(sf.struct("_member", sf.coalesce("_owned", nothing).alias("_owned")))
+        ).alias("_members")
+    )
+    constant = [name for name in rows.columns if name.startswith(("_group", "_key", "_keep"))]
+    groups = rows.groupBy(*by).agg(*(sf.min(name).alias(name) for name in constant))
+    whole = groups.join(topics, by, "left").join(listed, by, "left")
+    return whole.select(*_columns(keys, keep, events))
+
+
+def _flat(
+    table: "DataFrame",
+    group: str,
+    member: str,
+    topic: str,
+    partition: str,
+    rate: str | None,
+    lag: str | None,
+    keys: Sequence[str],
+    keep: Sequence[str],
+) -> "DataFrame":
+    """Return a row per partition, with columns of known names and types."""
+    from pyspark.sql import functions as sf
+
+    named = {"_group": group, "_member": member, "_topic": topic, "_partition": partition}
+    named |= {name: column for name, column in (("_rate", rate), ("_lag", lag)) if column is not None}
+    named |= {f"_key{number}": column for number, column in enumerate(keys)}
+    named |= {f"_keep{number}": column for number, column in enumerate(keep)}
+    is_array = {alias: _is_array(table, column) for alias, column in named.items()}
+    rows = table.select(*(_column(table, column).alias(alias) for alias, column in named.items()))
+    arrays = [alias for alias in named if is_array[alias]]
+    if arrays:
+        single = [name for name in named if name not in arrays]
+        rows = rows.select(*single, sf.inline_outer(sf.arrays_zip(*arrays)))
+    whole = sf.col("_partition").try_cast("int")
+    has_both = sf.col("_topic").isNotNull() & (whole >= 0)
+    parts = [
+        sf.concat(sf.lit(f"{key}="), sf.coalesce(sf.col(f"_key{number}").cast("string"), sf.lit("")))
+        for number, key in enumerate(keys)
+    ]
+    name = sf.coalesce(sf.col("_group").cast("string"), sf.lit(""))
+    return rows.select(
+        sf.concat_ws("/", *parts, name).alias("_id"),
+        *(f"_key{number}" for number in range(len(keys))),
+        *(f"_keep{number}" for number in range(len(keep))),
+        name.alias("_group"),
+        sf.nullif(sf.col("_member").cast("string"), sf.lit("")).alias("_member"),
+        sf.when(has_both, sf.col("_topic").cast("string")).alias("_topic"),
+        sf.when(has_both, whole).alias("_partition"),
+        _amount("_rate", rate).alias("_rate"),
+        _amount("_lag", lag).alias("_lag"),
+    )
+
+
+def _column(table: "DataFrame", name: str) -> "Column":
+    from pyspark.sql import functions as sf
+
+    return sf.col(f"`{name}`" if name in table.columns else name)
+
+
+def _is_array(table: "DataFrame", name: str) -> bool:
+    """Return whether a column, or a field of one, has several values in a row.
+
+    Raises:
+        InputError: if it does not exist.
+    """
+    from pyspark.sql.types import ArrayType, DataType, StructType
+
+    kind: DataType = table.schema
+    arrays = False
+    for part in [name] if name in table.columns else name.split("."):
+        if not isinstance(kind, StructType) or part not in kind.names:
+            expected = f"a column among {', '.join(table.columns)}, or a field of one"
+            raise InputError("groups", repr(name), expected)
+        kind = kind[part].dataType
+        if isinstance(kind, ArrayType):
+            arrays, kind = True, kind.elementType
+    return arrays
+
+
+def _amount(name: str, given: str | None) -> "Column":
+    from pyspark.sql import functions as sf
+
+    if given is None:
+        return sf.lit(None).cast("double")
+    number = sf.col(name).try_cast("double")
+    return sf.when(number.between(0.0, _LIMIT) & ~sf.isnan(number), number).otherwise(0.0)
+
+
+def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "DataFrame":
+    """Return the topics of each group as ``_topics``, and their partitions as ``_count``."""
+    from pyspark.sql import functions as sf
+
+    rates_of = sf.map_from_entries(sf.collect_list(sf.struct("_partition", "_rate")))
+    lags_of = sf.map_from_entries(sf.collect_list(sf.struct("_partition", "_lag")))
+    each = once.groupBy(*by, "_topic").agg(
+        (sf.max("_partition") + 1).alias("partitions"), rates_of.alias("_rates"), lags_of.alias("_lags")
+    )
+    fields = [sf.col("partitions")]
+    fields += [_per_partition("_rates", "double").alias("rates")] if rates else []
+    fields += [_per_partition("_lags", "bigint").alias("backlog")] if lags else []
+    pairs = sf.array_sort(sf.collect_list(sf.struct("_topic", sf.struct(*fields).alias("_fields"))))
+    return each.groupBy(*by).agg(
+        sf.map_from_entries(pairs).alias("_topics"), sf.sum("partitions").alias("_count")
+    )
+
+
+def _per_partition(name: str, kind: str) -> "Column":
+    """Return the values of a map by partition as an array; 0 where the map has none."""
+    from pyspark.sql import functions as sf
+
+    numbers = sf.sequence(sf.lit(0), sf.col("partitions") - 1)
+    values = sf.transform(numbers, lambda n: sf.coalesce(sf.try_element_at(name, n), sf.lit(0.0)).cast(kind))
+    return sf.when(sf.col("partitions") <= MOST_PARTITIONS, values)
+
+
+def _owned(once: "DataFrame", by: Sequence[str]) -> "DataFrame":
+    from pyspark.sql import functions as sf
+
+    numbers = sf.sort_array(sf.collect_list("_partition")).alias("_numbers")
+    each = once.groupBy(*by, "_member", "_topic").agg(numbers)
+    pairs = sf.array_sort(sf.collect_list(sf.struct("_topic", "_numbers")))
+    return each.groupBy(*by, "_member").agg(pairs.alias("_owned"))
+
+
+def _columns(
+    keys: Sequence[str], keep: Sequence[str], events: Sequence[Mapping[str, Any]] | None
+) -> list["Column"]:
+    """Return the columns of the workload."""
+    from pyspark.sql import functions as sf
+
+    no_members = sf.array().cast(f"array<struct<_member:string,_owned:{_OWNED}>>")
+    listed = sf.coalesce("_members", no_members)
+    topics = sf.coalesce(sf.map_keys("_topics"), sf.array().cast("array<string>"))
+    members = sf.transform(
+        listed,
+        lambda m: sf.struct(
+            m["_member"].alias("id"), topics.alias("topics"), sf.map_from_entries(m["_owned"]).alias("owned")
+        ),
+    )
+    name = sf.coalesce(sf.nullif(sf.substring("_group", 1, 249), sf.lit("")), sf.lit("group"))
+    document = sf.to_json(
+        sf.struct(
+            name.alias("name"),
+            sf.lit(SCENARIO_DURATION).alias("duration"),
+            sf.col("_topics").alias("topics"),
+            members.alias("members"),
+        )
+    )
+    leave = sf.struct(sf.lit(_LEAVE).alias("at"), listed[0]["_member"].alias("leave"))
+    happens = sf.when(sf.size(listed) > 1, sf.to_json(sf.array(leave))).otherwise("[]")
+    if events is not None:
+        happens = sf.lit(msgspec.json.encode(events).decode())
+    text = sf.concat(sf.substr(document, sf.lit(1), sf.length(document) - 1), sf.lit(',"events":'), happens)
+    sizes = [
+        sf.size(listed).alias("members"),
+        sf.coalesce("_count", sf.lit(0)).cast("int").alias("partitions"),
+        (sf.size(listed) > 1).cast("int").alias("events"),
+    ]
+    return [
+        sf.col("_id").alias("scenario_id"),
+        sf.concat(text, sf.lit("}")).alias("scenario"),
+        *(sizes if events is None else []),
+        *(sf.col(f"_key{number}").alias(key.rpartition(".")[2]) for number, key in enumerate(keys)),
+        *(sf.col(f"_keep{number}").alias(name.rpartition(".")[2]) for number, name in enumerate(keep)),
+    ]

@@ -1,0 +1,124 @@
+"""Tables with a row per partition as workloads."""
+
+import json
+
+import pytest
+
+from coordinator_core.errors import InputError
+from rebalance_spark import assign, groups_to_workload, read_workloads, score
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
+
+SCHEMA = (
+    "group string, member string, topic string, partition int, rate double, lag string, team string, hour int"
+)
+ROWS = [
+    ("pay", "a", "orders", 0, 5.0, "7", "red", 7),
+    ("pay", "b", "orders", 2, float("nan"), None, "red", 7),
+    ("pay", "c", None, None, None, None, "red", 7),
+    ("pay", None, "mail", 0, 1.0, "many", "red", 7),
+    ("ship", "x", "orders", 1, 2.0, "3", None, 7),
+    ("pay", "a", "orders", 0, 6.0, "7", "red", 8),
+    ("pay", "a", "orders", 0, 8.0, "9", "red", 8),
+    ("idle", "a", None, -1, None, None, None, None),
+]
+
+
+@pytest.fixture(scope="module")
+def table(spark):
+    return spark.createDataFrame(ROWS, SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def workload(table):
+    return groups_to_workload(table, rate="rate", lag="lag", keys=["hour"], keep=["team"])
+
+
+@pytest.fixture(scope="module")
+def found(workload):
+    return {row.scenario_id: row for row in workload.collect()}
+
+
+def test_each_group_of_each_hour_is_a_scenario_with_its_size(found):
+    assert {name: (row.members, row.partitions, row.events) for name, row in found.items()} == {
+        "hour=7/pay": (3, 4, 1),
+        "hour=7/ship": (1, 2, 0),
+        "hour=8/pay": (1, 1, 0),
+        "hour=/idle": (1, 0, 0),
+    }
+    assert (found["hour=7/pay"].team, found["hour=7/pay"].hour) == ("red", 7)
+
+
+def test_a_scenario_has_the_owners_rates_and_lags_of_the_table(found):
+    assert json.loads(found["hour=7/pay"].scenario) == {
+        "name": "pay",
+        "duration": "10m",
+        "topics": {
+            "mail": {"partitions": 1, "rates": [1.0], "backlog": [0]},
+            "orders": {"partitions": 3, "rates": [5.0, 0.0, 0.0], "backlog": [7, 0, 0]},
+        },
+        "members": [
+            {"id": "a", "topics": ["mail", "orders"], "owned": {"orders": [0]}},
+            {"id": "b", "topics": ["mail", "orders"], "owned": {"orders": [2]}},
+            {"id": "c", "topics": ["mail", "orders"], "owned": {}},
+        ],
+        "events": [{"at": "5m", "leave": "a"}],
+    }
+
+
+def test_of_several_rows_of_a_partition_the_mean_rate_and_the_greatest_lag_count(found):
+    topics = json.loads(found["hour=8/pay"].scenario)["topics"]
+    assert topics == {"orders": {"partitions": 1, "rates": [7.0], "backlog": [9]}}
+
+
+def test_its_scenarios_are_scored_and_their_columns_carried_through(workload):
+    rows = score(workload, ["sticky"], fidelity="plan").collect()
+    assert {(row.scenario_id, row.status, row.team, row.hour) for row in rows} == {
+        ("hour=7/pay", "ok", "red", 7),
+        ("hour=7/ship", "ok", None, 7),
+        ("hour=8/pay", "ok", "red", 8),
+        ("hour=/idle", "error", None, None),
+    }
+
+
+def test_the_running_groups_of_a_workload_can_be_assigned(workload):
+    rows = {row.scenario_id: row for row in assign(workload, "sticky").collect()}
+    found = rows["hour=7/pay"].assignment
+    assert sorted((pair.topic, pair.partition) for pairs in found.values() for pair in pairs) == [
+        ("mail", 0),
+        ("orders", 0),
+        ("orders", 1),
+        ("orders", 2),
+    ]
+    assert ("orders", 0) in {(pair.topic, pair.partition) for pair in found["a"]}
+
+
+def test_columns_may_be_nested_and_events_be_given(spark):
+    row = (("pay",), [("orders", 0, "a"), ("orders", 1, "b")])
+    schema = "labels struct<group: string>, parts array<struct<topic: string, partition: int, owner: string>>"
+    table = spark.createDataFrame([row], schema)
+    restart = {"at": "1m", "rolling_restart": {"every": "20s", "down": "5s"}}
+    (row,) = groups_to_workload(
+        table,
+        group="labels.group",
+        member="parts.owner",
+        topic="parts.topic",
+        partition="parts.partition",
+        events=[restart],
+    ).collect()
+    document = json.loads(row.scenario)
+    assert [member["owned"] for member in document["members"]] == [{"orders": [0]}, {"orders": [1]}]
+    assert document["events"] == [restart]
+    assert row.asDict().keys() == {"scenario_id", "scenario"}
+
+
+def test_a_column_that_does_not_exist_is_refused_by_name(table):
+    for name in ("owner", "team.owner"):
+        with pytest.raises(InputError, match=f"groups: found '{name}', expected a column"):
+            groups_to_workload(table, member=name)
+
+
+def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
+    table.drop("hour").limit(2).write.parquet(str(tmp_path / "hours" / "hour=7"))
+    found = read_workloads(spark, str(tmp_path / "hours"), keys=["hour"])
+    assert [row.scenario_id for row in found.collect()] == ["hour=7/pay"]
