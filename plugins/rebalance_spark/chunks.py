@@ -13,7 +13,6 @@ from rebalance_spark.choices import Status
 from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.places import Place, place_of
 from rebalance_spark.rows import ALL, Job
-from rebalance_spark.schema import is_carried
 from rebalance_spark.scoring import scored, units
 from rebalance_spark.sizes import estimated_cost
 from rebalance_spark.storage import context_of, described
@@ -160,7 +159,7 @@ def _check_ids(sized: "DataFrame") -> None:
 
 def _check_columns(before: "DataFrame", sized: "DataFrame", where: str) -> None:
     """Check that columns which are carried to the scores have the types that they have there."""
-    there = {field.name: field.dataType for field in before.schema if is_carried(field)}
+    there = {field.name: field.dataType for field in before.schema}
     for field in sized.schema:
         kind = there.get(field.name, field.dataType)
         if kind != field.dataType:
