@@ -168,7 +168,11 @@ class Mine:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("s-2", "workload: found scenario_id 's-2' 2 times, expected a different one in each row"),
+        (
+            "s-2",
+            "workload: found scenario_id 's-2' 2 times, expected a different one in each row"
+            " (--keys names the columns that tell rows apart)",
+        ),
         ("", "workload: found a row without scenario_id, expected one in each row"),
         (None, "workload: found a row without scenario_id, expected one in each row"),
     ],
