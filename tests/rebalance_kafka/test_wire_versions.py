@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.index import load_request_schema, load_response_schema
+from kio.index import api_key_map, load_request_schema, load_response_schema, schema_name_map
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
@@ -73,6 +73,12 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version):
             writer.close()
 
     run(work())
+
+
+def test_the_lowest_versions_are_those_of_the_schemas():
+    """kio has the schemas of Kafka 4, which has left out the older versions (KIP-896)."""
+    oldest = {api: min(schema_name_map[api_key_map[int(api)]]) for api in VERSIONS}
+    assert {api: lowest for api, (lowest, _) in VERSIONS.items() if lowest != oldest[api]} == {}
 
 
 # --- heads
