@@ -21,7 +21,13 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "transactional_id": None,
         "acks": -1,
         "timeout": MINUTE,
-        "topic_data": ({"name": TOPIC, "partition_data": ({"index": 0, "records": batch(b"one", b"two")},)},),
+        "topic_data": (
+            {
+                "name": TOPIC,
+                "topic_id": None,
+                "partition_data": ({"index": 0, "records": batch(b"one", b"two")},),
+            },
+        ),
     },
     Api.FETCH: {
         "replica_id": -1,
@@ -223,7 +229,8 @@ def _fresh(api: Api, random: Random) -> dict[str, Any]:
     number = random.randrange(10**9)
     if api is Api.PRODUCE:
         records = batch(b"three", producer=(number, 0, 0))
-        return {"topic_data": ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)}
+        data = {"name": TOPIC, "topic_id": None, "partition_data": ({"index": 0, "records": records},)}
+        return {"topic_data": (data,)}
     if api is Api.METADATA:
         return {"topics": ({"name": f"t{number}", "topic_id": None},)}
     if api is Api.CREATE_TOPICS:

@@ -15,6 +15,8 @@ from tests.rebalance_kafka.records import batch
 
 SECONDS = 120.0
 POLL_SECONDS = 0.02
+BY_NAME = 12
+"""The last version of Produce, and of Fetch, in which topics have names."""
 BROKER = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 100}
 MEMBER = {
     "heartbeat.interval.ms": 50,
@@ -103,9 +105,8 @@ async def produce(address: str, partition: int, *values: bytes, topic: str = "t"
     """Write records, each in a separate batch."""
     cls = their_class(Api.PRODUCE, "Request").TopicProduceData
     data = cls.PartitionProduceData(index=partition, records=b"".join(batch(each) for each in values))
-    answer = await ask(
-        address, Api.PRODUCE, acks=-1, timeout_ms=1_000, topic_data=[cls(name=topic, partition_data=[data])]
-    )
+    named = [cls(name=topic, partition_data=[data])]
+    answer = await ask(address, Api.PRODUCE, BY_NAME, acks=-1, timeout_ms=1_000, topic_data=named)
     (part,) = answer.responses[0].partition_responses
     assert part.error_code == 0
 

@@ -25,6 +25,7 @@ from rebalance_kafka.wire.frames import (
 from rebalance_kafka.wire.schemas import nested
 from tests.places import ROOT
 from tests.rebalance_kafka.damage import REQUESTS, TOPIC
+from tests.rebalance_kafka.live import BY_NAME
 from tests.rebalance_kafka.records import batch
 
 README = ROOT / "plugins" / "rebalance_kafka" / "README.md"
@@ -67,6 +68,7 @@ def _configured(name: str, value: str) -> dict[str, Any]:
 REFUSED = (
     Refused("SaslHandshake to a broker without users", Api.SASL_HANDSHAKE, {}),
     Refused("FindCoordinator of a transaction", Api.FIND_COORDINATOR, {"key_type": 1}),
+    Refused("FindCoordinator of a share group", Api.FIND_COORDINATOR, {"key_type": 2}),
     Refused("InitProducerId with a transactional id", Api.INIT_PRODUCER_ID, {"transactional_id": "t"}),
     Refused("Produce in a transaction", Api.PRODUCE, {"transactional_id": "t"}),
     Refused("Produce with other acks than -1, 0 and 1", Api.PRODUCE, {"acks": 2}),
@@ -244,7 +246,7 @@ def _not_served(api: Api) -> list[int]:
 
 async def _exchanged(broker: EmbeddedBroker, api: Api, other: Mapping[str, Any]) -> Any:
     """Return the response to the usual request of an API with some other fields."""
-    version = VERSIONS[api][1]
+    version = BY_NAME if api in (Api.PRODUCE, Api.FETCH) else VERSIONS[api][1]
     frame = encode_request(api, version, 7, "us", {**REQUESTS[api], **other})
     return decode_response(api, version, await _sent(broker, frame))[1]
 

@@ -12,7 +12,7 @@ from coordinator_core.errors import RebalanceLabError
 from rebalance_kafka.access import Acl, Kind, Operation, access_of
 from rebalance_kafka.wire.apis import VERSIONS, Api
 from tests.rebalance_kafka.damage import REQUESTS, TOPIC
-from tests.rebalance_kafka.live import broker, member, polled, run
+from tests.rebalance_kafka.live import BY_NAME, broker, member, polled, run
 from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.stand import Line
 
@@ -120,7 +120,7 @@ def test_a_user_without_an_entry_is_refused_in_every_api():
             line = await Line.to(kafka.address)
             found = {}
             for api, (_, version) in VERSIONS.items():
-                version = min(version, 12) if api is Api.FETCH else version  # later, topics have ids
+                version = min(version, BY_NAME) if api in (Api.FETCH, Api.PRODUCE) else version
                 found[api] = set(error_codes(await line.ask(api, version, **REQUESTS[api])))
             assert found == REFUSALS
             assert kafka.topics == {TOPIC: 1}

@@ -12,6 +12,7 @@ from rebalance_kafka.consumer.links import Link
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import (
+    BY_NAME,
     POLL_SECONDS,
     ask,
     broker,
@@ -107,7 +108,7 @@ def test_corrupt_records_raise_an_error_and_the_other_partitions_continue():
             await produce(kafka.address, 1, b"one")
             cls = their_class(Api.PRODUCE, "Request").TopicProduceData
             data = cls(name="t", partition_data=[cls.PartitionProduceData(index=0, records=bad)])
-            await ask(kafka.address, Api.PRODUCE, acks=-1, timeout_ms=1_000, topic_data=[data])
+            await ask(kafka.address, Api.PRODUCE, BY_NAME, acks=-1, timeout_ms=1_000, topic_data=[data])
             read, said = [], []
             while not (read and said):
                 try:

@@ -127,12 +127,14 @@ def produce(desk, wanted, *, version=9, acks=-1, **options):
         topic: [{"index": n, "records": data} for n, data in each.items()] for topic, each in wanted.items()
     }
     topic_data = rows(Api.PRODUCE, "TopicProduceData", "PartitionProduceData", parts)
+    for topic in topic_data:
+        topic.topic_id = desk.topics.ids.get(topic.name)
     return desk.ask(Api.PRODUCE, version, acks=acks, timeout_ms=1_000, topic_data=topic_data, **options)
 
 
-def written(answer):
+def written(answer, names=None):
     return {
-        (topic.name, each.index): (Wire(each.error_code), each.base_offset)
+        (topic.name or names[topic.topic_id], each.index): (Wire(each.error_code), each.base_offset)
         for topic in answer.responses
         for each in topic.partition_responses
     }
@@ -142,7 +144,8 @@ def written(answer):
 def test_records_are_written_and_their_offsets_returned(desk, version):
     desk.write("t", 1, numbered(2))
     answer = produce(desk, {"t": {1: numbered(3), 5: numbered(1)}, "u": {0: numbered(1)}}, version=version)
-    assert written(answer) == {
+    names = {number: name for name, number in desk.topics.ids.items()}
+    assert written(answer, names) == {
         ("t", 1): (Wire.none, 2),
         ("t", 5): (Wire.unknown_topic_or_partition, -1),
         ("u", 0): (Wire.none, 0),
@@ -150,6 +153,15 @@ def test_records_are_written_and_their_offsets_returned(desk, version):
     assert [desk.topics.end(*place) for place in (("t", 1), ("u", 0))] == [5, 1]
     part = answer.responses[0].partition_responses[0]
     assert (part.log_append_time_ms, part.log_start_offset) == (-1, 0 if version >= 5 else -1)
+
+
+def test_an_unknown_topic_id_is_an_error_and_the_other_topics_are_written(desk):
+    old = desk.topics.ids["u"]
+    desk.topics.delete(["u"])
+    desk.topics.ids["u"] = old
+    answer = produce(desk, {"u": {0: numbered(1)}, "t": {0: numbered(1)}}, version=13)
+    found = written(answer, {desk.topics.ids["t"]: "t", old: "u"})
+    assert found == {("u", 0): (Wire.unknown_topic_id, -1), ("t", 0): (Wire.none, 0)}
 
 
 @pytest.mark.parametrize("acks", [-1, 1])

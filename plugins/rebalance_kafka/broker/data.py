@@ -59,6 +59,12 @@ class Data:
         """Return the body of the response, None if the client wants none (Produce with acks 0)."""
         return _HANDLERS[request.api](self, request)
 
+    def name_and_id(self, topic: Any) -> tuple[str | None, UUID | None]:
+        """Return name and id of a topic of a request, which has one of them. The name may be unknown."""
+        if hasattr(topic, "name"):
+            return topic.name, None
+        return self.topics.named(topic.topic_id), topic.topic_id
+
     def refusal(self, access: Access, operation: Operation, topic: str, partition: int) -> Wire | None:
         """Return why an operation on a partition is refused, None if it is not."""
         if not access.topic(operation, topic):
@@ -154,40 +160,51 @@ def _unknown_id(number: UUID | None) -> Values:
 
 
 def _produce(data: Data, request: Request) -> Values | None:
-    body = request.body
-    places = [(topic.name, row) for topic in body.topic_data for row in topic.partition_data]
-    may = {name: request.access.topic(Operation.WRITE, name) for name, _ in places}
-    written = [(name, row.index, row.records) for name, row in places if may[name]]
-    if body.acks not in (-1, 0, 1):
-        results: Sequence[Appended] = [Appended(Wire.invalid_required_acks)] * len(written)
-    elif body.transactional_id is not None:
-        results = [Appended(Wire.transactional_id_authorization_failed)] * len(written)
-    else:
-        results = data.topics.append(written)
-    if body.acks == 0:
-        return None
-    result = iter(results)
-    refused = Appended(Wire.topic_authorization_failed)
+    named = [(*data.name_and_id(topic), topic.partition_data) for topic in request.body.topic_data]
+    results = iter(_appended(data, request, [(name, row) for name, _, rows in named for row in rows]))
     responses = tuple(
         {
-            "name": topic.name,
+            "name": name,
+            "topic_id": topic_id,
             "partition_responses": tuple(
-                _written(data.topics, topic.name, row.index, next(result) if may[topic.name] else refused)
-                for row in topic.partition_data
+                _written(data.topics, name, row.index, next(results)) for row in rows
             ),
         }
-        for topic in body.topic_data
+        for name, topic_id, rows in named
     )
-    return {"responses": responses}
+    return None if request.body.acks == 0 else {"responses": responses}
 
 
-def _written(topics: Topics, topic: str, index: int, result: Appended) -> Values:
+def _appended(data: Data, request: Request, rows: Sequence[tuple[str | None, Any]]) -> list[Appended]:
+    """Append the records of a request to partitions. Return a result for each."""
+    body = request.body
+    if body.acks not in (-1, 0, 1):
+        return [Appended(Wire.invalid_required_acks)] * len(rows)
+    if body.transactional_id is not None:
+        return [Appended(Wire.transactional_id_authorization_failed)] * len(rows)
+    refusals = {name: _cannot_write(request, name) for name, _ in rows}
+    written = [
+        (name, row.index, row.records) for name, row in rows if name is not None and not refusals[name]
+    ]
+    results = iter(data.topics.append(written))
+    return [refusals[name] or next(results) for name, _ in rows]
+
+
+def _cannot_write(request: Request, topic: str | None) -> Appended | None:
+    if topic is None:
+        return Appended(Wire.unknown_topic_id)
+    may = request.access.topic(Operation.WRITE, topic)
+    return None if may else Appended(Wire.topic_authorization_failed)
+
+
+def _written(topics: Topics, topic: str | None, index: int, result: Appended) -> Values:
+    start = -1 if topic is None or result.error is not Wire.none else topics.start(topic, index)
     return {
         "index": index,
         "error_code": result.error,
         "base_offset": result.base_offset,
         "log_append_time": None,
-        "log_start_offset": topics.start(topic, index) if result.error is Wire.none else -1,
+        "log_start_offset": start,
         "record_errors": (),
         "error_message": result.message,
     }

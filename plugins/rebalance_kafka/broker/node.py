@@ -32,7 +32,7 @@ from rebalance_kafka.wire.requests import OF_GROUPS, offset_requests, request_me
 from rebalance_kafka.wire.responses import heartbeat_frame, offsets_of_groups, response_entity
 
 NODE = 1
-GROUP_KEY = 0
+GROUP_KEY, TRANSACTION_KEY = 0, 1
 MOST_GROUP_BYTES = 256 * 1024 * 1024
 SERVER_ASSIGNOR = "range"
 """The assignor of families whose coordinator computes the assignments."""
@@ -203,7 +203,10 @@ class Node:
 
     def _found(self, key: str, key_type: int, access: Access) -> Values:
         nowhere = {"node_id": -1, "host": "", "port": -1}
-        if key_type != GROUP_KEY:
+        if key_type not in (GROUP_KEY, TRANSACTION_KEY):
+            message = f"key type {key_type}, expected {GROUP_KEY} (a group)"
+            return {**nowhere, "error_code": Wire.invalid_request, "error_message": message}
+        if key_type == TRANSACTION_KEY:
             # an error that producers do not retry, as for InitProducerId
             error, message = Wire.transactional_id_authorization_failed, "this broker has no transactions"
             return {**nowhere, "error_code": error, "error_message": message}

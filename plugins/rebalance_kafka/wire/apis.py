@@ -68,13 +68,13 @@ class Row(NamedTuple):
 
 
 ROWS: Mapping[Api, Row] = {
-    Api.PRODUCE: Row((3, 9)),
+    Api.PRODUCE: Row((3, 13)),
     Api.FETCH: Row((4, 16), m.FetchRequest, m.FetchResponse, 12),  # from version 13 on topics have ids
     Api.LIST_OFFSETS: Row((1, 9), m.ListOffsetsRequest, m.ListOffsetsResponse),
     Api.METADATA: Row((0, 13), m.MetadataRequest, m.MetadataResponse, 9),  # then topics have ids
     Api.OFFSET_COMMIT: Row((2, 9), m.OffsetCommitRequest, m.OffsetCommitResponse),
     Api.OFFSET_FETCH: Row((1, 9), m.OffsetFetchRequest, m.OffsetFetchResponse, 7),  # then of several groups
-    Api.FIND_COORDINATOR: Row((0, 4), m.FindCoordinatorRequest, m.FindCoordinatorResponse),
+    Api.FIND_COORDINATOR: Row((0, 6), m.FindCoordinatorRequest, m.FindCoordinatorResponse),
     Api.JOIN_GROUP: Row((0, 9), m.JoinGroupRequest, m.JoinGroupResponse),
     Api.HEARTBEAT: Row((0, 4), m.HeartbeatRequest, m.HeartbeatResponse),
     Api.LEAVE_GROUP: Row((0, 5), m.LeaveGroupRequest, m.LeaveGroupResponse),
