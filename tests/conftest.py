@@ -65,6 +65,7 @@ SHARING = (
     "tests/rebalance_conformance/test_check_command.py",
     "tests/rebalance_conformance/test_new_assignor.py",
     "tests/rebalance_conformance/test_pytest_plugin.py",
+    "tests/rebalance_jupyter/test_kernel.py",
     "tests/rebalance_jupyter/test_page",
 )
 """Files with slow tests that share something that takes long to set up."""

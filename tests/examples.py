@@ -8,7 +8,7 @@ from hypothesis import settings
 
 
 def scaled(count: int) -> int:
-    """Return `count` in the profile ``long``, and the same share of the examples of a shorter profile."""
+    """Return a share of `count`: a fifth in the profile ``long``, a tenth in ``short``."""
     return max(1, count * settings.default.max_examples // 100)
 
 

@@ -54,19 +54,28 @@ def pictures_of(page):
     return [image.is_visible() for image in page.locator(".jp-OutputArea-child img").all()]
 
 
-def test_a_notebook_opened_again_has_pictures_and_no_error(saved):
+def test_a_saved_notebook_has_pictures_in_place_of_widgets(saved):
+    """One test for both, as a server, a kernel and two runs are needed for either."""
     address, file, page = saved
+    opened_again_it_has_pictures_and_no_error(address, page)
+    the_picture_of_a_bench_is_that_of_its_last_run(file)
+    not_trusted_it_has_pictures_too(address, file, page)
+
+
+def opened_again_it_has_pictures_and_no_error(address, page):
     page.goto(address)
     page.get_by_text(ERROR).nth(1).wait_for(state="attached")
     comes_to(lambda: pictures_of(page), [True, True])
     assert [error.is_visible() for error in page.get_by_text(ERROR).all()] == [False, False]
-    notebook = json.loads(file.read_text())
-    (*_, of_bench) = notebook["cells"][1]["outputs"]
-    assert "sticky" in "".join(of_bench["data"]["image/svg+xml"])  # of the last run, not of the first display
 
 
-def test_a_notebook_that_is_not_trusted_has_pictures_too(saved):
-    address, file, page = saved
+def the_picture_of_a_bench_is_that_of_its_last_run(file):
+    """Not of the first display, when nothing had run."""
+    (*_, of_bench) = json.loads(file.read_text())["cells"][1]["outputs"]
+    assert "sticky" in "".join(of_bench["data"]["image/svg+xml"])
+
+
+def not_trusted_it_has_pictures_too(address, file, page):
     file.with_name("other.ipynb").write_text(file.read_text().replace("'range'", "'range' "))
     page.goto(address.replace("view", "other"))
     comes_to(lambda: pictures_of(page), [True, True])

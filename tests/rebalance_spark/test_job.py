@@ -1,11 +1,14 @@
 """One small job on Spark: scores of workers equal those of a scorer in this process."""
 
+import pytest
+
 from rebalance_spark import score
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
 
+@pytest.mark.slow
 def test_scores_equal_those_of_this_process(spark):
     workload = {f"s-{n}": scenario(partitions=5 + n, seed=n) for n in range(3)} | {"wrong": "topics: ["}
     strategies = ("range", "cooperative-sticky+static")
