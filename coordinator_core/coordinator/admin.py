@@ -19,9 +19,6 @@ from coordinator_core.protocol.messages import (
     PartitionError,
 )
 
-DEFAULT_TYPE = "classic"
-"""The type of a group that no member has joined yet."""
-
 
 def describe(group: Group | None, group_id: str) -> DescribedGroup:
     """Describe a group. An unknown group is Dead, with GROUP_ID_NOT_FOUND (as of Kafka 4)."""
@@ -30,9 +27,8 @@ def describe(group: Group | None, group_id: str) -> DescribedGroup:
     return group.describe()
 
 
-def listed(group: Group) -> ListedGroup:
+def listed(group: Group, group_type: str) -> ListedGroup:
     """Return one row of ListGroups."""
-    group_type = group.family or DEFAULT_TYPE
     return ListedGroup(group.group_id, group.protocol_type or "", str(group.state), group_type)
 
 

@@ -19,6 +19,8 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 
 HOMES_REMEMBERED = 100_000
+DEFAULT_TYPE = "classic"
+"""The type of a group that no member has joined yet."""
 
 OFFSET_ROWS: Mapping[type[Any], Row] = {
     m.OffsetCommitRequest: Row(offset_commit.handle, offset_commit.refused, needs_group_id=False),
@@ -232,11 +234,31 @@ class Coordinator:
             return ErrorCode.NOT_COORDINATOR
         if shard.loading:
             return row.while_loading
-        if owner is not None:
-            group = shard.groups.get(group_id)
-            if group is not None and group.family != owner.name and group.family:
-                return owner.foreign_group
-        return shard
+        group = shard.groups.get(group_id)
+        error = ErrorCode.NONE if group is None else self._refused(shard, group, request, row, owner)
+        return error or shard
+
+    def _refused(
+        self, shard: Shard, group: Group, request: Any, row: Row, owner: CoordinatorPart | None
+    ) -> ErrorCode:
+        """Return the error for a request to a group, if its family makes one."""
+        if owner is None:
+            part = self._parts.get(group.family)
+            if (
+                isinstance(request, m.OffsetFetchRequest)
+                and part is not None
+                and part.accept_fetch is not None
+            ):
+                return part.accept_fetch(group, request)
+        elif group.family not in (owner.name, ""):
+            is_free = group.is_empty and not self._writes.on_their_way(shard, group.group_id)
+            if not (is_free and row.joins(request)):
+                return owner.foreign_group if row.foreign_group is None else row.foreign_group
+        return ErrorCode.NONE
+
+    def _type_of(self, group: Group) -> str:
+        part = self._parts.get(group.family)
+        return group.family or DEFAULT_TYPE if part is None else part.group_type or part.name
 
     def _answer(self, request_id: int, request: m.Request, effects: Outcome, now_ms: int) -> None:
         """Answer a request that is not to one group."""
@@ -271,7 +293,10 @@ class Coordinator:
         loading = any(shard.loading for shard in self._shards.values())
         states = {state.lower() for state in request.states}
         types = {group_type.lower() for group_type in request.types}
-        rows = (admin.listed(group) for group in sorted(self.groups(), key=lambda group: group.group_id))
+        rows = (
+            admin.listed(group, self._type_of(group))
+            for group in sorted(self.groups(), key=lambda group: group.group_id)
+        )
         return m.ListGroupsResponse(
             error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE,
             groups=tuple(

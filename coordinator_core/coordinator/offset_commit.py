@@ -13,6 +13,9 @@ from coordinator_core.protocol.messages import (
     PartitionError,
 )
 
+WITH_EPOCHS = 9
+"""The version from which on a request can name a member epoch (KIP-848)."""
+
 _LARGE = ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
@@ -44,7 +47,8 @@ def _accept(step: Step, request: OffsetCommitRequest) -> ErrorCode:
     if group is not None:
         return group.accept_commit(step, request)
     if request.generation_id >= 0:
-        return ErrorCode.ILLEGAL_GENERATION
+        is_new = request.version >= WITH_EPOCHS
+        return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
     simple = step.shard.groups[request.group_id] = SimpleGroup(request.group_id)
     step.schedule_retention(simple)
     return NONE

@@ -1,7 +1,4 @@
-"""OffsetFetch, versions 1-7 (PROTOCOL 7.2).
-
-Not implemented: several groups in one request (8), members and epochs (9), `require_stable`.
-"""
+"""OffsetFetch of one group (PROTOCOL 7.2). Not implemented: `require_stable`."""
 
 from coordinator_core.coordinator.shard import Step
 from coordinator_core.protocol.error_codes import NONE

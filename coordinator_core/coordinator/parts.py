@@ -8,7 +8,7 @@ from coordinator_core.coordinator.records import StoredGroup
 from coordinator_core.coordinator.shard import Group, Step
 from coordinator_core.coordinator.timers import TimerKey
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import Response
+from coordinator_core.protocol.messages import OffsetFetchRequest, Response
 
 Handler: TypeAlias = Callable[[Step, int, Any], None]
 """Takes the step, the request id and the request; responds now or in a later step."""
@@ -21,13 +21,17 @@ Refusal: TypeAlias = Callable[[Any, ErrorCode], Response]
 class Row:
     """How one type of request to one group is answered. The request has a ``group_id``.
 
-    ``needs_group_id``: an empty group id returns INVALID_GROUP_ID.
+    ``needs_group_id``: an empty group id returns INVALID_GROUP_ID. ``joins`` returns whether a request may
+    make the group that it names, also in place of an Empty group of another family. ``foreign_group`` is the
+    error for a request to a group of another family, None for that of the family.
     """
 
     handle: Handler
     refuse: Refusal
     while_loading: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     needs_group_id: bool = True
+    joins: Callable[[Any], bool] = lambda _: False
+    foreign_group: ErrorCode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,9 @@ class CoordinatorPart:
     ``requests`` has a row for every type of request of the family. ``restore`` rebuilds a group from its
     stored form and sets its timers; its last argument is the highest generation that may have been handed
     out. ``on_timer`` carries out a timer of a group of the family. ``on_topics`` lets a group react to
-    changed topics, in a family whose coordinator computes the assignments. ``foreign_group`` is the error for
-    a request to a group of another family.
+    changed topics, in a family whose coordinator computes the assignments. ``accept_fetch`` checks a request
+    for offsets by a member of a group. ``foreign_group`` is the error for a request to a group of another
+    family. ``group_type`` is the type of the groups as administrators see it, if it is not the name.
     """
 
     name: str
@@ -46,4 +51,6 @@ class CoordinatorPart:
     restore: Callable[[Step, str, StoredGroup, int], Group]
     on_timer: Callable[[Step, Any, TimerKey], None]
     on_topics: Callable[[Step, Any], None] | None = None
+    accept_fetch: Callable[[Any, OffsetFetchRequest], ErrorCode] | None = None
     foreign_group: ErrorCode = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    group_type: str = ""

@@ -121,6 +121,11 @@ class Writes:
         self.pending[self._last_id] = PendingWrite(shard, records, write)
         return Append(self._last_id, shard.partition, records)
 
+    def on_their_way(self, shard: Shard, group_id: str) -> list[Record]:
+        """Return a group's records that are being written."""
+        pending = [write for write in self.pending.values() if write.shard is shard]
+        return [r for write in pending for r in write.records if r.group_id == group_id]
+
 
 class Step(msgspec.Struct, frozen=True):
     """One step of the coordinator on one shard: what it may use, and its effects."""
@@ -141,8 +146,7 @@ class Step(msgspec.Struct, frozen=True):
 
     def on_their_way(self, group_id: str) -> list[Record]:
         """Return a group's records that are being written."""
-        pending = [write for write in self.writes.pending.values() if write.shard is self.shard]
-        return [r for write in pending for r in write.records if r.group_id == group_id]
+        return self.writes.on_their_way(self.shard, group_id)
 
     def schedule(self, kind: int, group: Group, delay_ms: int, member_id: str = "") -> None:
         """Set a deadline from now."""
@@ -155,6 +159,16 @@ class Step(msgspec.Struct, frozen=True):
     def cancel(self, kind: int, group: Group, member_id: str = "") -> None:
         """Cancel a deadline."""
         self.timers.cancel(kind, group.group_id, member_id)
+
+    def found(self, group: Group) -> None:
+        """Put a new group in its place, or in that of a group without members, whose offsets stay."""
+        before = self.shard.groups.get(group.group_id)
+        if before is not None and before.family:
+            before.forget_expected()
+            self.timers.cancel_group(group.group_id)
+        if before is None or before.family:
+            self.schedule_retention(group)
+        self.shard.groups[group.group_id] = group
 
     def moved(self, group: Group, before: str, after: str, cause: str) -> None:
         """Report that a group's state has changed."""

@@ -1,7 +1,7 @@
 """A protocol family, as one strategy uses it on one scenario."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -35,11 +35,14 @@ class Surroundings:
 
     ``settings`` are the family's own, None if it has none. ``make_assignor`` returns a fresh assignor, for a
     family whose coordinator computes the assignments. ``cluster`` returns the topics as they are now.
+    ``assignors`` are the factories of assignors that members can choose from, by the names that they use, the
+    default first; without any, that of ``make_assignor`` is the only one.
     """
 
     settings: Any
     make_assignor: Callable[[], Assignor]
     cluster: Callable[[], Cluster]
+    assignors: Mapping[str, Callable[[], Assignor]] = field(default_factory=dict)
 
 
 class RunningGroup(Protocol):

@@ -5,6 +5,7 @@ An entry point of the plugin group ``rebalance_lab``.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor
@@ -17,8 +18,27 @@ from coordinator_core.coordinator.reconcile.heartbeat import Computing, Subscrib
 from coordinator_core.coordinator.reconcile.settings import HEARTBEAT, SESSION, ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import Listed
 from coordinator_core.families.family import Surroundings
+from coordinator_core.families.running_reconciled import reconciled_group
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
+
+_NOT_RE2 = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+|\[:\^?\w+:\])")
+"""What Python's regular expressions have and RE2's do not, and named classes, which only RE2's have."""
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression of RE2's syntax, as far as Python's has the same.
+
+    Raises:
+        ValueError: if the pattern is none.
+    """
+    found = _NOT_RE2.search(pattern)
+    if found is not None:
+        raise ValueError(f"{found[0]!r} is not supported")
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _part(surroundings: Surroundings) -> CoordinatorPart:
@@ -27,13 +47,10 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
         return {name: known[name].partitions for name in names if name in known}
 
     def matching(pattern: str) -> tuple[str, ...]:
-        try:
-            compiled = re.compile(pattern)
-        except re.error as error:
-            raise ValueError(str(error)) from error
+        compiled = _compiled(pattern)
         return tuple(name for name in surroundings.cluster().topics if compiled.fullmatch(name))
 
-    def assign(_: str, members: Mapping[str, Subscriber]) -> Mapping[str, Listed]:
+    def assign(name: str, members: Mapping[str, Subscriber]) -> Mapping[str, Listed]:
         cluster = surroundings.cluster()
         wanted = topics(dict.fromkeys(topic for member in members.values() for topic in member.topics))
         known = Cluster({name: cluster.topics[name] for name in sorted(wanted)})
@@ -41,11 +58,12 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
             member_id: _subscription(m.topics, Partitions.of(m.share), m.rack, m.instance_id)
             for member_id, m in members.items()
         }
-        assignment = _whole(surroundings.make_assignor(), known, GroupSubscription(group))
+        assignment = _whole(assignors[name](), known, GroupSubscription(group))
         return {member_id: tuple(sorted(assignment[member_id])) for member_id in members}
 
-    name = surroundings.make_assignor().name
-    return reconcile_part(Computing((name,), topics, matching, assign), surroundings.settings)
+    make_only = surroundings.make_assignor
+    assignors = surroundings.assignors or {make_only().name: make_only}
+    return reconcile_part(Computing(tuple(assignors), topics, matching, assign), surroundings.settings)
 
 
 def _subscription(
@@ -114,8 +132,9 @@ RECONCILE = ProtocolSpec(
     round_begins=frozenset({State.ASSIGNING.value}),
     vacant=frozenset({State.EMPTY.value, State.DEAD.value}),
     coordinator=_part,
-    member=lambda settings: ReconcileMember,  # noqa: ARG005 - the coordinator gives the times
+    member=lambda settings: partial(ReconcileMember, interval_ms=settings.heartbeat_interval_ms),
     settings=ReconcileSettings,
+    running_group=reconciled_group,
     own_epochs=True,
     unowned=_unowned,
     stops=_STOPS,
@@ -123,7 +142,6 @@ RECONCILE = ProtocolSpec(
     meaningless={
         "assignors": "the assignor is the coordinator's",
         "lag_view": "all members learn of the group from one coordinator",
-        "owned": "a group begins with the joins of its members",
         "remove_member": "LeaveGroup is a request of the classic protocol",
         "cooperative": "members give up only what they lose in any case",
         "delay": "the coordinator gives the partitions of a lost member to others at once",

@@ -85,15 +85,24 @@ class RunningGroup:
             AssignmentError: if the assignor raises an exception.
         """
         members = tuple(self._stored(member, make(member.member)) for member in self.members.values())
-        group_id = next(iter(self.members.values())).config.group_id
+        group_id = self.group_id
         leader = members[0].member_id
         stored = StoredGroup(PROTOCOL_TYPE, self.protocol, self.number, leader, members, changed_at_ms=0)
         yield GenerationRecord(group_id, self.number)
         yield GroupRecord(group_id, stored)
+        yield from self.offsets()
+
+    @property
+    def group_id(self) -> str:
+        """The id of the group."""
+        return next(iter(self.members.values())).config.group_id
+
+    def offsets(self) -> Iterator[Record]:
+        """Yield the records of the committed offsets."""
         offset = StoredOffset(FIRST_OFFSET, leader_epoch=-1, metadata="", committed_at_ms=0)
         for topic, info in self.based_on.topics.items():
             for number in range(info.partitions):
-                yield OffsetRecord(group_id, topic, number, offset)
+                yield OffsetRecord(self.group_id, topic, number, offset)
 
     def resume(self, client: Client, name: str, *, last_response_ms: int, now_ms: int) -> ClientOutcome:
         """Let the client of a member continue its membership."""

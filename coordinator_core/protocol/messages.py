@@ -1,8 +1,9 @@
 """The requests and responses that coordinator and client exchange.
 
 Field names are Kafka's schema names in snake case. ``version`` is the API version of a request, where
-behaviour depends on it: JoinGroup 4 requires known member ids, JoinGroup 9 has `skip_assignment`. The
-structs check nothing when they are built; code that decodes into them checks.
+behaviour depends on it: JoinGroup 4 requires known member ids, JoinGroup 9 has `skip_assignment`,
+OffsetCommit 9 can name a member epoch. The structs check nothing when they are built; code that decodes into
+them checks.
 """
 
 from functools import cached_property
@@ -137,6 +138,7 @@ class OffsetCommitRequest(_Message, frozen=True):
     member_id: str = NO_MEMBER
     group_instance_id: str | None = None
     offsets: tuple[OffsetToCommit, ...] = ()
+    version: int = 9
 
 
 class PartitionError(msgspec.Struct, frozen=True):
@@ -150,10 +152,12 @@ class OffsetCommitResponse(_Message, frozen=True):
 
 
 class OffsetFetchRequest(_Message, frozen=True):
-    """``partitions``: None for all offsets of the group."""
+    """``partitions``: None for all offsets of the group. A member may name itself and its epoch (KIP-848)."""
 
     group_id: str
     partitions: tuple[TopicPartition, ...] | None = None
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 class FetchedOffset(msgspec.Struct, frozen=True):

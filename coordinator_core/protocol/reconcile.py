@@ -1,5 +1,7 @@
 """The messages of groups that the coordinator reconciles (``group.protocol=consumer``, KIP-848)."""
 
+import msgspec
+
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import FamilyRequest, FamilyResponse
@@ -12,7 +14,8 @@ keeps its partitions until its session expires."""
 class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
     """Join, report, or leave. A field that has not changed since the last request is None, or -1.
 
-    ``topic_partitions``: the partitions that the member owns. The member makes its id itself.
+    ``topic_partitions``: the partitions that the member owns. The member makes its id itself; in version 0
+    the coordinator makes one if the request has none.
     """
 
     group_id: str
@@ -25,6 +28,7 @@ class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
     subscribed_topic_regex: str | None = None
     server_assignor: str | None = None
     topic_partitions: tuple[TopicPartition, ...] | None = None
+    version: int = 1
 
     @property
     def repeats(self) -> bool:
@@ -36,10 +40,12 @@ class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
 class ConsumerGroupHeartbeatResponse(FamilyResponse, frozen=True):
     """The epoch of the member, and the partitions that it may own, or an error.
 
-    ``assignment``: None if the member has reported that it owns just that.
+    ``assignment``: None if the member has reported that it owns just that. ``message`` says what is wrong
+    with the request, where the error does not.
     """
 
     error: ErrorCode
+    message: str | None = None
     member_id: str = ""
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
@@ -49,3 +55,37 @@ class ConsumerGroupHeartbeatResponse(FamilyResponse, frozen=True):
     def changes_nothing(self) -> bool:
         """Whether a member at rest stays as it is."""
         return not self.error and self.assignment is None
+
+
+class ConsumerGroupDescribeRequest(FamilyRequest, frozen=True):
+    """A request for the state and the members of a group. On the wire it is for several groups."""
+
+    group_id: str
+
+
+class ConsumerGroupMember(msgspec.Struct, frozen=True):
+    """A member as administrators see it: what it may own now, and its share, which it will own."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: tuple[str, ...]
+    subscribed_topic_regex: str | None
+    assignment: tuple[TopicPartition, ...]
+    target_assignment: tuple[TopicPartition, ...]
+
+
+class ConsumerGroupDescribeResponse(FamilyResponse, frozen=True):
+    """A group as administrators see it, or an error."""
+
+    error: ErrorCode
+    group_id: str
+    message: str | None = None
+    state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor: str = ""
+    members: tuple[ConsumerGroupMember, ...] = ()

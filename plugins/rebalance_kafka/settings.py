@@ -1,6 +1,6 @@
 """Settings of coordinators and clients by Kafka's names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -21,7 +21,24 @@ def configured(kind: type[_Config], given: Mapping[str, Any]) -> _Config:
     Raises:
         InputError: if a name is unknown or a value is not allowed.
     """
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    _check((kind,), given)
+    return msgspec.convert(dict(given), kind, strict=False)
+
+
+def part_of(kind: type[_Config], kinds: Iterable[type[msgspec.Struct]], given: Mapping[str, Any]) -> _Config:
+    """Return one of several configurations, which the given settings are for.
+
+    Raises:
+        InputError: if a name is unknown or a value is not allowed.
+    """
+    _check(kinds, given)
+    names = {field.encode_name for field in msgspec.structs.fields(kind)}
+    mine = {name: value for name, value in given.items() if name in names}
+    return msgspec.convert(mine, kind, strict=False)
+
+
+def _check(kinds: Iterable[type[msgspec.Struct]], given: Mapping[str, Any]) -> None:
+    fields = {field.encode_name: field for kind in kinds for field in msgspec.structs.fields(kind)}
     known = list(fields)
     for name, value in given.items():
         if name not in known:
@@ -29,7 +46,6 @@ def configured(kind: type[_Config], given: Mapping[str, Any]) -> _Config:
             raise InputError("settings", repr(name), f"a setting by Kafka's name{hint}")
         if not _has(fields[name].type, value):
             raise InputError(name, repr(value), _WHAT.get(fields[name].type, "text"))
-    return msgspec.convert(dict(given), kind, strict=False)
 
 
 def _has(kind: Any, value: Any) -> bool:

@@ -13,14 +13,20 @@ from itertools import count
 from typing import Any
 
 from coordinator_core.errors import InputError, ProtocolError
+from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import ConsumerGroupDescribeResponse
+from rebalance_kafka.broker.assignors import OWN_NAMES
 from rebalance_kafka.consumer.admin_client import EARLIEST, LATEST, AdminClient
 
-STABLE = "Stable"
-WITHOUT_MEMBERS = ("Empty", "Dead")
+STABLE, DEAD = "Stable", "Dead"
+WITHOUT_MEMBERS = ("Empty", DEAD)
+RECONCILED = "consumer"
+"""The type of groups of the consumer protocol (KIP-848)."""
+
 SETTLE_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 0.5
 LEAVES_AT, JOINS_AT, DURATION = "1m", "3m", "5m"
@@ -30,8 +36,9 @@ LEAVES_AT, JOINS_AT, DURATION = "1m", "3m", "5m"
 class Snapshot:
     """A group at one moment, and a scenario that begins with it.
 
-    ``strategy``: the assignor of the group. ``scenario``: the document. ``left_out``: a message for each
-    member whose subscription or assignment cannot be decoded. It is not in the scenario.
+    ``strategy``: the assignor of the group, with the protocol if it is not the classic one.
+    ``scenario``: the document. ``left_out``: a message for each member whose subscription or assignment
+    cannot be decoded. It is not in the scenario.
     """
 
     group_id: str
@@ -65,7 +72,7 @@ class _Offsets:
 
 
 async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float = 0.0) -> Snapshot:
-    """Return a snapshot of a live group of the classic protocol as soon as it is Stable.
+    """Return a snapshot of a live group as soon as it is Stable.
 
     ``window_seconds``: how long to measure rates; 0 leaves rates out. In the scenario a member leaves after
     one minute and another joins after three minutes. Edit these events as needed.
@@ -96,27 +103,52 @@ async def snapshot(admin: AdminClient, group_id: str, *, window_seconds: float =
 
 
 async def _settled(admin: AdminClient, group_id: str) -> tuple[list[_Member], list[str], str]:
-    """Return members, messages about those left out, and the assignor. Wait for the end of a rebalance."""
+    """Return members, messages about those left out, and the strategy. Wait for the end of a rebalance."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLE_SECONDS
+    group: m.DescribedGroup | ConsumerGroupDescribeResponse
     while True:
         group = await admin.describe(group_id)
         if group.error is not ErrorCode.NONE:
             raise ProtocolError("broker", f"group {group_id}: {group.error.name}")
         if group.protocol_type not in ("", PROTOCOL_TYPE):
-            found = f"one of type {group.protocol_type!r}"
-            raise InputError(f"group {group_id}", found, "a consumer group of the classic protocol")
+            raise InputError(f"group {group_id}", f"one of type {group.protocol_type!r}", "a consumer group")
+        if group.state == DEAD and await _is_reconciled(admin, group_id):
+            group = await admin.describe_consumer_group(group_id)
         if group.state == STABLE and group.members:
+            if isinstance(group, ConsumerGroupDescribeResponse):
+                assignor = OWN_NAMES.get(group.assignor, group.assignor)
+                return _reconciled(group), [], f"{assignor}+{RECONCILE.name}"
             return *_members(group), group.protocol_name
         if group.state in ("", *WITHOUT_MEMBERS) or loop.time() >= until:
             raise InputError(f"group {group_id}", f"state {group.state or 'unknown'}", "a group with members")
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
 
 
+async def _is_reconciled(admin: AdminClient, group_id: str) -> bool:
+    """Return whether a group that the classic protocol does not know is one of the consumer protocol."""
+    types = {group.group_id: group.group_type.lower() for group in await admin.groups()}
+    return types.get(group_id) == RECONCILED
+
+
+def _reconciled(group: ConsumerGroupDescribeResponse) -> list[_Member]:
+    """Return the members of a group of the consumer protocol. One with a pattern lists the topics it has."""
+    members = []
+    wanted = [member.instance_id or member.client_id or member.member_id for member in group.members]
+    for name, member in zip(_names(wanted), group.members, strict=True):
+        topics = dict.fromkeys(
+            (*member.subscribed_topic_names, *(tp.topic for tp in member.target_assignment))
+        )
+        subscription = Subscription(tuple(topics), rack=member.rack_id or None)
+        members.append(_Member(name, member.instance_id, subscription, Partitions.of(member.assignment)))
+    return members
+
+
 def _members(group: m.DescribedGroup) -> tuple[list[_Member], list[str]]:
     """Return the members, and the errors of those whose subscription or assignment cannot be decoded."""
     members, left_out = [], []
-    for name, member in zip(_names(group), group.members, strict=True):
+    wanted = [member.group_instance_id or member.client_id or member.member_id for member in group.members]
+    for name, member in zip(_names(wanted), group.members, strict=True):
         try:
             subscription = decode_subscription(member.metadata, instance_id=member.group_instance_id)
             # a leader may leave out a member, whose assignment is then empty
@@ -128,9 +160,8 @@ def _members(group: m.DescribedGroup) -> tuple[list[_Member], list[str]]:
     return members, left_out
 
 
-def _names(group: m.DescribedGroup) -> list[str]:
+def _names(wanted: Sequence[str]) -> list[str]:
     """Return the instance ids and client ids of members. Equal ids get numbers."""
-    wanted = [member.group_instance_id or member.client_id or member.member_id for member in group.members]
     shared = Counter(wanted)
     numbers = {name: count() for name in shared}
     names = []

@@ -39,6 +39,19 @@ def test_records_beyond_the_limit_are_neither_printed_nor_committed(lab, kafka_b
     assert asyncio.run(committed_at(address)) == {("t", 0): 4, ("t", 1): 4}
 
 
+def test_a_member_of_a_consumer_group_reads_records(lab, kafka_broker):
+    """The coordinator runs the assignor, also after the member has left."""
+    address = kafka_broker({"t": 1}).address
+    asyncio.run(produce(address, 0, b"0"))
+    options = ("--protocol", "consumer", "-s", "range", "--max-records", 1, "--from-beginning")
+    answer = lab("consume", *options_of(address), *options)
+    assert (answer.status, answer.out) == (0, "t\t0\t0\t0\n"), answer.err
+    options = ("--protocol", "consumer", "-s", "sticky", "--max-records", 1)
+    answer = lab("consume", *options_of(address), *options)
+    assert answer.status == 2
+    assert "UNSUPPORTED_ASSIGNOR: ServerAssignor sticky is not supported. Supported: uniform" in answer.err
+
+
 @pytest.mark.slow
 def test_records_that_could_not_be_printed_are_not_committed():
     async def work():

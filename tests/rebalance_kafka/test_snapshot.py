@@ -16,6 +16,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
+from rebalance_kafka import Consumer
 from rebalance_kafka import snapshot as snapshots
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.commands.snapshot import _row, _yaml
@@ -490,3 +491,33 @@ def test_all_groups_leaves_out_groups_without_members(lab, tmp_path):
     (row,) = (tmp_path / "some.jsonl").read_text().splitlines()
     assert json.loads(row)["scenario_id"] == "here"
     assert [each.name for each in tmp_path.iterdir()] == ["some.jsonl"]
+
+
+def test_a_group_of_the_consumer_protocol_is_one_with_its_strategy(kafka_broker):
+    """A member with a pattern lists the topics that it has. The scenario begins with the group's owners."""
+    settings = {"group.consumer.heartbeat.interval.ms": 50}
+    address = kafka_broker({"t": 4, "u": 2}, settings=settings).address
+
+    async def work():
+        options = {"bootstrap_servers": address, "group_id": "g", "protocol": "consumer"}
+        async with (
+            Consumer("t", settings={"client.id": "a"}, **options) as a,
+            Consumer(settings={"client.id": "b", "group.instance.id": "one"}, **options) as b,
+        ):
+            b.subscribe_pattern("t|u")
+            await polled(a, b, until=lambda _: len(a.assignment) == len(b.assignment) == 3)
+            async with AdminClient(places_of(address, "here")) as admin:
+                taking = asyncio.create_task(snapshot(admin, "g"))
+                await polled(a, b, until=lambda _: taking.done())
+                listed = await admin.groups()
+            shot = taking.result()
+            assert (shot.strategy, [group.group_type for group in listed]) == (
+                "uniform-848+reconcile",
+                ["consumer"],
+            )
+            by_client = {"a": set(a.assignment), "one": set(b.assignment)}
+            assert owned(shot.scenario) == by_client
+            assert [each["topics"] for each in shot.scenario["members"]] == [["t"], ["t", "u"]]
+            check(shot)
+
+    run(work())

@@ -13,13 +13,13 @@ from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.coordinator_finder import CoordinatorFinder
 from coordinator_core.client.core import Core
 from coordinator_core.client.generation import NO_MEMBERSHIP, Generation
-from coordinator_core.client.member import Outlook, cannot_resume
+from coordinator_core.client.member import Outlook
 from coordinator_core.client.offsets import CommitResult, Offsets
 from coordinator_core.client.periodic import Heartbeats
 from coordinator_core.client.preparation import Preparation
 from coordinator_core.client.requests import NEVER, Reply
 from coordinator_core.errors import InputError, ProtocolError
-from coordinator_core.model import RebalanceProtocol, TopicPartition
+from coordinator_core.model import Cluster, RebalanceProtocol, TopicPartition
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import (
     JOINS,
@@ -38,6 +38,8 @@ _OF_COORDINATOR = (
 )
 _LATER = (*_OF_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_SERVER_ERROR)
 _FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+_OUTSIDE = (*_FENCED, ErrorCode.GROUP_ID_NOT_FOUND)
+"""Errors of a member that has to join again. A join has none of them."""
 
 
 class ReconcileState(StrEnum):
@@ -69,19 +71,27 @@ class _Subscription(NamedTuple):
 class ReconcileMember:
     """A `MemberPart` that goes on by itself, as the responses to its heartbeats say.
 
-    The id of the member is made by itself, and stays the same while the process lives.
+    The id of the member is made by itself, and stays the same while the process lives. The coordinator runs
+    the assignor of ``assignors``, or without one that which it knows as ``server_assignor``, None for its
+    default. ``interval_ms`` is the interval of heartbeats until the coordinator gives one.
     """
 
     is_leader = False
-    resume = staticmethod(cannot_resume)
 
     def __init__(
-        self, core: Core, coordinator: CoordinatorFinder, offsets: Offsets, assignors: Sequence[Assignor]
+        self,
+        core: Core,
+        coordinator: CoordinatorFinder,
+        offsets: Offsets,
+        assignors: Sequence[Assignor],
+        *,
+        server_assignor: str | None = None,
+        interval_ms: int = 0,
     ) -> None:
-        if len(assignors) != 1:
+        if len(assignors) > 1:
             raise InputError("assignors", f"{len(assignors)} of them", "one: that of the coordinator")
         self._core, self._coordinator = core, coordinator
-        self._assignor = assignors[0].name
+        self._assignor = assignors[0].name if assignors else server_assignor
         self._preparation = Preparation(core, offsets, RebalanceProtocol.COOPERATIVE, self._unwanted)
         self.state = ReconcileState.UNJOINED
         self._member_id = ""
@@ -95,7 +105,8 @@ class ReconcileMember:
         self._must_report = self._in_flight = False
         self._attempt = 0
         """The number of memberships so far. Responses to an earlier one are ignored."""
-        self._interval_ms = self._beat_ms = self._retry_ms = self._poll_ms = 0
+        self._interval_ms = interval_ms
+        self._beat_ms = self._retry_ms = self._poll_ms = 0
         self._number = 0
         """How often a heartbeat was due after its interval."""
         self._compared: tuple[object, ...] = ()
@@ -200,10 +211,37 @@ class ReconcileMember:
         """Return the result of a commit. One with an old epoch can be sent again with the present one."""
         if error in _OF_COORDINATOR:
             self._coordinator.lose(now_ms=now_ms)
-        if error in _FENCED and sent == self._core.generation:
+        if error in _OUTSIDE and sent == self._core.generation:
             self._reset()
         later = error in (*_LATER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.STALE_MEMBER_EPOCH)
         return CommitResult(error.name, retriable=later and not self._core.generation.is_lost)
+
+    def resume(
+        self,
+        generation: Generation,
+        owned: Iterable[TopicPartition],
+        *,
+        topics: Iterable[str],  # noqa: ARG002 - the coordinator knows them
+        based_on: Cluster | None,  # noqa: ARG002 - the coordinator assigns
+        last_response_ms: int,
+    ) -> None:
+        """Be a stable member without joining the group.
+
+        Raises:
+            InputError: if the member is joining or has joined, or if the epoch is invalid.
+        """
+        if self.state is not ReconcileState.UNJOINED or generation.is_lost:
+            found = f"epoch {generation.number} in the state {self.state.value}"
+            raise InputError("resume_membership", found, "an epoch above 0 for a member that has not joined")
+        core, self._member_id = self._core, generation.member_id
+        core.generation, self._taken_epoch = generation, generation.number
+        core.subscriptions.assign_by_group(sorted(owned))
+        self._assigned = frozenset(core.subscriptions.partitions)
+        self._told, self._is_full = self._subscription, False
+        self._beat_after(last_response_ms)
+        core.report_joined()
+        core.report_assigned([], list(core.subscriptions.partitions))
+        self._update_state()
 
     def leave(self, reason: str, left: Callable[[], None] | None = None, *, now_ms: int) -> bool:  # noqa: ARG002
         """Leave the group and forget the membership. A static member leaves for a while."""
@@ -341,10 +379,11 @@ class ReconcileMember:
             self._is_full = True
             if isinstance(reply, ConsumerGroupHeartbeatResponse) and reply.error in _OF_COORDINATOR:
                 self._coordinator.lose(now_ms=now_ms)
-        elif reply.error in _FENCED:
+        elif reply.error in _FENCED or (reply.error in _OUTSIDE and not self._core.generation.is_lost):
             self._reset()
         elif reply.error:
-            self._core.fail(ProtocolError(API, reply.error.name))
+            found = reply.error.name if reply.message is None else f"{reply.error.name}: {reply.message}"
+            self._core.fail(ProtocolError(API, found))
         else:
             self._take_note(reply, now_ms=now_ms)
 
@@ -355,7 +394,7 @@ class ReconcileMember:
             self._interval_ms, self._poll_ms = reply.heartbeat_interval_ms, now_ms
             self._beat_after(now_ms)
         self._interval_ms = reply.heartbeat_interval_ms
-        core.generation = Generation(reply.member_epoch, self._member_id, self._assignor)
+        core.generation = Generation(reply.member_epoch, self._member_id, self._assignor or "")
         if reply.assignment is not None:
             self._assigned = frozenset(reply.assignment)
             self._must_report = bool(reply.assignment) or not before.is_lost

@@ -308,7 +308,7 @@ class ServerSideMember:
 
     def _refused(self, api: str, error: ErrorCode) -> None:
         """React to an error that names the present generation. ILLEGAL_GENERATION announces a round."""
-        if error is ErrorCode.ILLEGAL_GENERATION:
+        if error in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND):
             self._must_rejoin = True
         elif error is ErrorCode.UNKNOWN_MEMBER_ID:
             self._reset(keep_member_id=False)

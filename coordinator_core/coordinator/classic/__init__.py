@@ -35,18 +35,22 @@ def _restore(step: Step, group_id: str, stored: StoredGroup, handed_out: int) ->
 PART = CoordinatorPart(
     name=FAMILY,
     requests={
-        m.JoinGroupRequest: Row(join_group.handle, join_group.refused),
+        m.JoinGroupRequest: Row(join_group.handle, join_group.refused, joins=lambda _: True),
         m.SyncGroupRequest: Row(
             sync_group.handle,
             lambda _, error: m.SyncGroupResponse(error=error),
             while_loading=ErrorCode.REBALANCE_IN_PROGRESS,
+            foreign_group=ErrorCode.UNKNOWN_MEMBER_ID,
         ),
         m.HeartbeatRequest: Row(
             heartbeat.handle,
             lambda _, error: m.HeartbeatResponse(error=error),
             while_loading=ErrorCode.NONE,
+            foreign_group=ErrorCode.UNKNOWN_MEMBER_ID,
         ),
-        m.LeaveGroupRequest: Row(leave_group.handle, lambda _, error: m.LeaveGroupResponse(error=error)),
+        m.LeaveGroupRequest: Row(
+            leave_group.handle, leave_group.refused, foreign_group=ErrorCode.UNKNOWN_MEMBER_ID
+        ),
     },
     restore=_restore,
     on_timer=expiry.on_timer,

@@ -52,12 +52,10 @@ def _check(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) ->
 
 
 def _create(step: Step, group_id: str) -> ClassicGroup:
-    """Create a group, in place of a group that has only offsets, if there is one."""
+    """Create a group, in place of one without members, if there is one."""
     group = ClassicGroup(group_id)
     group.handed_out = group.reserved = step.shard.table.generations.get(group_id, 0)
-    if group_id not in step.shard.groups:
-        step.schedule_retention(group)
-    step.shard.groups[group_id] = group
+    step.found(group)
     return group
 
 

@@ -35,6 +35,14 @@ def handle(step: Step, request_id: int, request: LeaveGroupRequest) -> None:
         rebalance.complete_if_all_joined(step, group)
 
 
+def refused(request: LeaveGroupRequest, error: ErrorCode) -> LeaveGroupResponse:
+    """Return an error, UNKNOWN_MEMBER_ID for each member."""
+    if error is not ErrorCode.UNKNOWN_MEMBER_ID:
+        return LeaveGroupResponse(error=error)
+    members = (LeaveGroupMemberResponse(m.member_id, m.group_instance_id, error) for m in request.members)
+    return LeaveGroupResponse(error=ErrorCode.NONE, members=tuple(members))
+
+
 def _leave(step: Step, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
     member_id = identity.member_id
     if not member_id and identity.group_instance_id is not None:

@@ -7,12 +7,17 @@ for which members wait: each goes on as soon as the partitions are free that it 
 from functools import partial
 
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
-from coordinator_core.coordinator.reconcile import heartbeat
+from coordinator_core.coordinator.reconcile import describe, heartbeat
 from coordinator_core.coordinator.reconcile.expiry import on_timer
-from coordinator_core.coordinator.reconcile.group import FAMILY, restored
+from coordinator_core.coordinator.reconcile.group import FAMILY, accept_fetch, restored
 from coordinator_core.coordinator.reconcile.heartbeat import Computing
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
-from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    JOINS,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+)
 
 
 def reconcile_part(computing: Computing, settings: ReconcileSettings) -> CoordinatorPart:
@@ -21,12 +26,19 @@ def reconcile_part(computing: Computing, settings: ReconcileSettings) -> Coordin
         name=FAMILY,
         requests={
             ConsumerGroupHeartbeatRequest: Row(
-                partial(heartbeat.handle, computing, settings), heartbeat.refused
-            )
+                partial(heartbeat.handle, computing, settings),
+                heartbeat.refused,
+                needs_group_id=False,
+                joins=lambda request: request.member_epoch == JOINS,
+            ),
+            ConsumerGroupDescribeRequest: Row(describe.handle, describe.refused),
         },
         restore=partial(restored, settings),
         on_timer=on_timer,
         on_topics=partial(heartbeat.on_topics, computing),
+        accept_fetch=accept_fetch,
+        foreign_group=ErrorCode.GROUP_ID_NOT_FOUND,
+        group_type="consumer",
     )
 
 

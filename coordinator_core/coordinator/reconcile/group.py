@@ -4,19 +4,29 @@ from collections.abc import Callable, Collection, Mapping
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
+from coordinator_core.coordinator.offset_commit import WITH_EPOCHS
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import GroupState, Member, MemberState, restored_state
 from coordinator_core.coordinator.records import StoredGroup
 from coordinator_core.coordinator.shard import DEAD, EMPTY, GROUP_BYTES, MEMBER_BYTES, Step
-from coordinator_core.model import Partitions, TopicPartition
-from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, encode_assignment
+from coordinator_core.model import TopicPartition
+from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import DescribedGroup, DescribedMember, OffsetCommitRequest
+from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest, OffsetFetchRequest
 
 if TYPE_CHECKING:
     from coordinator_core.coordinator.reconcile.changes import Changes
 
 FAMILY = "reconcile"
+
+
+HELD_BYTES = 200
+"""The approximate memory of a partition that a member holds."""
+
+
+def topic_bytes(topic: str) -> int:
+    """Return about how much memory a topic takes that a member lists, with the table of the log."""
+    return 100 + 2 * len(topic)
 
 
 class State(StrEnum):
@@ -118,26 +128,8 @@ class ReconcileGroup:
         return self.durable.changed_at_ms
 
     def describe(self) -> DescribedGroup:
-        """Return the group as administrators see it."""
-        durable = self.durable
-        return DescribedGroup(
-            error=ErrorCode.NONE,
-            group_id=self.group_id,
-            state=self.state.value,
-            protocol_type=PROTOCOL_TYPE,
-            protocol_name=durable.target.assignor,
-            members=tuple(
-                DescribedMember(
-                    name,
-                    m.instance_id,
-                    m.client_id,
-                    m.client_host,
-                    b"",
-                    encode_assignment(Partitions.of(durable.currents[name].assigned)),
-                )
-                for name, m in durable.members.items()
-            ),
-        )
+        """Return that the group is none of the classic protocol. ConsumerGroupDescribe describes it."""
+        return DescribedGroup(error=ErrorCode.GROUP_ID_NOT_FOUND, group_id=self.group_id, state=DEAD)
 
     def subscribed_topics(self) -> dict[str, None]:
         """Return the topics that members list, and those that the shares were computed for."""
@@ -152,10 +144,16 @@ class ReconcileGroup:
         """Check a commit: it names the epoch of its member. It is no sign of life."""
         if request.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
-        current = self.durable.currents.get(request.member_id)
+        if request.member_id in self.members and request.version < WITH_EPOCHS:
+            return ErrorCode.UNSUPPORTED_VERSION
+        return self.check_epoch(request.member_id, request.generation_id)
+
+    def check_epoch(self, member_id: str, epoch: int) -> ErrorCode:
+        """Check the epoch that a request for offsets names."""
+        current = self.durable.currents.get(member_id)
         if current is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if current.epoch == request.generation_id else ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.NONE if current.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
 
     def forget_expected(self) -> None:
         """Do nothing: requests that wait are answered."""
@@ -163,11 +161,20 @@ class ReconcileGroup:
     def size_bytes(self) -> int:
         """Return about how much memory the group takes, without its offsets."""
         size = GROUP_BYTES + 2 * len(self.group_id) + MEMBER_BYTES * len(self.members)
-        return size + 200 * len(self.durable.holders)
+        for member in self.members.values():
+            size += sum(map(topic_bytes, member.topics)) + 2 * len(member.pattern or "")
+        return size + HELD_BYTES * len(self.durable.holders)
 
     def begin_session(self, step: Step, member_id: str) -> None:
         """Begin the session of a member anew."""
         step.schedule(TimerKind.SESSION, self, self.settings.session_timeout_ms, member_id)
+
+
+def accept_fetch(group: ReconcileGroup, request: OffsetFetchRequest) -> ErrorCode:
+    """Check a request for offsets, which may come from outside the group."""
+    if request.member_id is None and request.member_epoch < 0:
+        return ErrorCode.NONE
+    return group.check_epoch(request.member_id or "", request.member_epoch)
 
 
 def restored(

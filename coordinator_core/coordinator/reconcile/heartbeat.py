@@ -30,6 +30,9 @@ from coordinator_core.protocol.reconcile import (
     ConsumerGroupHeartbeatResponse,
 )
 
+MEMBER_MAKES_ID = 1
+"""The version from which on a member makes its id itself."""
+
 
 class Subscriber(NamedTuple):
     """A member as an assignor sees it: its topics, the share that it had, and its names."""
@@ -54,9 +57,23 @@ class Computing(msgspec.Struct, frozen=True):
     assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
 
 
-def refused(request: ConsumerGroupHeartbeatRequest, error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
-    """Return an error."""
-    return ConsumerGroupHeartbeatResponse(error=error, member_id=request.member_id)
+def refused(
+    request: ConsumerGroupHeartbeatRequest, error: ErrorCode, message: str | None = None
+) -> ConsumerGroupHeartbeatResponse:
+    """Return an error. GROUP_ID_NOT_FOUND is that of a group of another family, if nothing else is said."""
+    if error is ErrorCode.GROUP_ID_NOT_FOUND and message is None:
+        message = not_reconciled(request.group_id)
+    return ConsumerGroupHeartbeatResponse(error=error, message=message, member_id=request.member_id)
+
+
+def not_reconciled(group_id: str) -> str:
+    """Return the message for a request to a group of another family."""
+    return f"Group {group_id} is not a consumer group."
+
+
+def not_found(group_id: str) -> str:
+    """Return the message for a request to an unknown group."""
+    return f"Group {group_id} not found."
 
 
 def handle(
@@ -67,16 +84,18 @@ def handle(
     request: ConsumerGroupHeartbeatRequest,
 ) -> None:
     """Answer a request, when the records of its changes are written."""
-    error = _invalid(computing, request)
+    error, message = _invalid(computing, request)
     group = find(step, request.group_id)
-    if group is None and not error:
-        if request.member_epoch == JOINS:
-            group = _create(step, settings, request.group_id)
-        else:
-            error = ErrorCode.UNKNOWN_MEMBER_ID
-    if error or group is None:
-        step.effects.reply(request_id, refused(request, error))
+    if group is None and not error and request.member_epoch != JOINS:
+        error, message = ErrorCode.GROUP_ID_NOT_FOUND, not_found(request.group_id)
+    if error:
+        step.effects.reply(request_id, refused(request, error, message))
         return
+    if group is None:
+        group = ReconcileGroup(request.group_id, settings)
+        step.found(group)
+    if not request.member_id:
+        request = msgspec.structs.replace(request, member_id=step.new_member_id(step.client_id))
     client = step.client_id, step.client_host
 
     def task(changes: Changes) -> None:
@@ -92,33 +111,43 @@ def handle(
     submit(step, group, task)
 
 
-def _create(step: Step, settings: ReconcileSettings, group_id: str) -> ReconcileGroup:
-    """Create a group, in place of a group that has only offsets, if there is one."""
-    group = ReconcileGroup(group_id, settings)
-    if group_id not in step.shard.groups:
-        step.schedule_retention(group)
-    step.shard.groups[group_id] = group
-    return group
-
-
-def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
-    """Check a request without the group."""
-    if not request.member_id or request.member_epoch < LEAVES_FOR_A_WHILE:
-        return ErrorCode.INVALID_REQUEST
-    if request.member_epoch == LEAVES_FOR_A_WHILE and not request.instance_id:
-        return ErrorCode.INVALID_REQUEST
-    if request.member_epoch == JOINS:
-        has_topics = request.subscribed_topic_names or request.subscribed_topic_regex
-        if request.rebalance_timeout_ms <= 0 or request.topic_partitions != () or not has_topics:
-            return ErrorCode.INVALID_REQUEST
+def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> tuple[ErrorCode, str | None]:
+    """Check a request without the group. Return the error and its message."""
+    message = _misformed(request)
+    if message:
+        return ErrorCode.INVALID_REQUEST, message
     if request.server_assignor is not None and request.server_assignor not in computing.assignors:
-        return ErrorCode.UNSUPPORTED_ASSIGNOR
+        supported = ", ".join(computing.assignors)
+        message = f"ServerAssignor {request.server_assignor} is not supported. Supported: {supported}."
+        return ErrorCode.UNSUPPORTED_ASSIGNOR, message
     if request.subscribed_topic_regex:
         try:
             computing.matching(request.subscribed_topic_regex)
-        except ValueError:
-            return ErrorCode.INVALID_REGULAR_EXPRESSION
-    return ErrorCode.NONE
+        except ValueError as error:
+            message = f"SubscribedTopicRegex `{request.subscribed_topic_regex}` is not valid: {error}."
+            return ErrorCode.INVALID_REGULAR_EXPRESSION, message
+    return ErrorCode.NONE, None
+
+
+def _misformed(request: ConsumerGroupHeartbeatRequest) -> str:
+    """Return what is wrong with the fields of a request, or ""."""
+    makes_id = request.version >= MEMBER_MAKES_ID or request.member_epoch != JOINS
+    has_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    joins, stays_away = request.member_epoch == JOINS, request.member_epoch == LEAVES_FOR_A_WHILE
+    no_timeout = "RebalanceTimeoutMs must be provided when (re-)joining."
+    no_topics = "Either SubscribedTopicNames or SubscribedTopicRegex must be provided when (re-)joining."
+    rules = (
+        (not request.group_id, "GroupId can't be empty."),
+        (makes_id and not request.member_id, "MemberId can't be empty."),
+        (request.instance_id == "", "InstanceId can't be empty."),
+        (request.rack_id == "", "RackId can't be empty."),
+        (request.member_epoch < LEAVES_FOR_A_WHILE, "MemberEpoch is invalid."),
+        (stays_away and request.instance_id is None, "InstanceId can't be null."),
+        (joins and request.rebalance_timeout_ms <= 0, no_timeout),
+        (joins and request.topic_partitions != (), "TopicPartitions must be empty when (re-)joining."),
+        (joins and not has_topics, no_topics),
+    )
+    return next((message for is_broken, message in rules if is_broken), "")
 
 
 # --- leaving

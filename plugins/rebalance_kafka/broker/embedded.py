@@ -11,22 +11,24 @@ from typing import Any, Self
 import msgspec
 
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
 from coordinator_core.errors import InputError
 from coordinator_core.traces.trace import Trace
 from rebalance_kafka.access import Access
 from rebalance_kafka.addresses import Place, place_of
+from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.cleaning import Cleaner, Cleaning
 from rebalance_kafka.broker.connections import Connection
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.guard import Guard, Tls
 from rebalance_kafka.broker.login import Login
-from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, Node
+from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, GroupSettings, Node
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
 from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.scram import MECHANISMS
-from rebalance_kafka.settings import configured
+from rebalance_kafka.settings import part_of
 from rebalance_kafka.wire.frames import Request
 
 LOG = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ MOST_FRAME_BYTES = 100 * 1024 * 1024
 MOST_CONNECTIONS = 2_000
 MOST_RECORD_BYTES = 1024 * 1024 * 1024
 MOST_WAITING_BYTES = 256 * 1024 * 1024
+CONFIGS = (CoordinatorConfig, ReconcileSettings, GroupAssignors)
 IDLE_SECONDS = 600.0
 CLEAN_SECONDS = 300.0
 DRAIN_SECONDS = 5.0
@@ -52,7 +55,8 @@ class EmbeddedBroker:
             consumer = AIOKafkaConsumer("orders", bootstrap_servers=broker.address, group_id="g")
 
     - ``topics``: name to number of partitions. Topics that exist already may grow.
-    - ``settings``: settings of the coordinator by Kafka's names (``group.initial.rebalance.delay.ms``).
+    - ``settings``: settings of the coordinator by Kafka's names (``group.initial.rebalance.delay.ms``,
+      ``group.consumer.heartbeat.interval.ms``). ``group.consumer.assignors`` can name any assignor.
     - ``data_dir``: a folder in which groups, offsets and records survive the process, even a killed one.
     - ``auto_create``: the number of partitions of a topic that a client's request creates. 0: an error.
     - ``seed``: the seed of member ids.
@@ -120,7 +124,11 @@ class EmbeddedBroker:
         self._advertised = None if advertise is None else place_of(advertise, "advertise")
         self._at = Place(host, port)
         self._wanted = dict(topics or {})
-        self._config = configured(CoordinatorConfig, settings or {})
+        self._config = part_of(CoordinatorConfig, CONFIGS, settings or {})
+        reconciled = part_of(ReconcileSettings, CONFIGS, settings or {})
+        assignors = part_of(GroupAssignors, CONFIGS, settings or {})
+        self._groups = GroupSettings(reconciled, assignors.factories())
+        self._described = _described(self._config, reconciled, assignors)
         self._folder = None if data_dir is None else Path(data_dir)
         self._random = Random(seed)
         self._connections: dict[Connection, None] = {}
@@ -149,10 +157,19 @@ class EmbeddedBroker:
                 node=NODE,
                 cluster_id="rebalance-lab",
                 partitions=self._auto_create,
-                broker_configs=_described(self._config),
+                broker_configs=self._described,
             )
             self._create_wanted(topics)
-            self._node = Node(loop, store, data, self._config, recorder, self._random, self._most_group_bytes)
+            self._node = Node(
+                loop,
+                store,
+                data,
+                self._config,
+                recorder,
+                self._random,
+                self._most_group_bytes,
+                self._groups,
+            )
             self._server = await self._listening(loop)
         except BaseException:
             self._guard.close()
@@ -350,9 +367,10 @@ class EmbeddedBroker:
             topics.create(wanted)
 
 
-def _described(config: CoordinatorConfig) -> dict[str, str]:
+def _described(*configs: msgspec.Struct) -> dict[str, str]:
     """Return the settings as DescribeConfigs lists them."""
+    settings = {name: value for config in configs for name, value in msgspec.to_builtins(config).items()}
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in sorted(msgspec.to_builtins(config).items())
+        for name, value in sorted(settings.items())
     }

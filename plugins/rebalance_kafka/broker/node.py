@@ -3,30 +3,44 @@
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from time import time
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from kio.schema.errors import ErrorCode as Wire
 
+from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
 from coordinator_core.coordinator.outcome import Outcome
+from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
+from coordinator_core.errors import AssignmentError, PluginError
 from coordinator_core.families.classic import CLASSIC
-from coordinator_core.families.family import Family
+from coordinator_core.families.family import Surroundings
+from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import Cluster
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.registry.registry import default_registry
+from coordinator_core.protocol.reconcile import (
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatResponse,
+)
 from rebalance_kafka.access import EVERYTHING, Access, Operation
+from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.permits import permitted
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.consumer_groups import (
+    describe_messages,
+    described_body,
+    heartbeat_body,
+    heartbeat_message,
+)
 from rebalance_kafka.wire.frames import Request, Values
 from rebalance_kafka.wire.requests import OF_GROUPS, offset_requests, request_message
 from rebalance_kafka.wire.responses import heartbeat_frame, offsets_of_groups, response_entity
@@ -34,8 +48,6 @@ from rebalance_kafka.wire.responses import heartbeat_frame, offsets_of_groups, r
 NODE = 1
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 MOST_GROUP_BYTES = 256 * 1024 * 1024
-SERVER_ASSIGNOR = "range"
-"""The assignor of families whose coordinator computes the assignments."""
 LONGEST_WAIT_MS = 300_000
 """The longest time that a Fetch waits for records, whatever the client asks for."""
 
@@ -43,6 +55,16 @@ LOG = logging.getLogger(__name__)
 
 Reply: TypeAlias = Callable[[Any], None]
 """Takes the response, once: its body, as an entity or its values, or its frame. None: there is none."""
+
+
+class GroupSettings(NamedTuple):
+    """The settings of groups of the consumer protocol, and what makes their assignors, the default first."""
+
+    settings: ReconcileSettings
+    assignors: Mapping[str, Callable[[], Assignor]]
+
+
+DEFAULT_GROUPS = GroupSettings(ReconcileSettings(), GroupAssignors().factories())
 
 
 class Node:
@@ -62,6 +84,7 @@ class Node:
         recorder: Recorder,
         random: Random,
         most_group_bytes: int = MOST_GROUP_BYTES,
+        groups: GroupSettings = DEFAULT_GROUPS,
     ) -> None:
         self._loop, self._store, self._recorder = loop, store, recorder
         self.data = data
@@ -70,11 +93,13 @@ class Node:
         self._requests = 0
         self._timer: TimerHandle | None = None
         self._timer_ms: int | None = None
-        data.topics.grown = lambda topics: recorder.grown(topics, self.now_ms())
+        data.topics.grown = self._topics_grown
         data.topics.deleted = self._topics_deleted
-        parts = Family(CLASSIC, {}).coordinator(
-            lambda: default_registry().assignor(SERVER_ASSIGNOR), lambda: Cluster(data.topics.partitions)
+        make_default = next(iter(groups.assignors.values()))
+        surroundings = Surroundings(
+            groups.settings, make_default, lambda: Cluster(data.topics.partitions), groups.assignors
         )
+        parts = [spec.coordinator(surroundings) for spec in (CLASSIC, RECONCILE) if spec.coordinator]
         self.coordinator = Coordinator(NODE, config, random, parts)
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
@@ -83,6 +108,7 @@ class Node:
             self._carry_out(self.coordinator.on_elected(partition))
             records = store.read(partition)
             self._carry_out(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms()))
+        self._carry_out(self.coordinator.on_topics_changed(now_ms=self.now_ms()))
 
     def now_ms(self) -> int:
         """Return the time of day. It does not jump while the broker runs."""
@@ -108,6 +134,8 @@ class Node:
             reply(self._find(request))
         elif api is Api.OFFSET_FETCH and request.version >= OF_GROUPS:
             reply(self._offsets_of_groups(request))
+        elif api is Api.CONSUMER_GROUP_DESCRIBE:
+            reply(self._consumer_groups(request))
         else:
             self._coordinate(request, host, reply)
         return None
@@ -131,7 +159,7 @@ class Node:
 
     def _coordinate(self, request: Request, host: str, reply: Reply) -> None:
         """Pass a request to the coordinator, unless it needs too much or commits unknown partitions only."""
-        permit = permitted(request_message(request), request.access, self.coordinator.refusal)
+        permit = permitted(self._message_of(request), request.access, self.coordinator.refusal)
         received = message = permit.message
         now_ms = self.now_ms()
         refusal = permit.refusal or self._room.refused(message)
@@ -142,7 +170,7 @@ class Node:
                 refusal = _committed(message, m.OffsetCommitResponse())
             message = msgspec.structs.replace(message, offsets=known)
         if refusal is not None:
-            reply(response_entity(request, permit.complete(refusal)))
+            reply(self._body_of(request, permit.complete(refusal)))
             return
         self._recorder.requested(message, request.client_id, now_ms)
 
@@ -150,21 +178,43 @@ class Node:
             self._recorder.answered(message, response, request.client_id, self.now_ms())
             if isinstance(received, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
                 response = _committed(received, response)
-            reply(response_entity(request, permit.complete(response)))
+            reply(self._body_of(request, permit.complete(response)))
 
         self._requests += 1
         self._parked[self._requests] = message, respond
         client_id = request.client_id[:LONGEST_NAME]
-        outcome = self.coordinator.receive(
-            self._requests, message, client_id=client_id, client_host=host, now_ms=now_ms
-        )
+        try:
+            outcome = self.coordinator.receive(
+                self._requests, message, client_id=client_id, client_host=host, now_ms=now_ms
+            )
+        except (AssignmentError, PluginError) as error:  # of an assignor that the broker runs
+            LOG.warning("group %s: %s", getattr(message, "group_id", ""), error)
+            self._give(self._requests, self.coordinator.refusal(message, ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
         self._carry_out(outcome)
+
+    def _message_of(self, request: Request) -> m.Request:
+        if request.api is Api.CONSUMER_GROUP_HEARTBEAT:
+            return heartbeat_message(request, self.data.topics)
+        return request_message(request)
+
+    def _body_of(self, request: Request, response: m.Response) -> Any:
+        if isinstance(response, ConsumerGroupHeartbeatResponse):
+            return heartbeat_body(response, self.data.topics)
+        return response_entity(request, response)
+
+    def _topics_grown(self, topics: Mapping[str, int]) -> None:
+        """Let the groups of the consumer protocol know, too."""
+        now_ms = self.now_ms()
+        self._recorder.grown(topics, now_ms)
+        self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms))
 
     def _topics_deleted(self, topics: Sequence[str]) -> None:
         """Delete the committed offsets of topics, too."""
         now_ms = self.now_ms()
         self._recorder.deleted(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms))
+        self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms))
 
     def _give(self, request_id: int, response: m.Response) -> None:
         """Answer a request. An error in that is logged, as it concerns one client only."""
@@ -191,6 +241,19 @@ class Node:
                 assert isinstance(response, m.OffsetFetchResponse)
                 responses[message.group_id] = response
         return offsets_of_groups(responses)
+
+    def _consumer_groups(self, request: Request) -> Values:
+        now_ms = self.now_ms()
+        responses: list[ConsumerGroupDescribeResponse] = []
+        for message in describe_messages(request):
+            permit = permitted(message, request.access, self.coordinator.refusal)
+            if permit.refusal is None:
+                replies = self.coordinator.receive(0, message, now_ms=now_ms).replies
+                found = [reply.response for reply in replies]
+            else:
+                found = [permit.refusal]
+            responses += [each for each in found if isinstance(each, ConsumerGroupDescribeResponse)]
+        return described_body(responses, self.data.topics)
 
     def _find(self, request: Request) -> Values:
         body = request.body

@@ -7,6 +7,11 @@ from msgspec.structs import replace
 
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from rebalance_kafka.access import EVERYTHING, Access, Operation
 
 _GROUP, _TOPIC = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -51,6 +56,7 @@ def permitted(message: m.Request, access: Access, refuse: Refuse) -> Permit:
 _OPERATIONS: Mapping[type, Operation] = {
     m.OffsetFetchRequest: Operation.DESCRIBE,
     m.OffsetDeleteRequest: Operation.DELETE,
+    ConsumerGroupDescribeRequest: Operation.DESCRIBE,
 }
 
 _REFUSALS: Mapping[type, Refuse] = {
@@ -117,6 +123,14 @@ def _list(message: m.ListGroupsRequest, access: Access) -> Permit:
     return Permit(message, complete=visible)
 
 
+def _beat(message: ConsumerGroupHeartbeatRequest, access: Access) -> Permit:
+    """Refuse a member that lists a topic which the user may not see. Patterns match all topics."""
+    topics = message.subscribed_topic_names or ()
+    if all(access.topic(Operation.DESCRIBE, topic) for topic in topics):
+        return Permit(message)
+    return Permit(message, ConsumerGroupHeartbeatResponse(error=_TOPIC, member_id=message.member_id))
+
+
 _PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
     m.OffsetCommitRequest: _commit,
     m.OffsetDeleteRequest: _delete_offsets,
@@ -124,6 +138,7 @@ _PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
     m.DescribeGroupsRequest: _describe,
     m.DeleteGroupsRequest: _delete,
     m.ListGroupsRequest: _list,
+    ConsumerGroupHeartbeatRequest: _beat,
 }
 
 

@@ -2,22 +2,35 @@
 
 A broker knows its clients by their requests only. A member revokes the partitions that its JoinGroup no
 longer lists as owned, and those that a new assignment leaves out. Until then it works on its last assignment.
+A member of the consumer protocol revokes what its heartbeat no longer lists as owned.
 Lag is measured when offsets are committed, and integrated by the trapezoid rule.
 """
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 from coordinator_core.client.classic.states import MemberState
+from coordinator_core.client.reconcile.member import ReconcileState
 from coordinator_core.client.subscription import partition_map
 from coordinator_core.errors import ProtocolError
+from coordinator_core.families.classic import CLASSIC
+from coordinator_core.families.reconcile import RECONCILE
 from coordinator_core.model import NO_PARTITIONS, Partitions, Subscription, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    JOINS,
+    LEAVES,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.traces.trace import Trace
 from rebalance_kafka.broker.topics import Topics
 
@@ -31,12 +44,22 @@ GROUP_BYTES, EVENT_BYTES, ENTRY_BYTES = 2_000, 300, 24
 MEASURE_EVERY_MS = 1_000
 
 
+class _Newcomer(NamedTuple):
+    """What a request to join says about the member."""
+
+    client_id: str
+    instance_id: str | None
+    topics: tuple[str, ...]
+    rack: str | None
+
+
 @dataclass(slots=True)
 class _Member:
     name: str
     topics: tuple[str, ...] = ()
     owned: Partitions = NO_PARTITIONS
-    state: MemberState = MemberState.UNJOINED
+    state: Enum = MemberState.UNJOINED
+    epoch: int = JOINS
     committed: dict[TopicPartition, int] = field(default_factory=dict)
 
 
@@ -46,12 +69,13 @@ class _Recorded:
 
     begun_ms: int
     topics: dict[str, int]
+    family: ProtocolSpec
     events: list[ev.TraceEvent] = field(default_factory=list)
     members: dict[str, _Member] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     messages: dict[str, int] = field(default_factory=dict)
     leaving: set[str] = field(default_factory=set)
-    asking: tuple[m.JoinGroupRequest, str] | None = None
+    newcomer: _Newcomer | None = None
     state: str = ""
     generation: int = -1
     protocol: str = ""
@@ -89,6 +113,8 @@ class Recorder:
             seed=0,
             duration_ms=now_ms - group.begun_ms,
             topics=group.topics,
+            protocol=group.family.name,
+            own_epochs=group.family.own_epochs,
         )
         end = ev.RunEnded(
             group_state=group.state,
@@ -110,22 +136,20 @@ class Recorder:
         if not isinstance(group_id, str):
             return
         group = self._groups.get(group_id)
+        family = _begun_by(request)
+        if family is not None and (group is None or not (group.family is family or group.members)):
+            group = self._begun(group_id, family, now_ms)
         if group is None:
-            if not isinstance(request, m.JoinGroupRequest) or request.protocol_type != PROTOCOL_TYPE:
-                return
-            topics = dict(self._topics.partitions)
-            size = GROUP_BYTES + len(group_id) + ENTRY_BYTES * len(topics)
-            if not self._has_room(size):
-                return
-            group = self._groups[group_id] = _Recorded(now_ms, topics, size=size)
-            self._size += size
+            return
         api = _api(type(request))
         group.messages[api] = group.messages.get(api, 0) + 1
         if type(request) is m.HeartbeatRequest:  # most requests are heartbeats
             return
         if isinstance(request, m.JoinGroupRequest):
-            group.asking = (request, client_id)
+            group.newcomer = _newcomer(request, client_id)
             self._joins(group, request, now_ms)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            self._reports(group, request, client_id, now_ms)
         elif isinstance(request, m.SyncGroupRequest) and request.assignments:
             self._assigns(group, request, now_ms)
         elif isinstance(request, m.LeaveGroupRequest):
@@ -140,6 +164,11 @@ class Recorder:
             self._joined(group, request, response, client_id, now_ms)
             refused = response.error not in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED)
             if refused and not (group.members or group.events):
+                self._forget(request.group_id)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            assert isinstance(response, ConsumerGroupHeartbeatResponse)
+            self._reconciled(group, request, response, client_id, now_ms)
+            if response.error is not ErrorCode.NONE and not (group.members or group.events):
                 self._forget(request.group_id)
         elif isinstance(request, m.SyncGroupRequest) and isinstance(response, m.SyncGroupResponse):
             self._synced(group, request, response, now_ms)
@@ -193,7 +222,7 @@ class Recorder:
         if subscription.topics != member.topics:
             member.topics = subscription.topics
             changed = ev.SubscriptionChanged(client=member.name, topics=list(member.topics))
-            self._add(group, changed, now_ms, sum(len(p.metadata) for p in request.protocols[:1]))
+            self._add(group, changed, now_ms, _size_of(member.topics))
         self._give_up(group, member, member.owned - subscription.owned, now_ms)
         self._enter(group, member, MemberState.PREPARING_REBALANCE, now_ms)
 
@@ -209,7 +238,7 @@ class Recorder:
             return
         member = group.members.get(response.member_id)
         if member is None:  # the member joined before this broker started
-            member = self._started(group, response.member_id, now_ms, (request, client_id))
+            member = self._started(group, response.member_id, now_ms, _newcomer(request, client_id))
         self._enter(group, member, MemberState.COMPLETING_REBALANCE, now_ms)
         joined = ev.Joined(
             client=member.name,
@@ -225,25 +254,23 @@ class Recorder:
         group: _Recorded,
         member_id: str,
         now_ms: int,
-        asking: tuple[m.JoinGroupRequest, str] | None = None,
+        newcomer: _Newcomer | None = None,
     ) -> _Member:
-        asking = asking or group.asking
-        assert asking is not None  # a member is added by its JoinGroup
-        request, client_id = asking
-        subscription = _subscription(request)
-        name = request.group_instance_id or client_id or member_id
+        newcomer = newcomer or group.newcomer
+        assert newcomer is not None  # a member is added by its request to join
+        name = newcomer.instance_id or newcomer.client_id or member_id
         if name in group.ids:
             name = f"{name}-{member_id[-8:]}" if f"{name}-{member_id[-8:]}" not in group.ids else member_id
-        member = group.members[member_id] = _Member(name, subscription.topics)
+        member = group.members[member_id] = _Member(name, newcomer.topics)
         group.ids[name] = member_id
         started = ev.MemberStarted(
             client=name,
-            instance_id=request.group_instance_id,
-            topics=list(subscription.topics),
+            instance_id=newcomer.instance_id,
+            topics=list(newcomer.topics),
             process_rate=None,
-            rack=subscription.rack,
+            rack=newcomer.rack,
         )
-        self._add(group, started, now_ms, sum(len(protocol.metadata) for protocol in request.protocols[:1]))
+        self._add(group, started, now_ms, _size_of(newcomer.topics))
         return member
 
     def _leaves(self, group: _Recorded, request: m.LeaveGroupRequest) -> None:
@@ -320,6 +347,69 @@ class Recorder:
             self._add(group, given, now_ms, ENTRY_BYTES * len(partitions))
             member.owned = Partitions.of(member.owned - partitions)
 
+    # --- members of the consumer protocol
+
+    def _reports(
+        self, group: _Recorded, request: ConsumerGroupHeartbeatRequest, client_id: str, now_ms: int
+    ) -> None:
+        """Record what a heartbeat says: a join, a leave, other topics, partitions that are revoked."""
+        if request.member_epoch == JOINS:
+            group.newcomer = _Newcomer(
+                client_id, request.instance_id, request.subscribed_topic_names or (), request.rack_id
+            )
+        member = group.members.get(request.member_id)
+        if member is None:
+            return
+        if request.member_epoch == JOINS:
+            member.epoch = JOINS
+        elif request.member_epoch == LEAVES:
+            group.leaving.add(request.member_id)
+        topics = request.subscribed_topic_names
+        if topics is not None and topics != member.topics:
+            member.topics = topics
+            changed = ev.SubscriptionChanged(client=member.name, topics=list(topics))
+            self._add(group, changed, now_ms, _size_of(topics))
+        if request.topic_partitions is not None:
+            self._give_up(group, member, member.owned - frozenset(request.topic_partitions), now_ms)
+
+    def _reconciled(
+        self,
+        group: _Recorded,
+        request: ConsumerGroupHeartbeatRequest,
+        response: ConsumerGroupHeartbeatResponse,
+        client_id: str,
+        now_ms: int,
+    ) -> None:
+        """Record the response to a heartbeat: another epoch, and partitions that the member gets."""
+        if response.error is not ErrorCode.NONE or response.member_epoch < JOINS:
+            return
+        member = group.members.get(response.member_id)
+        if member is None:  # the member joined before this broker started
+            newcomer = _Newcomer(client_id, request.instance_id, request.subscribed_topic_names or (), None)
+            member = self._started(group, response.member_id, now_ms, newcomer)
+        if member.epoch == JOINS:
+            joined = ev.Joined(
+                client=member.name,
+                member_id=response.member_id,
+                generation=response.member_epoch,
+                protocol=group.protocol,
+                leader=False,
+            )
+            self._add(group, joined, now_ms)
+        owned = member.owned if response.assignment is None else Partitions.of(response.assignment)
+        added = owned - member.owned
+        if added or response.member_epoch != member.epoch:
+            member.epoch, member.owned = response.member_epoch, Partitions.of(member.owned | added)
+            assigned = ev.Assigned(
+                client=member.name,
+                generation=response.member_epoch,
+                added=partition_map(added),
+                owned=partition_map(member.owned),
+            )
+            self._add(group, assigned, now_ms, ENTRY_BYTES * len(member.owned))
+        is_done = response.assignment is None
+        self._enter(group, member, ReconcileState.STABLE if is_done else ReconcileState.RECONCILING, now_ms)
+
     # --- lag
 
     def _committed(
@@ -359,7 +449,19 @@ class Recorder:
 
     # --- internals
 
-    def _enter(self, group: _Recorded, member: _Member, state: MemberState, now_ms: int) -> None:
+    def _begun(self, group_id: str, family: ProtocolSpec, now_ms: int) -> _Recorded | None:
+        """Begin the trace of a group, None if there is no room. It takes the place of an earlier one."""
+        if group_id in self._groups:
+            self._forget(group_id)
+        topics = dict(self._topics.partitions)
+        size = GROUP_BYTES + len(group_id) + ENTRY_BYTES * len(topics)
+        if not self._has_room(size):
+            return None
+        self._size += size
+        group = self._groups[group_id] = _Recorded(now_ms, topics, family, size=size)
+        return group
+
+    def _enter(self, group: _Recorded, member: _Member, state: Enum, now_ms: int) -> None:
         if member.state is not state:
             changed = ev.ClientStateChanged(client=member.name, before=member.state.value, after=state.value)
             member.state = state
@@ -391,6 +493,24 @@ class Recorder:
 @cache
 def _api(kind: type) -> str:
     return kind.__name__.removesuffix("Request")
+
+
+def _begun_by(request: m.Request) -> ProtocolSpec | None:
+    """Return the family of a group that a request may begin."""
+    if isinstance(request, m.JoinGroupRequest) and request.protocol_type == PROTOCOL_TYPE:
+        return CLASSIC
+    if isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch == JOINS:
+        return RECONCILE
+    return None
+
+
+def _newcomer(request: m.JoinGroupRequest, client_id: str) -> _Newcomer:
+    subscription = _subscription(request)
+    return _Newcomer(client_id, request.group_instance_id, subscription.topics, subscription.rack)
+
+
+def _size_of(topics: Iterable[str]) -> int:
+    return sum(len(topic) + ENTRY_BYTES for topic in topics)
 
 
 def _subscription(request: m.JoinGroupRequest) -> Subscription:

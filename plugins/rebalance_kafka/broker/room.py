@@ -4,9 +4,15 @@ from collections.abc import Iterable
 from time import monotonic
 
 from coordinator_core.coordinator.facade import Coordinator
+from coordinator_core.coordinator.reconcile.group import topic_bytes
 from coordinator_core.coordinator.shard import GROUP_BYTES, MEMBER_BYTES
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    JOINS,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 LONGEST_NAME = 249
 """Characters of a static member's name, as clients limit it, and characters that are kept of a client id."""
@@ -17,7 +23,9 @@ MOST_PROTOCOLS = 100
 OFFSET_BYTES = 500
 """An estimate of the memory of a committed offset, without its metadata."""
 
-_GROWING = frozenset({m.JoinGroupRequest, m.SyncGroupRequest, m.OffsetCommitRequest})
+_GROWING = frozenset(
+    {m.JoinGroupRequest, m.SyncGroupRequest, m.OffsetCommitRequest, ConsumerGroupHeartbeatRequest}
+)
 
 COUNTING = 0.1
 """The share of the time that may be spent on counting."""
@@ -45,6 +53,10 @@ class Room:
             error = self._refused_join(request)
             if error is not ErrorCode.NONE:
                 return m.JoinGroupResponse(error=error, member_id=request.member_id)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest):
+            error = self._refused_heartbeat(request)
+            if error is not ErrorCode.NONE:
+                return ConsumerGroupHeartbeatResponse(error=error, member_id=request.member_id)
         elif isinstance(request, m.SyncGroupRequest):
             if not self._admits(sum(map(_assignment_bytes, request.assignments))):
                 return m.SyncGroupResponse(error=full)
@@ -66,6 +78,16 @@ class Room:
         if len(request.protocols) > MOST_PROTOCOLS:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         added = GROUP_BYTES + 2 * len(request.group_id) + MEMBER_BYTES + _protocol_bytes(request.protocols)
+        return ErrorCode.NONE if self._admits(added) else ErrorCode.GROUP_MAX_SIZE_REACHED
+
+    def _refused_heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> ErrorCode:
+        names = (request.instance_id, request.rack_id, request.member_id)
+        if any(len(name or "") > LONGEST_NAME for name in names):
+            return ErrorCode.INVALID_REQUEST
+        topics = request.subscribed_topic_names or ()
+        added = sum(map(topic_bytes, topics)) + 2 * len(request.subscribed_topic_regex or "")
+        if request.member_epoch == JOINS:
+            added += GROUP_BYTES + 2 * len(request.group_id) + MEMBER_BYTES
         return ErrorCode.NONE if self._admits(added) else ErrorCode.GROUP_MAX_SIZE_REACHED
 
     def _admits(self, added: int) -> bool:

@@ -37,6 +37,13 @@ def consume(
             help="The assignor. Can be repeated: the first is preferred.",
         ),
     ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            metavar="classic|consumer",
+            help="The group protocol. With consumer (KIP-848) the coordinator runs the assignor.",
+        ),
+    ] = "classic",
     instance_id: Annotated[
         str | None, typer.Option(metavar="NAME", help="The name of a static member.")
     ] = None,
@@ -70,7 +77,8 @@ def consume(
         *topic,
         bootstrap_servers=bootstrap_server,
         group_id=group,
-        strategy=strategy or "cooperative-sticky",
+        strategy=strategy,
+        protocol=protocol,
         settings=settings,
         listener=Reports(),
     )

@@ -49,7 +49,7 @@ def snapshot(
     with stderr().status("looking at the groups ..."):
         taken, failed = asyncio.run(_taken(places, settings, None if group is None else [group], seconds))
     if not taken and not failed:
-        raise InputError("--all-groups", "none with members", "a consumer group of the classic protocol")
+        raise InputError("--all-groups", "none with members", "a consumer group")
     lines = (
         [json.dumps(_row(group)) + "\n" for group in taken]
         if all_groups

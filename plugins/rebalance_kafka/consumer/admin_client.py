@@ -9,6 +9,7 @@ from coordinator_core.errors import ProtocolError
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.consumer.links import Links
 from rebalance_kafka.consumer.security import OPEN, Security
@@ -76,11 +77,19 @@ class AdminClient:
         return [found[name] for name in sorted(found)]
 
     async def describe(self, group_id: str) -> m.DescribedGroup:
-        """Return the state and the members of a group."""
+        """Return the state and the members of a group of the classic protocol. Others are Dead."""
         request = m.DescribeGroupsRequest(group_ids=(group_id,))
         response = await self._send_to_coordinator(group_id, request)
         assert isinstance(response, m.DescribeGroupsResponse)
         return response.groups[0]
+
+    async def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescribeResponse:
+        """Return the state and the members of a group of the consumer protocol (KIP-848)."""
+        request = ConsumerGroupDescribeRequest(group_id=group_id)
+        response = await self._send_to_coordinator(group_id, request)
+        assert isinstance(response, ConsumerGroupDescribeResponse)
+        _check(f"group {group_id}", response.error)
+        return response
 
     async def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """Return all committed offsets of a group."""

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from random import Random
 from time import monotonic
 from types import TracebackType
@@ -14,7 +15,9 @@ from typing import Any, Self
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
+from coordinator_core.client.member import MakeMember
 from coordinator_core.client.outcome import ClientOutcome, ConsumedRecord, Listener
+from coordinator_core.client.reconcile import ReconcileMember
 from coordinator_core.errors import InputError
 from coordinator_core.families.classic import CLASSIC
 from coordinator_core.families.family import Family
@@ -32,6 +35,12 @@ from rebalance_kafka.wire.apis import VERSIONS, Api
 
 LOG = logging.getLogger(__name__)
 
+CONSUMER = "consumer"
+PROTOCOLS = (CLASSIC.name, CONSUMER)
+DEFAULT_STRATEGY = "cooperative-sticky"
+OF_COORDINATOR = ("session.timeout.ms", "heartbeat.interval.ms")
+"""Settings that the coordinator has for the members of groups of the consumer protocol."""
+
 CLOSE_SECONDS = 30.0
 MOST_SHOWN = 100
 _INSTANCE_ID = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
@@ -48,7 +57,10 @@ class Consumer:
     Heartbeats are sent in the background.
 
     ``strategy``: a strategy in any form that `Registry.strategy` accepts, as in the simulator, such as a name
-    or a class, or a list with the preferred one first.
+    or a class, or a list with the preferred one first. None is "cooperative-sticky".
+    ``protocol``: "classic", or "consumer" (KIP-848): then the coordinator runs the assignor, and ``strategy``
+    is its name there ("uniform", "range"), None for the coordinator's default. The times of the session and
+    of heartbeats are the coordinator's.
     ``settings``: consumer settings by Kafka's names (``session.timeout.ms``), with those of TLS and SASL
     (``security.protocol``; see `rebalance_kafka.consumer.security`).
     ``api_versions``: the highest version of an API to use (``{"JoinGroup": 5}``), for brokers that offer
@@ -63,7 +75,8 @@ class Consumer:
         *topics: str,
         bootstrap_servers: str | Sequence[str],
         group_id: str,
-        strategy: Any = "cooperative-sticky",
+        strategy: Any = None,
+        protocol: str = CLASSIC.name,
         settings: Mapping[str, Any] | None = None,
         listener: Listener | None = None,
         api_versions: Mapping[str, int] | None = None,
@@ -71,11 +84,11 @@ class Consumer:
         seed: int | None = None,
     ) -> None:
         registry = registry or default_registry()
-        several = strategy if isinstance(strategy, list | tuple) else [strategy]
-        strategies = [registry.strategy(entry) for entry in several]
+        is_classic = _is_classic(protocol)
+        strategies = _strategies(strategy, registry) if is_classic else []
         secured = {name: value for name, value in (settings or {}).items() if is_security(name)}
         other = {name: value for name, value in (settings or {}).items() if name not in secured}
-        config = _configured(group_id, other, strategies)
+        config = _configured(group_id, other, strategies, is_classic=is_classic)
         self._topics, self._config = topics, config
         self._security = security_of(secured, "settings")
         self._max_versions = _highest(api_versions or {})
@@ -87,7 +100,7 @@ class Consumer:
             config,
             self._assignors,
             self._random,
-            member=Family(CLASSIC, {}).member(),
+            member=Family(CLASSIC, {}).member() if is_classic else _reconciled(strategy),
             bootstrap=[-1 - i for i in range(len(self._places))],
             listener=listener,
         )
@@ -395,13 +408,44 @@ def _now_ms() -> int:
     return int(monotonic() * 1_000)
 
 
-def _configured(group_id: str, settings: Mapping[str, Any], strategies: Sequence[Strategy]) -> ClientConfig:
+def _is_classic(protocol: str) -> bool:
+    if protocol not in PROTOCOLS:
+        raise InputError("protocol", repr(protocol), f"one of {', '.join(PROTOCOLS)}")
+    return protocol == CLASSIC.name
+
+
+def _strategies(strategy: Any, registry: Registry) -> list[Strategy]:
+    several = strategy if isinstance(strategy, list | tuple) else [strategy or DEFAULT_STRATEGY]
+    return [registry.strategy(entry) for entry in several]
+
+
+def _reconciled(strategy: Any) -> MakeMember:
+    """Return what makes the member of a group of the consumer protocol.
+
+    Raises:
+        InputError: if the strategy is not the name of an assignor.
+    """
+    if isinstance(strategy, list | tuple) and len(strategy) == 1:
+        (strategy,) = strategy
+    if strategy is not None and not (isinstance(strategy, str) and strategy):
+        expected = "the name of an assignor of the coordinator, such as 'range', or None"
+        raise InputError(f"strategy, with the protocol {CONSUMER!r}", repr(strategy), expected)
+    return partial(ReconcileMember, server_assignor=strategy)
+
+
+def _configured(
+    group_id: str, settings: Mapping[str, Any], strategies: Sequence[Strategy], *, is_classic: bool
+) -> ClientConfig:
     """Return the configuration from settings by Kafka's names.
 
     Raises:
         InputError: if a setting is invalid, if brokers do not serve the protocol of a strategy, or if static
             members lack a group.instance.id.
     """
+    for entry in () if is_classic else OF_COORDINATOR:
+        if entry in settings:
+            found = f"{settings[entry]}, with the protocol {CONSUMER!r}"
+            raise InputError(entry, found, f"none: group.consumer.{entry} of the brokers counts")
     for strategy in strategies:
         if strategy.protocol != DEFAULT_PROTOCOL:
             found = f"the protocol {strategy.protocol!r}"

@@ -3,15 +3,19 @@
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.reconcile import ConsumerGroupHeartbeatRequest
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.consumer.sasl import Login
 from rebalance_kafka.consumer.security import OPEN, Security
 from rebalance_kafka.wire.apis import UNLIMITED, Api, api_of, common_version
+from rebalance_kafka.wire.consumer_groups import KnownTopics, unknown_topics
 from rebalance_kafka.wire.frames import Values, decode_response, encode_request
 from rebalance_kafka.wire.requests import request_entity
 from rebalance_kafka.wire.responses import Node, Received, response_message
@@ -28,9 +32,13 @@ GROUP_REQUESTS = (
     m.LeaveGroupRequest,
     m.OffsetCommitRequest,
     m.OffsetFetchRequest,
+    ConsumerGroupHeartbeatRequest,
 )
 """Requests with a connection of their own. A broker processes the requests of one connection in order, and a
 JoinGroup can take minutes."""
+
+NAMES_BY_ID = 12
+"""The version from which on a Metadata request can have the ids of topics (KIP-516)."""
 
 _TORN = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 SOFTWARE = {"client_software_name": "rebalance-lab", "client_software_version": "0.1.0"}
@@ -62,7 +70,10 @@ class Link:
         delay: float = 0.0,
         security: Security = OPEN,
         max_versions: Mapping[Api, int] = UNLIMITED,
+        topics: KnownTopics | None = None,
     ) -> None:
+        self._topics = topics or KnownTopics()
+        self._looks_up: dict[int, tuple[int, int, m.Request, int, Any]] = {}
         self._place, self._client_id, self._security, self._max_versions = (
             place,
             client_id,
@@ -87,7 +98,7 @@ class Link:
         try:
             version = common_version(api, self._versions, self._max_versions)
             self._correlation += 1
-            entity = request_entity(request, version)
+            entity = request_entity(request, version, self._topics)
             frame = encode_request(api, version, self._correlation, self._client_id, entity)
         except ProtocolError as error:  # later: the callback may send again
             asyncio.get_running_loop().call_soon(self._end, str(error))
@@ -212,12 +223,51 @@ class Link:
 
     def _take(self, frame: bytes) -> None:
         correlation = int.from_bytes(frame[:4], "big", signed=True)
+        if correlation in self._looks_up:
+            self._looked_up(correlation, frame)
+            return
         pending = self._in_flight.pop(correlation, None)
         if pending is None:
             raise ProtocolError("broker", f"a response to request {correlation}, which is not in flight")
         request_id, request, version = pending
         _, body = decode_response(api_of(request), version, frame)
-        self._received(request_id, response_message(request, body, version))
+        if isinstance(request, ConsumerGroupHeartbeatRequest):
+            unknown = unknown_topics(body, self._topics)
+            if unknown:
+                self._look_up(unknown, request_id, request, version, body)
+                return
+        self._deliver(request_id, request, body, version)
+
+    def _deliver(self, request_id: int, request: m.Request, body: Any, version: int) -> None:
+        received = response_message(request, body, version, self._topics)
+        self._topics.learn(received.topic_ids)
+        self._received(request_id, received)
+
+    def _look_up(
+        self, topic_ids: Sequence[UUID], request_id: int, request: m.Request, version: int, body: Any
+    ) -> None:
+        """Request the names of topics. The response that names their ids is delivered after that."""
+        assert self._writer is not None
+        assert self._versions is not None
+        its_version = common_version(Api.METADATA, self._versions, self._max_versions)
+        if its_version < NAMES_BY_ID:
+            raise ProtocolError("broker", f"it offers METADATA up to {its_version}, expected {NAMES_BY_ID}")
+        self._correlation += 1
+        self._looks_up[self._correlation] = its_version, request_id, request, version, body
+        values = {
+            "topics": tuple({"topic_id": topic_id, "name": None} for topic_id in topic_ids),
+            "allow_auto_topic_creation": False,
+            "include_topic_authorized_operations": False,
+        }
+        self._writer.write(
+            encode_request(Api.METADATA, its_version, self._correlation, self._client_id, values)
+        )
+
+    def _looked_up(self, correlation: int, frame: bytes) -> None:
+        its_version, request_id, request, version, body = self._looks_up.pop(correlation)
+        _, metadata = decode_response(Api.METADATA, its_version, frame)
+        self._topics.learn(response_message(m.MetadataRequest(), metadata, its_version).topic_ids)
+        self._deliver(request_id, request, body, version)
 
     def _close(self) -> None:
         if self._writer is not None and not self._writer.is_closing():
@@ -266,6 +316,7 @@ class Links:
     ) -> None:
         self._places = {-1 - i: place for i, place in enumerate(bootstrap)}
         self._client_id, self._security, self._max_versions = client_id, security, max_versions
+        self._topics = KnownTopics()
         self._received, self._lost = received, lost
         self._links: dict[tuple[int, bool], Link] = {}
         self._dropped: list[Link] = []
@@ -308,6 +359,7 @@ class Links:
                 delay=self._delay(node),
                 security=self._security,
                 max_versions=self._max_versions,
+                topics=self._topics,
             )
         link.send(request_id, request)
 

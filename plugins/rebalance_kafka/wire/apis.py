@@ -3,11 +3,11 @@
 To add a request, add its API key and its row here, and the fields whose names differ from Kafka's to
 `rebalance_kafka.wire.fields`. kio has the entities of every version: a row selects them by key and version.
 
-Spoken: consumer groups of the classic protocol, their administration and their offsets; records and topics
+Spoken: consumer groups of both protocols, their administration and their offsets; records and topics
 without replication, and the administration of topics; idempotent producers; authentication with SASL.
 
-Not spoken: groups of the consumer protocol and share groups (KIP-848, KIP-932); transactions; changes of
-access control, quotas and delegation tokens; and every request that only brokers send to each other.
+Not spoken: share groups and streams groups (KIP-932, KIP-1071); transactions; changes of access control,
+quotas and delegation tokens; and every request that only brokers send to each other.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol import reconcile
 
 
 class Api(IntEnum):
@@ -49,6 +50,8 @@ class Api(IntEnum):
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
 
 
 MOST_VERSION = 2**15 - 1
@@ -71,7 +74,7 @@ ROWS: Mapping[Api, Row] = {
     Api.PRODUCE: Row((3, 13)),
     Api.FETCH: Row((4, 16), m.FetchRequest, m.FetchResponse, 12),  # from version 13 on topics have ids
     Api.LIST_OFFSETS: Row((1, 9), m.ListOffsetsRequest, m.ListOffsetsResponse),
-    Api.METADATA: Row((0, 13), m.MetadataRequest, m.MetadataResponse, 9),  # then topics have ids
+    Api.METADATA: Row((0, 13), m.MetadataRequest, m.MetadataResponse, 12),
     Api.OFFSET_COMMIT: Row((2, 9), m.OffsetCommitRequest, m.OffsetCommitResponse),
     Api.OFFSET_FETCH: Row((1, 9), m.OffsetFetchRequest, m.OffsetFetchResponse, 7),  # then of several groups
     Api.FIND_COORDINATOR: Row((0, 6), m.FindCoordinatorRequest, m.FindCoordinatorResponse),
@@ -96,6 +99,12 @@ ROWS: Mapping[Api, Row] = {
     Api.INCREMENTAL_ALTER_CONFIGS: Row((0, 1)),
     Api.OFFSET_DELETE: Row((0, 0), m.OffsetDeleteRequest, m.OffsetDeleteResponse),
     Api.DESCRIBE_CLUSTER: Row((0, 2)),
+    Api.CONSUMER_GROUP_HEARTBEAT: Row(
+        (0, 1), reconcile.ConsumerGroupHeartbeatRequest, reconcile.ConsumerGroupHeartbeatResponse
+    ),
+    Api.CONSUMER_GROUP_DESCRIBE: Row(
+        (0, 1), reconcile.ConsumerGroupDescribeRequest, reconcile.ConsumerGroupDescribeResponse
+    ),
 }
 
 VERSIONS: Mapping[Api, tuple[int, int]] = {api: row.versions for api, row in ROWS.items()}

@@ -70,5 +70,6 @@ CONSTANTS: Mapping[str, Any] = {
     "replica_id": -1,  # a consumer
     "retention_time": timedelta(milliseconds=-1),  # the broker's default
     "throttle_time": timedelta(0),
+    "topic_id": None,  # topics are named
 }
 """Field of a schema -> the value that is written where no message has a field for it."""

@@ -172,7 +172,7 @@ def _builder(schema: Any) -> Callable[[Values], Any]:
                 value = values[name]
                 if inner is not None and value is not None:
                     make = _builder(inner)
-                    value = tuple(make(element) for element in value)
+                    value = make(value) if isinstance(value, dict) else tuple(map(make, value))
                 arguments[name] = value
             elif name == "throttle_time":
                 arguments[name] = _NO_TIME

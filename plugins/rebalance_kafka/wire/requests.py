@@ -9,15 +9,21 @@ from kio.index import load_request_schema
 
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import messages as m
+from coordinator_core.protocol.reconcile import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from rebalance_kafka.wire.apis import ROWS, Api, api_of
+from rebalance_kafka.wire.consumer_groups import NO_TOPICS, Topics, describe_request, heartbeat_request
 from rebalance_kafka.wire.frames import Request
 from rebalance_kafka.wire.mapping import Convert, reader, writer
 
 _T = TypeVar("_T")
 
 
-def request_entity(request: m.Request, version: int) -> Any:
-    """Return the entity of a request, for `encode_request` in that version."""
+def request_entity(request: m.Request, version: int, topics: Topics = NO_TOPICS) -> Any:
+    """Return the entity of a request, or its values, for `encode_request` in that version."""
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return heartbeat_request(request, topics)
+    if isinstance(request, ConsumerGroupDescribeRequest):
+        return describe_request(request)
     shape = _SHAPES.get(type(request))
     shaped: Any = request if shape is None else shape(request, version)
     kind: Any = type(shaped)
@@ -42,7 +48,12 @@ def offset_requests(request: Request) -> list[m.OffsetFetchRequest]:
         listed = None
         if group.topics is not None:
             listed = _unique(TopicPartition(t.name, n) for t in group.topics for n in t.partition_indexes)
-        messages[group.group_id] = m.OffsetFetchRequest(group_id=group.group_id, partitions=listed)
+        messages[group.group_id] = m.OffsetFetchRequest(
+            group_id=group.group_id,
+            partitions=listed,
+            member_id=getattr(group, "member_id", None),
+            member_epoch=getattr(group, "member_epoch", -1),
+        )
     return list(messages.values())
 
 

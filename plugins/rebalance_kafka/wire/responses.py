@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 from kio.index import load_response_schema
@@ -11,8 +12,10 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from rebalance_kafka.wire.apis import ROWS, Api, api_of
 from rebalance_kafka.wire.batches import records_of
+from rebalance_kafka.wire.consumer_groups import NO_TOPICS, Topics, describe_response, heartbeat_response
 from rebalance_kafka.wire.frames import Request, Values, encode_response
 from rebalance_kafka.wire.mapping import Convert, reader, writer
 
@@ -30,10 +33,11 @@ class Node(NamedTuple):
 
 
 class Received(NamedTuple):
-    """The core's message of a response, and the brokers that the response names."""
+    """The core's message of a response, the brokers that it names, and the ids of its topics by name."""
 
     response: m.Response
     nodes: tuple[Node, ...] = ()
+    topic_ids: Mapping[str, UUID] = {}
 
 
 def response_entity(request: Request, response: m.Response) -> Any:
@@ -76,11 +80,15 @@ def offsets_of_groups(responses: Mapping[str, m.OffsetFetchResponse]) -> Values:
     return {"groups": tuple(groups)}
 
 
-def response_message(request: m.Request, body: Any, version: int) -> Received:
+def response_message(request: m.Request, body: Any, version: int, topics: Topics = NO_TOPICS) -> Received:
     """Return the core's message of a response that a broker sent.
 
     Records that cannot be read are an error of their partition.
     """
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return Received(heartbeat_response(body, topics))
+    if isinstance(request, ConsumerGroupDescribeRequest):
+        return Received(describe_response(body))
     api = api_of(request)
     special = _SPECIAL.get(api)
     if special is not None:
@@ -165,6 +173,7 @@ class _Topic(msgspec.Struct):
     error: ErrorCode
     partitions: tuple[_Partition, ...]
     is_internal: bool = False
+    topic_id: UUID | None = None
 
 
 class _Metadata(msgspec.Struct):
@@ -207,7 +216,8 @@ def _described(body: Any, version: int) -> Received:
         for topic in metadata.topics
     )
     nodes = tuple(broker.node for broker in metadata.brokers)
-    return Received(m.MetadataResponse(topics=topics, nodes=nodes), metadata.brokers)
+    ids = {topic.name: topic.topic_id for topic in metadata.topics if topic.topic_id is not None}
+    return Received(m.MetadataResponse(topics=topics, nodes=nodes), metadata.brokers, ids)
 
 
 def _partitions(topic: _Topic, racks: Mapping[int, str | None]) -> tuple[m.PartitionMetadata, ...]:

@@ -202,7 +202,9 @@ class Bench:
         answer = self.ask(m.LeaveGroupRequest(group_id=group, members=members))
         return [member.error for member in answer.members]
 
-    def commit(self, member_id="", generation=-1, offset=5, *, group="g", instance=None, topic="t"):
+    def commit(
+        self, member_id="", generation=-1, offset=5, *, group="g", instance=None, topic="t", version=9
+    ):
         """Commit one partition. Returns the error, or None while the commit is being written."""
         request = m.OffsetCommitRequest(
             group_id=group,
@@ -210,6 +212,7 @@ class Bench:
             member_id=member_id,
             group_instance_id=instance,
             offsets=(m.OffsetToCommit(topic, 0, offset),),
+            version=version,
         )
         answer = self.ask(request)
         return answer and answer.partitions[0].error

@@ -28,8 +28,10 @@ def test_a_simple_consumer_does_not_commit_to_a_group_with_members(bench, arrang
 
 
 def test_a_commit_of_a_generation_to_an_unknown_group_is_illegal(bench):
-    """Given no group, when a commit has a generation, then ILLEGAL_GENERATION, as in Kafka. PROTOCOL 7.1."""
-    assert bench.commit("x", 1) is ErrorCode.ILLEGAL_GENERATION
+    """Given no group, when a commit has a generation, then ILLEGAL_GENERATION, and GROUP_ID_NOT_FOUND from
+    version 9 on, as in Kafka. PROTOCOL 7.1."""
+    assert bench.commit("x", 1, version=8) is ErrorCode.ILLEGAL_GENERATION
+    assert bench.commit("x", 1) is ErrorCode.GROUP_ID_NOT_FOUND
     assert bench.coordinator.group_ids() == []
 
 
@@ -80,7 +82,7 @@ def test_a_dead_group_takes_no_commit(bench):
 def test_offsets_of_the_empty_group_id_are_those_of_simple_consumers(bench):
     """Given an empty group id, then a commit without a generation is taken and can be fetched; one with a
     generation is refused as in any other group. PROTOCOL 7.1, C-02, C-33."""
-    assert bench.commit("m", 1, group="") is ErrorCode.ILLEGAL_GENERATION
+    assert bench.commit("m", 1, group="") is ErrorCode.GROUP_ID_NOT_FOUND
     assert bench.commit(group="", offset=8) is ErrorCode.NONE
     assert bench.committed(group="") == 8
     assert bench.commit("m", 1, group="") is UNKNOWN

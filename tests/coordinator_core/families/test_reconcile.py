@@ -198,3 +198,40 @@ def test_a_failover_at_any_moment_of_a_reconciliation_breaks_no_rule(after_ms):
 def test_settings_that_contradict_each_other_are_an_error(config, error):
     with pytest.raises(InputError, match=error):
         run(document(config=config))
+
+
+# --- groups that run already
+
+
+def running(*events, **changes):
+    """Return a document whose group runs: c1 has a list of topics, c2 a pattern."""
+    members = [
+        {"id": "c1", "topics": ["P"], "owned": {"P": [0, 4, 5]}},
+        {"id": "c2", "topics_pattern": "P", "owned": {"P": [1, 2, 3]}, "instance_id": "two"},
+    ]
+    return document(*events, members=members, **changes)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_group_may_run_already_with_any_owners(strategy):
+    """Given owners that no assignor would choose, when nothing happens, then the group rests, with them."""
+    trace = run(running(), strategy)
+    assert last_owned(trace) == {"c1": {"P": [0, 4, 5]}, "c2": {"P": [1, 2, 3]}}
+    assert rounds(trace) == []
+    assert [e for e in trace.events if isinstance(e.event, ev.GroupStateChanged)] == []
+
+
+def test_a_running_group_goes_on_by_its_protocol():
+    """Members join, leave and get another coordinator, with the same trace if every message is simulated."""
+    given = running(
+        {"at": "1m", "join": {"id": "c3", "topics": ["P"]}},
+        {"at": "2m", "coordinator_failover": {"down": "3s"}},
+        {"at": "3m", "leave": "c1"},
+    )
+    trace = run(given)
+    scenario = parse_scenario(given, where="test", registry=REGISTRY)
+    assert simulate(scenario, "sticky+reconcile", REGISTRY, every_message=True) == trace
+    assert [len(entry.members) for entry in rounds(trace)] == [3, 2]
+    assert sum(len(owned["P"]) for owned in last_owned(trace).values()) == 6
+    epochs = [e.event.generation for e in trace.events if isinstance(e.event, ev.GenerationStarted)]
+    assert epochs == [2, 3]

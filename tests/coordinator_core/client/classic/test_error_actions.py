@@ -37,6 +37,7 @@ MATRIX = {
     "sync": SHARED,
     "heartbeat": IN_THE_BACKGROUND,
     "commit": IN_THE_BACKGROUND
+    | {"GROUP_ID_NOT_FOUND": NO_GENERATION}
     | dict.fromkeys(
         ("UNKNOWN_TOPIC_OR_PARTITION", "OFFSET_METADATA_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED"), NOTHING
     ),

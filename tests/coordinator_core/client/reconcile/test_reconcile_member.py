@@ -154,7 +154,10 @@ def test_an_epoch_alone_calls_no_listener(bench):
     assert len(bench.calls) == calls
 
 
-@pytest.mark.parametrize("error", [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID])
+FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND)
+
+
+@pytest.mark.parametrize("error", FENCED)
 def test_a_fenced_member_gives_everything_up_and_joins_with_epoch_0_and_its_id(bench, error):
     bench.joins(owned=(T0,))
     member_id = bench.told.member_id
@@ -175,6 +178,7 @@ def test_a_fenced_member_gives_everything_up_and_joins_with_epoch_0_and_its_id(b
         ErrorCode.UNSUPPORTED_ASSIGNOR,
         ErrorCode.INVALID_REGULAR_EXPRESSION,
         ErrorCode.GROUP_MAX_SIZE_REACHED,
+        ErrorCode.GROUP_ID_NOT_FOUND,
     ],
 )
 def test_other_errors_end_the_consumer(bench, error):
@@ -183,6 +187,15 @@ def test_other_errors_end_the_consumer(bench, error):
     bench.refused(error)
     assert bench.client.failure == f"ConsumerGroupHeartbeat: {error.name}"
     assert isinstance(bench.errors[-1], ProtocolError)
+
+
+def test_the_error_has_the_message_of_the_coordinator(bench):
+    bench.subscribe("t")
+    bench.polls()
+    refusal = Response(error=ErrorCode.GROUP_ID_NOT_FOUND, message="Group g is not a consumer group.")
+    bench.respond(Request, refusal)
+    expected = "ConsumerGroupHeartbeat: GROUP_ID_NOT_FOUND: Group g is not a consumer group."
+    assert bench.client.failure == expected
 
 
 def test_after_a_lost_response_the_next_heartbeat_has_every_field(bench):
@@ -272,3 +285,11 @@ def test_a_commit_with_an_old_epoch_can_be_sent_again_with_the_new_one():
 def test_there_is_one_assignor_that_of_the_coordinator():
     with pytest.raises(InputError, match="assignors: found 2 of them"):
         Consumer(assignors=[DealingAssignor("a"), DealingAssignor("b")])
+
+
+def test_a_membership_is_continued_only_by_a_member_outside_a_group(bench):
+    bench.joins()
+    with pytest.raises(InputError, match="expected an epoch above 0 for a member that has not joined"):
+        bench.client.resume_membership(
+            bench.client.generation, {}, topics=("t",), last_response_ms=0, now_ms=bench.now_ms
+        )

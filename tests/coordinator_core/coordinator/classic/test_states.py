@@ -276,7 +276,7 @@ ANSWERS = {  # for an unknown group, Empty, PreparingRebalance, CompletingRebala
     "heartbeat of a stranger": (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN),
     "heartbeat of yesterday": (UNKNOWN, UNKNOWN, ILLEGAL, ILLEGAL, ILLEGAL),
     "leave": (UNKNOWN, UNKNOWN, E.NONE, E.NONE, E.NONE),
-    "commit": (ILLEGAL, UNKNOWN, E.NONE, ROUND, E.NONE),
+    "commit": (NOT_FOUND, UNKNOWN, E.NONE, ROUND, E.NONE),
     "simple commit": (E.NONE, E.NONE, UNKNOWN, UNKNOWN, UNKNOWN),
     "fetch": (E.NONE, E.NONE, E.NONE, E.NONE, E.NONE),
     "describe": (NOT_FOUND, E.NONE, E.NONE, E.NONE, E.NONE),

@@ -142,6 +142,18 @@ def test_a_fenced_member_that_joins_again_gets_its_part_back(bench):
         (0, (), {"subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
         (0, (), {"rebalance_timeout_ms": 9}, ErrorCode.INVALID_REQUEST),
         (0, (1,), {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",)}, ErrorCode.INVALID_REQUEST),
+        (
+            0,
+            (),
+            {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",), "instance_id": ""},
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (
+            0,
+            (),
+            {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",), "rack_id": ""},
+            ErrorCode.INVALID_REQUEST,
+        ),
         (-2, None, {}, ErrorCode.INVALID_REQUEST),
         (-3, None, {}, ErrorCode.INVALID_REQUEST),
         (1, None, {"server_assignor": "strange"}, ErrorCode.UNSUPPORTED_ASSIGNOR),
@@ -151,6 +163,40 @@ def test_a_fenced_member_that_joins_again_gets_its_part_back(bench):
 def test_a_wrong_request_is_refused_before_the_group_is_looked_at(bench, epoch, report, fields, error):
     assert bench.tell("a", epoch, report, **fields).error is error
     assert bench.group() is None
+
+
+def test_a_refused_request_says_what_is_wrong(bench):
+    joining = {"rebalance_timeout_ms": 9, "subscribed_topic_names": ("t",)}
+    messages = [
+        bench.tell("", 0, (), **joining).message,
+        bench.tell("a", 0, (), subscribed_topic_names=("t",)).message,
+        bench.tell("a", 0, (), **joining, server_assignor="strange").message,
+        bench.tell("a", 0, (), **joining, subscribed_topic_regex="(").message,
+        bench.tell("a", 3).message,
+    ]
+    assert messages == [
+        "MemberId can't be empty.",
+        "RebalanceTimeoutMs must be provided when (re-)joining.",
+        "ServerAssignor strange is not supported. Supported: runs, other.",
+        "SubscribedTopicRegex `(` is not valid: missing ), unterminated subpattern at position 0.",
+        "Group g not found.",
+    ]
+
+
+def test_an_unknown_group_has_no_members(bench):
+    assert bench.tell("a", 3).error is bench.tell("a", -1).error is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_member_may_subscribe_to_nothing(bench):
+    answer = bench.join("a", ())
+    assert (answer.error, answer.member_epoch, owned(answer)) == (ErrorCode.NONE, 1, [])
+
+
+def test_the_coordinator_makes_the_id_of_a_member_of_version_0_that_has_none(bench):
+    joined = bench.join("", version=0)
+    assert list(bench.group().members) == [joined.member_id]
+    assert bench.tell(joined.member_id, 1, version=0).error is ErrorCode.NONE
+    assert bench.tell("", 1, version=0).error is ErrorCode.INVALID_REQUEST
 
 
 def test_a_full_group_lets_nobody_in(make_reconcile_bench):

@@ -1,0 +1,57 @@
+"""ConsumerGroupDescribe: a group and its members, as administrators see them."""
+
+from coordinator_core.coordinator.reconcile.group import ReconcileGroup, find
+from coordinator_core.coordinator.reconcile.heartbeat import not_found, not_reconciled
+from coordinator_core.coordinator.shard import Step
+from coordinator_core.protocol.error_codes import ErrorCode
+from coordinator_core.protocol.reconcile import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupMember,
+)
+
+
+def handle(step: Step, request_id: int, request: ConsumerGroupDescribeRequest) -> None:
+    """Describe a group. A group of another family is none."""
+    group_id, group = request.group_id, find(step, request.group_id)
+    if group is not None:
+        response = _described(group)
+    else:
+        message = not_reconciled(group_id) if group_id in step.shard.groups else not_found(group_id)
+        error = ErrorCode.GROUP_ID_NOT_FOUND
+        response = ConsumerGroupDescribeResponse(error=error, group_id=group_id, message=message)
+    step.effects.reply(request_id, response)
+
+
+def refused(request: ConsumerGroupDescribeRequest, error: ErrorCode) -> ConsumerGroupDescribeResponse:
+    """Return an error."""
+    message = not_reconciled(request.group_id) if error is ErrorCode.GROUP_ID_NOT_FOUND else None
+    return ConsumerGroupDescribeResponse(error=error, group_id=request.group_id, message=message)
+
+
+def _described(group: ReconcileGroup) -> ConsumerGroupDescribeResponse:
+    durable = group.durable
+    members = tuple(
+        ConsumerGroupMember(
+            member_id,
+            member.instance_id,
+            member.rack,
+            durable.currents[member_id].epoch,
+            member.client_id,
+            member.client_host,
+            tuple(sorted(member.topics)),
+            member.pattern,
+            durable.currents[member_id].assigned,
+            durable.shares.get(member_id, ()),
+        )
+        for member_id, member in durable.members.items()
+    )
+    return ConsumerGroupDescribeResponse(
+        error=ErrorCode.NONE,
+        group_id=group.group_id,
+        state=group.state.value,
+        group_epoch=durable.epoch,
+        assignment_epoch=durable.target.epoch,
+        assignor=durable.target.assignor,
+        members=members,
+    )

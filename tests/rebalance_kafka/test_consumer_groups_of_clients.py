@@ -1,0 +1,268 @@
+"""Groups of the consumer protocol (KIP-848) with confluent-kafka, and with our Consumer beside it."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from coordinator_core.errors import ProtocolError
+from rebalance_kafka import Consumer
+from rebalance_kafka.broker.background import BackgroundBroker
+from tests.rebalance_kafka.served import Served, serving
+
+confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+admin = pytest.importorskip("confluent_kafka.admin", reason="confluent-kafka is not installed")
+
+pytestmark = [pytest.mark.peer, pytest.mark.slow]
+
+ENOUGH_SECONDS = 120.0
+TOPIC, PARTITIONS = "orders", 6
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 100,
+    "group.consumer.session.timeout.ms": 3_000,
+}
+
+
+class Theirs:
+    """A member of confluent-kafka."""
+
+    def __init__(self, address, name, *, topics=(TOPIC,), **settings):
+        self.consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": "g",
+                "client.id": name,
+                "group.protocol": "consumer",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "log_level": 0,
+                **settings,
+            }
+        )
+        self.consumer.subscribe(list(topics))
+        self.values = []
+
+    def poll(self):
+        message = self.consumer.poll(0.02)
+        if message is not None and not message.error():
+            self.values.append(int(message.value()))
+
+    @property
+    def owned(self):
+        return {(tp.topic, tp.partition) for tp in self.consumer.assignment()}
+
+    def commit(self, partition, offset):
+        wanted = [confluent_kafka.TopicPartition(TOPIC, partition, offset)]
+        (committed,) = self.consumer.commit(offsets=wanted, asynchronous=False)
+        assert committed.error is None
+
+    def committed(self, partition):
+        (found,) = self.consumer.committed([confluent_kafka.TopicPartition(TOPIC, partition)], timeout=30)
+        return found.offset
+
+    def close(self):
+        self.consumer.close()
+
+
+class Ours:
+    """A member of our own, on an event loop of its own that runs while it is polled."""
+
+    def __init__(self, address, name, **options):
+        settings = {"client.id": name, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        settings |= options.pop("settings", {})
+        options = {"group_id": "g", "protocol": "consumer", **options}
+        self.loop = asyncio.new_event_loop()
+        self.consumer = Consumer(TOPIC, bootstrap_servers=address, settings=settings, **options)
+        self.loop.run_until_complete(self.consumer.start())
+        self.values = []
+
+    def poll(self):
+        records = self.loop.run_until_complete(self.consumer.poll(0.02))
+        self.values += [int(record.value) for record in records]
+
+    @property
+    def owned(self):
+        return set(self.consumer.assignment)
+
+    def close(self):
+        self.loop.run_until_complete(self.consumer.close())
+        self.loop.close()
+
+
+def share(*members, partitions=PARTITIONS):
+    """Poll members until each has its part of all partitions, as even as can be."""
+    fewest, more = divmod(partitions, len(members))
+    wanted = sorted(fewest + (n < more) for n in range(len(members)))
+    until = time.monotonic() + ENOUGH_SECONDS
+    while True:
+        owned = [member.owned for member in members]
+        if sorted(map(len, owned)) == wanted and len(set().union(*owned)) == partitions:
+            return owned
+        assert time.monotonic() < until, owned
+        for member in members:
+            member.poll()
+
+
+def produce(address, count):
+    producer = confluent_kafka.Producer({"bootstrap.servers": address})
+    for number in range(count):
+        producer.produce(TOPIC, str(number).encode(), partition=number % PARTITIONS)
+    assert producer.flush(ENOUGH_SECONDS) == 0
+
+
+def described(address, group="g"):
+    client = admin.AdminClient({"bootstrap.servers": address})  # its requests end with it
+    return client.describe_consumer_groups([group])[group].result(ENOUGH_SECONDS)
+
+
+@contextmanager
+def closed(*members):
+    """Close members at the end that are not closed yet."""
+    with ExitStack() as stack:
+        for member in members:
+            stack.callback(member.close)
+        yield members
+
+
+@pytest.fixture
+def broker():
+    with BackgroundBroker({TOPIC: PARTITIONS, "payments": 2}, settings=SETTINGS) as broker:
+        yield broker
+
+
+def test_three_members_share_a_topic_and_two_go_on_when_one_leaves(broker):
+    produce(broker.address, 60)
+    names = ("a", "b", "c")
+    members = [Theirs(broker.address, name) for name in names]
+    share(*members)
+    group = described(broker.address)
+    assert (group.state, group.type, group.partition_assignor) == (
+        confluent_kafka.ConsumerGroupState.STABLE,
+        confluent_kafka.ConsumerGroupType.CONSUMER,
+        "uniform",
+    )
+    shown = {
+        m.client_id: {(tp.topic, tp.partition) for tp in m.assignment.topic_partitions} for m in group.members
+    }
+    assert shown == {name: member.owned for name, member in zip(names, members, strict=True)}
+    before = [member.owned for member in members[:2]]
+    members.pop().close()
+    after = share(*members)
+    assert all(kept <= owned for kept, owned in zip(before, after, strict=True))
+    until = time.monotonic() + ENOUGH_SECONDS
+    while len({value for member in members for value in member.values}) < 40 and time.monotonic() < until:
+        for member in members:
+            member.poll()
+    with closed(*members):
+        partition = min(members[0].owned)[1]
+        members[0].commit(partition, 4)
+        assert members[0].committed(partition) == 4
+    assert described(broker.address).state is confluent_kafka.ConsumerGroupState.EMPTY
+    trace = broker.trace("g")
+    assert (trace.started.protocol, trace.started.own_epochs) == ("reconcile", True)
+
+
+def test_a_static_member_gets_its_partitions_back_without_a_rebalance(broker):
+    first, second = (Theirs(broker.address, name, **{"group.instance.id": name}) for name in "ab")
+    share(first, second)
+    before, others = first.owned, second.owned
+    epoch = broker.trace("g").ended.generation
+    first.close()
+    again = Theirs(broker.address, "a", **{"group.instance.id": "a"})
+    share(again, second)
+    with closed(again, second):
+        assert (again.owned, second.owned) == (before, others)
+        assert broker.trace("g").ended.generation == epoch
+
+
+def test_a_member_that_is_killed_loses_its_partitions_with_its_session(broker):
+    code = (
+        "import confluent_kafka, sys\n"
+        "consumer = confluent_kafka.Consumer({'bootstrap.servers': sys.argv[1], 'group.id': 'g',"
+        " 'group.protocol': 'consumer'})\n"
+        "consumer.subscribe(['orders'])\n"
+        "while True:\n"
+        "    consumer.poll(0.05)\n"
+        "    if consumer.assignment(): print('owns', flush=True)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, broker.address], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"owns\n"
+        process.kill()
+    member = Theirs(broker.address, "a")
+    with closed(member):
+        share(member)
+
+
+def test_our_consumer_shares_a_group_with_confluent_kafka(broker):
+    """Each of them leads to the same shares, reads its records, and gives up what the other is to have."""
+    produce(broker.address, 60)
+    ours = Ours(broker.address, "ours", strategy="range")
+    share(ours)
+    theirs = Theirs(broker.address, "theirs", **{"group.remote.assignor": "range"})
+    third = Ours(broker.address, "third", strategy="range")
+    share(ours, theirs, third)
+    assert described(broker.address).partition_assignor == "range"
+    ours.close()
+    share(theirs, third)
+    with closed(theirs, third):
+        until = time.monotonic() + ENOUGH_SECONDS
+        while set(ours.values + theirs.values + third.values) != set(range(60)):
+            assert time.monotonic() < until
+            for member in (theirs, third):
+                member.poll()
+
+
+def test_groups_of_both_kinds_live_in_one_broker(broker):
+    """A member of one kind cannot join a group of the other; when a group is empty its kind can change."""
+    classic = {"group.protocol": "classic", "session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
+    old = Theirs(broker.address, "old", **{"group.id": "old"}, **classic)
+    new = Theirs(broker.address, "new")
+    share(old)
+    share(new)
+    client = admin.AdminClient({"bootstrap.servers": broker.address})
+    listed = client.list_consumer_groups().result(ENOUGH_SECONDS).valid
+    kind = confluent_kafka.ConsumerGroupType
+    assert {group.group_id: group.type for group in listed} == {"old": kind.CLASSIC, "g": kind.CONSUMER}
+    assert [described(broker.address, group).type for group in ("old", "g")] == [kind.CLASSIC, kind.CONSUMER]
+    intruders = Ours(broker.address, "x", group_id="old"), Ours(broker.address, "y", protocol="classic")
+    with closed(*intruders):
+        with pytest.raises(ProtocolError, match="GROUP_ID_NOT_FOUND: Group old is not a consumer group"):
+            share(intruders[0])
+        with pytest.raises(ProtocolError, match="INCONSISTENT_GROUP_PROTOCOL"):
+            share(intruders[1])
+    old.commit(0, 0)
+    old.close()
+    changed = Theirs(broker.address, "changed", **{"group.id": "old"})
+    share(changed)
+    with closed(changed, new):
+        assert changed.committed(0) == 0
+        assert described(broker.address, "old").type is kind.CONSUMER
+
+
+def test_a_broker_that_is_killed_and_started_again_goes_on_with_the_epochs(tmp_path):
+    options = [part for name, value in SETTINGS.items() for part in ("--set", f"{name}={value}")]
+    with Served("--data-dir", tmp_path, "--topic", f"{TOPIC}={PARTITIONS}", *options) as served:
+        address = served.address()
+        theirs, ours = Theirs(address, "theirs"), Ours(address, "ours")
+        before = share(theirs, ours)
+        epoch = ours.consumer.generation
+        theirs.commit(min(before[0])[1], 3)
+        served.kill()
+    with serving(tmp_path, address, options) as served:
+        assert served.address() == address
+        until = time.monotonic() + ENOUGH_SECONDS
+        while described(address).state is not confluent_kafka.ConsumerGroupState.STABLE:
+            assert time.monotonic() < until
+            for member in (theirs, ours):
+                member.poll()
+        third = Theirs(address, "third")
+        share(theirs, ours, third)
+        with closed(theirs, ours, third):
+            assert ours.consumer.generation == epoch + 1
+            assert theirs.committed(min(before[0])[1]) == 3
