@@ -17,7 +17,7 @@ def drawn(seed, kind, *, members=4, partitions=9, **rest):
     )
 
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", rest_slow(KINDS, fast=2))
 some_kinds = pytest.mark.parametrize("kind", rest_slow(KINDS))
 
 
