@@ -3,8 +3,8 @@
     python -m tests.rebalance_kafka.killed [KILLS] [SEED]
 
 At work are producers, idempotent ones that send a batch again until it is acknowledged and one that does not;
-a group of members that read and commit; and somebody who commits without a group. Two kills of three come
-while the group is Stable, the others at any moment from the start of the process on.
+groups of both protocols whose members read and commit; and somebody who commits without a group. Two kills of
+three come while the groups are Stable, the others at any moment from the start of the process on.
 """
 
 import asyncio
@@ -29,8 +29,10 @@ TOPIC = "orders"
 IDEMPOTENT = (0, 1)
 PLAIN = 2
 PARTITIONS = 4
-MEMBERS = 3
-GROUP, ALONE = "workers", "alone"
+GROUPS = {"workers": ("classic", 3), "others": ("consumer", 2)}
+"""Groups with their protocols and numbers of members."""
+
+ALONE = "alone"
 SESSION_MS, REBALANCE_MS = 6_000, 10_000
 LIMIT_SECONDS = (SESSION_MS + REBALANCE_MS) / 1_000 + 30
 """A group's timeouts, and what a busy machine may add to them."""
@@ -39,10 +41,11 @@ OPTIONS = (
     *("--topic", f"{TOPIC}={PARTITIONS}"),
     *("--set", "group.initial.rebalance.delay.ms=0"),
     *("--set", "group.min.session.timeout.ms=500"),
+    *("--set", f"group.consumer.session.timeout.ms={SESSION_MS}"),
+    *("--set", "group.consumer.heartbeat.interval.ms=300"),
 )
+CLASSIC = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 300}
 SETTINGS = {
-    "session.timeout.ms": SESSION_MS,
-    "heartbeat.interval.ms": 300,
     "max.poll.interval.ms": REBALANCE_MS,
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
@@ -126,10 +129,16 @@ class Committer:
 class Member:
     """Reads, and commits what it has read."""
 
-    def __init__(self, address: str, acknowledged: dict[TopicPartition, int]) -> None:
-        self.acknowledged = acknowledged
+    def __init__(self, address: str, group: str, acknowledged: dict[TopicPartition, int]) -> None:
+        self.group, self.acknowledged = group, acknowledged
+        protocol, _ = GROUPS[group]
         self.consumer = Consumer(
-            TOPIC, bootstrap_servers=address, group_id=GROUP, strategy="range", settings=SETTINGS
+            TOPIC,
+            bootstrap_servers=address,
+            group_id=group,
+            strategy="range",
+            protocol=protocol,
+            settings=SETTINGS | (CLASSIC if protocol == "classic" else {}),
         )
         self.refused = 0
 
@@ -170,8 +179,12 @@ class World:
         self.producers = [Producer(self.address, n, random, idempotent=True) for n in IDEMPOTENT]
         self.producers.append(Producer(self.address, PLAIN, random, idempotent=False))
         self.committer = Committer(self.address)
-        self.commits: dict[TopicPartition, int] = {}
-        self.members = [Member(self.address, self.commits) for _ in range(MEMBERS)]
+        self.commits: dict[str, dict[TopicPartition, int]] = {group: {} for group in GROUPS}
+        self.members = [
+            Member(self.address, group, self.commits[group])
+            for group, (_, count) in GROUPS.items()
+            for _ in range(count)
+        ]
         self._tasks: list[asyncio.Task[None]] = []
         self.stable_after: list[float] = []
 
@@ -219,28 +232,37 @@ class World:
     # --- what must hold
 
     async def _until_stable(self) -> None:
-        """Wait until the group is Stable and its members own all partitions. Fail after its timeouts."""
+        """Wait until the groups are Stable and members own all partitions. Fail after the timeouts."""
         begun = monotonic()
-        while True:
-            (group,) = (await self._line.ask(Api.DESCRIBE_GROUPS, 5, groups=(GROUP,))).groups
-            ids = {member.member_id for member in group.members}
-            owned = [tp for member in self.members for tp in member.consumer.assignment]
-            whole = sorted(owned) == [(TOPIC, n) for n in range(PARTITIONS)]
-            if whole and group.group_state == "Stable" and ids == self._member_ids():
-                self.stable_after.append(monotonic() - begun)
-                return
-            assert monotonic() < begun + LIMIT_SECONDS, f"not Stable again: {group}, {sorted(owned)}"
-            await asyncio.sleep(0.02)
+        for name, (protocol, _) in GROUPS.items():
+            members = [member.consumer for member in self.members if member.group == name]
+            while True:
+                group = await self._described(name, protocol)
+                ids = {member.member_id for member in group.members}
+                owned = [tp for member in members for tp in member.assignment]
+                whole = sorted(owned) == [(TOPIC, n) for n in range(PARTITIONS)]
+                if whole and group.group_state == "Stable" and ids == {each.member_id for each in members}:
+                    break
+                assert monotonic() < begun + LIMIT_SECONDS, f"not Stable again: {group}, {sorted(owned)}"
+                await asyncio.sleep(0.02)
+        self.stable_after.append(monotonic() - begun)
 
-    def _member_ids(self) -> set[str]:
-        return {member.consumer.member_id for member in self.members}
+    async def _described(self, group: str, protocol: str) -> Any:
+        if protocol == "classic":
+            (described,) = (await self._line.ask(Api.DESCRIBE_GROUPS, 5, groups=(group,))).groups
+        else:
+            asked = {"group_ids": (group,)}
+            (described,) = (await self._line.ask(Api.CONSUMER_GROUP_DESCRIBE, 1, **asked)).groups
+        return described
 
     async def _check_commits(self) -> None:
         """Check that each acknowledged commit, or a later one, is stored."""
-        acknowledged, alone = dict(self.commits), self.committer.acknowledged
-        kept = await self._committed(GROUP)
-        for tp, offset in acknowledged.items():
-            assert kept.get(tp, -1) >= offset, f"{tp}: {offset} was committed, {kept.get(tp)} is there"
+        alone = self.committer.acknowledged
+        for group in GROUPS:
+            acknowledged = dict(self.commits[group])
+            kept = await self._committed(group)
+            for tp, offset in acknowledged.items():
+                assert kept.get(tp, -1) >= offset, f"{tp}: {offset} was committed, {kept.get(tp)} is there"
         offset = (await self._committed(ALONE)).get(TopicPartition(TOPIC, 0), -1)
         assert alone <= offset <= self.committer.sent, f"{offset}, not {alone} to {self.committer.sent}"
 

@@ -13,10 +13,11 @@ from coordinator_core.traces.entries import Occurrence
 from coordinator_core.traces.history import History
 from coordinator_core.traces.rounds import entries, rounds
 from coordinator_core.traces.trace import read_trace
+from rebalance_kafka import Consumer
 from rebalance_kafka.broker import recorder
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import their_class
-from tests.rebalance_kafka.live import ask, broker, member, produce, run, settled, values
+from tests.rebalance_kafka.live import ask, broker, member, polled, produce, run, settled, values
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 STRATEGIES = ("range", "cooperative-sticky")
@@ -95,6 +96,61 @@ def test_the_trace_agrees_with_the_members(strategy, tmp_path):
             later = [each for each in rounds(trace) if each.stable_ms][1:]
             assert figures["rounds"] == len(later), "of the rounds after the first rest"
             assert History(trace).topics == {"t": 4}
+
+    run(work())
+
+
+def test_the_trace_of_a_consumer_group_agrees_with_the_members(tmp_path):
+    """Its epochs are those of the members, and a member revokes only what it loses."""
+
+    def consumer(kafka, name):
+        own = {"client.id": name, "enable.auto.commit": False}
+        return Consumer("t", bootstrap_servers=kafka.address, group_id="g", protocol="consumer", settings=own)
+
+    async def work():
+        settings = {"group.consumer.heartbeat.interval.ms": 50}
+        async with broker(settings=settings) as kafka, consumer(kafka, "a") as a:
+            async with consumer(kafka, "b") as b:
+                await polled(a, b, until=lambda _: is_shared(kafka, a, b))
+                trace = kafka.trace("g")
+                assert owners(trace) == by_the_members(a, b)
+                assert (trace.strategy, trace.started.protocol) == ("uniform", "reconcile")
+                assert trace.ended.generation == a.generation == b.generation
+                revoked = [(e.client, len(e.partitions["t"])) for e in events(trace, ev.Revoked)]
+                assert revoked == [("a", 2)]
+                assert [e.client for e in events(trace, ev.Joined)] == ["a", "b"]
+            await polled(a, until=lambda _: is_shared(kafka, a))
+            trace = kafka.trace("g")
+            assert owners(trace) == by_the_members(a)
+            changes = [(e.kind, e.target) for e in events(trace, ev.Changed)]
+            assert changes == [("join", "a"), ("join", "b"), ("leave", "b")]
+            assert check(trace, tmp_path)["rounds"] == 2
+            assert trace.ended.messages["ConsumerGroupHeartbeat"] > 4
+
+    run(work())
+
+
+def is_shared(kafka, *members):
+    """Return whether the group is Stable with these members, and they know it."""
+    if "g" not in kafka.groups:
+        return False
+    owned, end = [tp for each in members for tp in each.assignment], kafka.trace("g").ended
+    epochs = {each.generation for each in members}
+    return end.group_state == "Stable" and len(set(owned)) == len(owned) == 4 and epochs == {end.generation}
+
+
+def test_a_group_that_changes_its_protocol_begins_another_trace():
+    async def work():
+        async with broker() as kafka:
+            async with named(kafka, "a") as a:
+                await settled(a)
+            own = {"client.id": "b", "enable.auto.commit": False}
+            options = {"bootstrap_servers": kafka.address, "group_id": "g", "protocol": "consumer"}
+            async with Consumer("t", settings=own, **options) as b:
+                await polled(b, until=lambda _: len(b.assignment) == 4)
+            trace = kafka.trace("g")
+            assert {e.client for e in events(trace, ev.MemberStarted)} == {"b"}
+            assert trace.started.protocol == "reconcile"
 
     run(work())
 
