@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import InputError, ProtocolError
@@ -14,7 +16,8 @@ from rebalance_kafka.scram import HASHES, MECHANISMS
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response
 from tests.coordinator_core.cli.commands import the_error
-from tests.rebalance_kafka.damage import request
+from tests.examples import scaled
+from tests.rebalance_kafka.damage import damaged, request
 from tests.rebalance_kafka.live import ask, broker, run
 from tests.rebalance_kafka.served import Served
 from tests.rebalance_kafka.stand import Line, within
@@ -142,6 +145,25 @@ def test_a_wrong_password_without_headers_ends_the_connection():
 def test_a_broken_request_is_no_answer():
     with pytest.raises(ProtocolError):
         Client().login.receive(b"\0\x11\0\1")
+
+
+@settings(max_examples=scaled(100))
+@given(random=st.randoms(use_true_random=False), mechanism=st.sampled_from(MECHANISMS), at=st.integers(0, 99))
+def test_damaged_frames_authenticate_nobody(random, mechanism, at):
+    """Each is answered, or ends the connection."""
+    client = Client()
+    client.handshake(mechanism, version=random.randrange(2))
+    message = bytearray(plain() if mechanism == "PLAIN" else b"n,,n=ada,r=nonce")
+    message[at % len(message)] ^= 1 + random.randrange(255)
+    exchanged = request(Api.SASL_AUTHENTICATE, random.randrange(3), auth_bytes=bytes(message))[4:]
+    for frame in (exchanged, bytes(message), damaged(random)[4:]):
+        try:
+            fault = client.login.receive(frame).fault
+        except ProtocolError:
+            break
+        if fault is not None:
+            break
+    assert client.login.user is None
 
 
 # --- mechanisms

@@ -101,10 +101,10 @@ def test_a_new_end_without_records_to_read_is_reported():
 
 def test_an_error_is_reported_until_it_is_over():
     client = Client()
-    client.fetch({"t": {0: 9}})
-    for _ in range(2):
-        assert client.fetch() == {("t", 0): Wire.offset_out_of_range}
-    assert client.fetch({"t": {0: 0}}) == {("t", 0): []}
+    errors = {("t", 0): Wire.offset_out_of_range, ("t", 9): Wire.unknown_topic_or_partition}
+    assert client.fetch({"t": {0: 9, 9: 0}}) == errors
+    assert client.fetch() == errors
+    assert client.fetch({"t": {0: 0}}, {"t": [9]}) == {("t", 0): []}
     assert client.fetch() == {}
 
 
