@@ -6,12 +6,12 @@
 already, with and without the time of the import. *Memory*: resident, of the whole process of ``serve``; in a
 process, what a broker with 12 partitions adds, with and without the import.
 
-The broker runs in a process of its own and is asked over a socket on this machine. *One at a time*: the next
-heartbeat goes out when the last is answered. *Pipelined*: 100 are under way. *Server CPU*: of the broker's
-process alone, for each heartbeat. *Latency*: of single heartbeats beside so many clients that send without a
-pause and do not read. *Stable*: from the first JoinGroup to the last SyncGroup answered, of members that join
-at once on a connection each, without an initial delay. The time of the members, which share one process, is
-part of it. Medians of three.
+The broker runs in a process of its own and is asked over a socket on this machine. *One at a time*: the
+next heartbeat goes out when the last is answered. *Pipelined*: 100 are under way. *Server CPU*: of the
+broker's process alone, for each heartbeat. *Latency*: of single heartbeats beside so many clients that send
+without a pause and do not read; the first is sent while this process still sends their 150 MB. *Stable*:
+from the first JoinGroup to the last SyncGroup answered, of members that join at once on a connection each,
+without an initial delay. The time of the members, which share one process, is part of it. Medians of three.
 """
 
 import asyncio
@@ -135,11 +135,12 @@ async def _measured(broker: Connection, port: int, sizes: list[int]) -> None:
         each_us = median(cpu) / HEARTBEATS * 1e6
         print_line(f"| {name} | {HEARTBEATS / median(seconds):,.0f} | {each_us:.1f} us |")
     print_line("")
-    print_line("| clients beside it | latency: median | worst |")
-    print_line("| --- | --- | --- |")
+    print_line("| clients beside it | latency: median | 99 of 100 within | worst |")
+    print_line("| --- | --- | --- | --- |")
     for crowd in CROWDS:
-        latencies = await _latencies(port, member, crowd)
-        print_line(f"| {crowd} | {median(latencies) * 1e3:.1f} ms | {max(latencies) * 1e3:.0f} ms |")
+        *_, second, worst = latencies = sorted(await _latencies(port, member, crowd))
+        row = f"{median(latencies) * 1e3:.1f} ms | {second * 1e3:.0f} ms | {worst * 1e3:.0f} ms"
+        print_line(f"| {crowd} | {row} |")
     await member.leave()
     print_line("")
     print_line("| members | Stable after |")

@@ -7,10 +7,10 @@ from typing import Protocol
 FIRST_SECONDS = 0.0002
 """How long a connection handles requests that have just arrived. Those of many may have arrived at once."""
 
-TURN_SECONDS = 0.001
+TURN_SECONDS = 0.0005
 """How long a connection with more requests handles them before the next one has its turn."""
 
-ROUND_SECONDS = 0.005
+ROUND_SECONDS = 0.001
 """How long connections handle requests before new bytes and new connections are received."""
 
 
