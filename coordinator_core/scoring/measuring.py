@@ -1,5 +1,6 @@
 """The metrics of a trace."""
 
+from collections.abc import Collection
 from math import nan
 
 from coordinator_core.errors import PluginError
@@ -7,28 +8,36 @@ from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.history import History
 from coordinator_core.traces.trace import Trace
 
+STOPS = "stops"
+"""The group of metrics that need the stopped time."""
+
 
 def measure(
     run: Trace | History,
     registry: Registry,
     *,
     planned: bool = False,
+    only: Collection[str] = (),
     failed: dict[str, PluginError] | None = None,
 ) -> dict[str, float]:
     """Return every metric of a run by name; of a planned run, the metrics that it has.
 
-    ``run`` is a trace, or its history.
+    ``run`` is a trace, or its history. ``only`` are the names of the metrics to return, if it is not empty.
 
     With a mapping ``failed``, a metric whose code fails is NaN, and the mapping gets its error.
 
     Raises:
         PluginError: if the code of a metric fails and there is no such mapping.
     """
-    history = run if isinstance(run, History) else History(run, registry)
+    metrics = [
+        metric
+        for metric in registry.metrics().values()
+        if (metric.planned or not planned) and (metric.name in only or not only)
+    ]
+    stops = any(metric.group == STOPS for metric in metrics)
+    history = run if isinstance(run, History) else History(run, registry, stops=stops)
     figures = {}
-    for metric in registry.metrics().values():
-        if planned and not metric.planned:
-            continue
+    for metric in metrics:
         try:
             with registry.blaming("metrics", metric.name, passing=()):
                 figures[metric.name] = float(metric.compute(history))

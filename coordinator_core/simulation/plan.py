@@ -465,15 +465,8 @@ class PlannedRun:
         owned = _by_topic(given)
         consumer.listed, consumer.owned, consumer.generation = given, Partitions(owned), generation
         consumer.assignor.on_assignment(consumer.owned, generation)
-        added = [tp for tp in given if tp not in before] if before else given
-        self.stage.emit(
-            ev.Assigned(
-                client=client,
-                generation=generation,
-                added=_by_topic(added),
-                owned=owned,
-            )
-        )
+        added = _by_topic([tp for tp in given if tp not in before]) if before else owned
+        self.stage.emit(ev.Assigned(client=client, generation=generation, added=added, owned=owned))
         return bool(revoked)
 
     def _give_up(
@@ -486,6 +479,9 @@ class PlannedRun:
             self.stage.emit(
                 kind(client=consumer.member.id, generation=consumer.generation, partitions=partitions)
             )
+            if len(given_up) == len(consumer.listed):
+                consumer.listed, consumer.owned = (), NO_PARTITIONS
+                return
             removed = frozenset(given_up)
             consumer.listed = [tp for tp in consumer.listed if tp not in removed]
             consumer.owned = Partitions(_by_topic(consumer.listed))

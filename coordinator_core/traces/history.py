@@ -83,9 +83,17 @@ class History:
     """
 
     def __init__(
-        self, trace: Trace, registry: Registry | None = None, *, timeline: Timeline | None = None
+        self,
+        trace: Trace,
+        registry: Registry | None = None,
+        *,
+        timeline: Timeline | None = None,
+        stops: bool = True,
     ) -> None:
-        """Read a trace. Observers of ``timeline`` read it in the same pass; ``registry`` has its family."""
+        """Read a trace. Observers of ``timeline`` read it in the same pass; ``registry`` has its family.
+
+        Without ``stops``, the stopped time is read in a pass of its own when it is first asked for.
+        """
         self.started, self.ended = trace.started, trace.ended
         self.family = family_of(trace.started, registry)
         self.stable_ms: list[int] = []
@@ -123,13 +131,14 @@ class History:
             ev.Rebalanced: self._rebalanced,
             **dict.fromkeys((ev.Notified, *self.family.events), self._count),
         }
-        self._now = now = timeline or Timeline()
+        self._now = now = timeline or Timeline(work=stops)
         now.before.append(self._pass_time)
         now.after.append(self._see)
         now.measured.append(self._lag_measured)
-        self.stops = StoppedTime(now, self.family)
+        self._stops = StoppedTime(now, self.family) if stops else None
         now.read(trace)
-        self.stops.finish()
+        if self._stops is not None:
+            self._stops.finish()
         self.topics = {**now.topics, **now.deleted}
         self._unsettle()
         if self.started.measure_from_ms is None and self.from_ms:
@@ -137,6 +146,17 @@ class History:
         for partition, owners in now.owners.items():
             for client, since_ms in owners.items():
                 self._ended(partition, client, since_ms)
+
+    @property
+    def stops(self) -> StoppedTime:
+        """The stopped time of the window."""
+        if self._stops is None:
+            timeline = Timeline()
+            self._stops = StoppedTime(timeline, self.family)
+            self._stops.from_ms = self.from_ms
+            timeline.read(self.trace)
+            self._stops.finish()
+        return self._stops
 
     @property
     def last_settled(self) -> Settled | None:
@@ -163,7 +183,9 @@ class History:
             self._begin(now.at_ms)
 
     def _begin(self, from_ms: int) -> None:
-        self._begun, self.from_ms, self.stops.from_ms = True, from_ms, from_ms
+        self._begun, self.from_ms = True, from_ms
+        if self._stops is not None:
+            self._stops.from_ms = from_ms
         self.rounds = self.moved = self.superfluous = 0
         self.counted = {}
         self.owners_before = dict(self._last_owner)

@@ -85,9 +85,13 @@ class Timeline:
     Observers are functions: those in ``before`` receive the time and the event while the timeline still
     has the group as it was, those in ``after`` receive the `Change`. A measure of the load changes nothing,
     not even ``at_ms``: those in ``measured`` receive it with its time, and no others.
+
+    Without ``work`` nobody asks for the partitions on which owners work: ``working``, ``begun`` and ``ended``
+    are empty.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, work: bool = True) -> None:
+        self._counts_work = work
         self.at_ms = 0
         self.state, self.generation = "", -1
         self.own_epochs = False
@@ -151,7 +155,8 @@ class Timeline:
         else:
             self._given_up, self._taken = {}, []
             fold(event)
-            change = Change(event, self._given_up, self._taken, *self._count_workers(event))
+            begun, ended = self._count_workers(event) if self._counts_work else ((), ())
+            change = Change(event, self._given_up, self._taken, begun, ended)
         for listener in self.after:
             listener(change)
 

@@ -13,8 +13,7 @@ from rebalance_spark.choices import Status
 from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.places import Place, place_of
 from rebalance_spark.rows import ALL, Job
-from rebalance_spark.scoring import scored, units
-from rebalance_spark.sizes import estimated_cost
+from rebalance_spark.scoring import cost_of, scored, units
 from rebalance_spark.storage import context_of, described
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def todo(workloads: "DataFrame", job: Job, out: str | Place, retry: Collection[S
         _check_columns(before, sized, str(out))
         missing, done_before = _missing(sized, before, job, retry)
     times = sf.when(sf.col("which") == ALL, len(job.strategies)).otherwise(1)
-    row: Any = missing.agg(sf.sum(times), sf.sum(estimated_cost(job.fidelity) * times)).first()
+    row: Any = missing.agg(sf.sum(times), sf.sum(cost_of(job))).first()
     rows, cost = row[0] or 0, row[1] or 0.0
     return Todo(missing, rows, done_before, min(MOST_CHUNKS, max(1, round(cost / CHUNK_MS))))
 

@@ -47,6 +47,7 @@ def identified(job: Job) -> Job:
         _sources(job.plugins),
         program_version(),
         plugin_versions(registry_with(job.plugins)),
+        *([job.metrics] if job.metrics else []),
     )
     hashes = [
         sha256(msgspec.json.encode((strategy, _source_of(strategy), common))).hexdigest()[:HASH_LENGTH]

@@ -43,7 +43,7 @@ class Job:
 
     ``timeout``: seconds for one scenario under one strategy (0: no limit). ``seed``: replaces the seeds of
     the scenarios. ``hashes``: the identity of the score of each strategy (see `identity.identified`).
-    ``run_id``: the run that computes the scores.
+    ``run_id``: the run that computes the scores. ``metrics``: those to compute, empty for all.
     """
 
     strategies: tuple[str, ...]
@@ -53,6 +53,7 @@ class Job:
     plugins: tuple[str, ...] = ()
     hashes: tuple[str, ...] = ()
     run_id: str = ""
+    metrics: tuple[str, ...] = ()
 
     def numbers(self, which: int) -> Sequence[int]:
         """Return the numbers of the strategies that `which` selects: one, or all for `ALL`."""
@@ -152,7 +153,9 @@ class Scorer:
 
     def _figures(self, scenario: Scenario, name: str, broken: dict[str, PluginError]) -> dict[str, float]:
         planned = self.job.fidelity is Fidelity.PLAN
-        return measure(self._trace(scenario, name), self.registry, planned=planned, failed=broken)
+        return measure(
+            self._trace(scenario, name), self.registry, planned=planned, only=self.job.metrics, failed=broken
+        )
 
     def trace(self, scenario_id: str, text: str, name: str) -> Trace:
         """Return the trace of a scenario under a strategy.

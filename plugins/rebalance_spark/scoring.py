@@ -1,7 +1,8 @@
 """Scores of strategies on every scenario of a workload, as a DataFrame."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
@@ -40,6 +41,7 @@ def score(
     seed: int | None = None,
     plugins: Sequence[str] = (),
     settings: Sequence[str] = (),
+    metrics: Sequence[str] = (),
     tasks: int | None = None,
 ) -> "DataFrame":
     """Return the scores: a row per scenario and strategy, with the columns of `schema.score_columns`.
@@ -49,8 +51,8 @@ def score(
     `timeout`: seconds for one scenario under one strategy (0: no limit). `seed`: replaces the seeds of the
     scenarios. `plugins`: modules to register that are not installed as plugins but can be imported by the
     workers. `settings`: texts ``NAME=VALUE,VALUE``; every strategy is scored with every combination of the
-    values in place of those of the scenarios. `tasks`: the number of tasks for small rows; by default the
-    estimated cost determines it. All other columns are carried through to the scores, after the metrics.
+    values in place of those of the scenarios. `metrics`: those to compute, by default all. `tasks`: the
+    number of tasks for small rows; by default the estimated cost determines it. All other columns are carried through to the scores, after the metrics.
 
     Every row gets its scores, with a status. The result is lazy, except for a small aggregation that
     estimates the cost of the tasks.
@@ -58,7 +60,7 @@ def score(
     Raises:
         InputError: if a strategy is unknown, or if a column or an option is missing or invalid.
     """
-    job = checked_job(strategies, fidelity, timeout, seed, plugins, settings)
+    job = checked_job(strategies, fidelity, timeout, seed, plugins, settings, metrics)
     return scored(units(workloads), job, tasks=tasks)
 
 
@@ -69,12 +71,13 @@ def checked_job(
     seed: int | None,
     plugins: Sequence[str],
     settings: Sequence[str] = (),
+    metrics: Sequence[str] = (),
 ) -> Job:
     """Return the job for every scenario.
 
     Raises:
-        InputError: if a strategy is unknown, or has no plan at the fidelity ``plan``, or if an option is
-            invalid.
+        InputError: if a strategy or a metric is unknown, or has no plan at the fidelity ``plan``, or if an
+            option is invalid.
     """
     names = [known.value for known in Fidelity]
     if fidelity not in names:
@@ -88,7 +91,12 @@ def checked_job(
     if fidelity == Fidelity.PLAN.value:
         for name in names:
             check_planned(registry.strategy(parted(name)[0]), registry)
-    job = Job(tuple(names), Fidelity(fidelity), timeout, seed, tuple(plugins))
+    planned = fidelity == Fidelity.PLAN.value
+    known = [name for name, metric in registry.metrics().items() if metric.planned or not planned]
+    for name in metrics:
+        if name not in known:
+            raise InputError("metrics", repr(name), one_of(name, known))
+    job = Job(tuple(names), Fidelity(fidelity), timeout, seed, tuple(plugins), metrics=tuple(metrics))
     return identified(job)
 
 
@@ -160,6 +168,17 @@ class _Load(NamedTuple):
     large: int
 
 
+def cost_of(job: Job) -> "Column":
+    """Return the approximate cost of a unit under the strategies that it selects, in milliseconds."""
+    from pyspark.sql import functions as sf
+
+    registry = registry_with(job.plugins)
+    assignors = [registry.strategy(parted(name)[0]).assignor for name in job.strategies]
+    costs = [estimated_cost(job.fidelity, assignor) for assignor in assignors]
+    which = sf.col("which")
+    return sf.when(which == ALL, reduce(add, costs)).otherwise(sf.get(sf.array(*costs), which))
+
+
 def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame":
     """Return the units in tasks that keep all cores busy to the end, with all columns but those added here.
 
@@ -170,8 +189,7 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     from pyspark.sql import functions as sf
 
     strategies = len(job.strategies)
-    times = sf.when(sf.col("which") == ALL, strategies).otherwise(1)
-    sized = units.withColumn("_cost", estimated_cost(job.fidelity) * times)
+    sized = units.withColumn("_cost", cost_of(job))
     histogram = _histogram(sized)
     count = tasks or _tasks(histogram)
     load = _load(histogram, count)

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 MOST = 2**31 - 1
+
+SEARCHING = ("optimal",)
+"""The assignors that search among assignments. The cost of the others hardly differs."""
+
+MOST_SEARCH_MS = 200.0
+"""The approximate cost of a search that ends without a proof."""
 WORKLOAD_NAMES = tuple(column.name for column in WORKLOAD_COLUMNS)
 _NUMERIC = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string")
 """The types of columns that may have numbers."""
@@ -93,16 +99,20 @@ def _size(name: str, kind: str) -> "Column":
     return sf.when(fits, number).try_cast("int")
 
 
-def estimated_cost(fidelity: Fidelity) -> "Column":
-    """Return the approximate cost of a row under one strategy, in milliseconds of a core.
+def estimated_cost(fidelity: Fidelity, assignor: str = "") -> "Column":
+    """Return the approximate cost of a row under a strategy, in milliseconds of a core.
 
-    The protocol costs time for every heartbeat of every member, a plan for every change.
+    A plan costs time for every change of the group, and the protocol for every member at every change.
+    Assignors of `SEARCHING` cost more the more assignments there are to try.
     """
     from pyspark.sql import functions as sf
 
     members, partitions, events = (sf.coalesce(sf.col(n).cast("double"), sf.lit(0.0)) for n in Size._fields)
-    planned = 0.5 + (1.0 + events) * (0.5 + 0.1 * members + 0.018 * partitions)
-    return planned if fidelity is Fidelity.PLAN else planned + 20.0 + members * (45.0 + 0.5 * members)
+    cost = 0.5 + (1.0 + events) * (0.5 + 0.06 * members + 0.012 * partitions)
+    if assignor in SEARCHING:
+        search = sf.least(0.12 * members * partitions, sf.lit(MOST_SEARCH_MS))
+        cost = cost + (1.0 + events) * search
+    return cost if fidelity is Fidelity.PLAN else cost + 4.0 + members * (3.5 + 0.45 * events)
 
 
 def _measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

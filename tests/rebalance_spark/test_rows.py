@@ -340,3 +340,9 @@ def test_a_program_without_metadata_has_no_version(monkeypatch):
 
     monkeypatch.setattr(rows_module, "version", missing)
     assert program_version() == "unknown"
+
+
+def test_only_the_chosen_metrics_are_in_the_row_and_make_another_score():
+    chosen = Scorer(Job(("range",), Fidelity.PLAN, metrics=("rounds",))).rows("a", SMALL_TEXT)[0]
+    assert chosen["rounds"] == row_of("range", fidelity=Fidelity.PLAN)["rounds"]
+    assert "imbalance" not in chosen

@@ -14,7 +14,7 @@ from rebalance_spark import score, scoring, spark_session
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import score_columns, spark_schema
-from rebalance_spark.scoring import spread, units
+from rebalance_spark.scoring import checked_job, cost_of, spread, units
 from rebalance_spark.sizes import size_of_text, with_sizes
 from rebalance_spark.summaries import metric_names
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
@@ -319,6 +319,16 @@ def test_rows_that_cost_the_same_are_in_as_many_tasks_as_asked_for(spark):
     load = Counter(row.task for row in rows.collect())
     assert set(load) == {0, 1, 2, 3}
     assert sum(load.values()) == 60
+
+
+def test_a_search_costs_more_than_other_strategies(spark):
+    job = checked_job(["range", "optimal"], "plan", 0, None, ())
+    both = units(frame(spark, {"s": GIANT})).withColumn(
+        "which", sf.explode(sf.array(*map(sf.lit, (ALL, 0, 1))))
+    )
+    cost = {row.which: row.cost for row in both.select("which", cost_of(job).alias("cost")).collect()}
+    assert cost[1] > 2 * cost[0]
+    assert cost[ALL] == pytest.approx(cost[0] + cost[1])
 
 
 # --- sessions

@@ -77,3 +77,15 @@ def test_only_parameters_that_differ_under_one_assignor_are_columns():
     ]
     names, cells = swept(["range session.timeout.ms=6s", "range session.timeout.ms=45s"])
     assert (names, cells["range session.timeout.ms=6s"]) == (["session.timeout.ms"], ["range", "6s"])
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(InputError, match="metrics: found 'round', expected one of"):
+        checked_job(["range"], "plan", 0, None, (), (), ["round"])
+    with pytest.raises(InputError, match="metrics: found 'max_lag'"):
+        checked_job(["range"], "plan", 0, None, (), (), ["max_lag"])
+
+
+def test_a_job_with_chosen_metrics_is_another_one():
+    hashes = [checked_job(["range"], "plan", 0, None, (), (), m).hashes for m in ((), ["rounds"])]
+    assert hashes[0] != hashes[1]

@@ -81,6 +81,9 @@ def score(
             " every combination of the values.",
         ),
     ] = None,
+    metrics: Annotated[
+        str, typer.Option(metavar="METRIC,...", help="Compute only these metrics; the default is all.")
+    ] = "",
     fidelity: Annotated[
         str,
         typer.Option(
@@ -123,12 +126,14 @@ def score(
     settings = pairs(conf, "--conf")
     importable_here(py_files or ())
     _warn_of_plugins(plugin or ())
-    job = checked_job(strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or (), setting or ())
+    job = checked_job(
+        strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or (), setting or (), _listed(metrics)
+    )
     spark = session_of_a_command(master, settings)
     send_to_workers(spark, py_files or ())
     place = Folder(out) if out else Table(out_table)
     place.read(spark)  # a place with something else is left alone
-    columns = [name.strip() for name in keys.split(",") if name.strip()]
+    columns = _listed(keys)
     stopped = ""
     with described(spark, "look at the workload"):
         if table:
@@ -161,8 +166,12 @@ def _one_of(first: str, name: str, second: str, other: str) -> None:
         raise InputError("score", "both" if first else "neither", f"one of {name} and {other}")
 
 
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def _statuses(text: str) -> list[Status]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = _listed(text)
     known = [status.value for status in Status if status is not Status.OK]
     for name in names:
         if name not in known:

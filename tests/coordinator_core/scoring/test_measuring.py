@@ -35,6 +35,14 @@ def test_metrics_of_plugins_are_measured_with_the_built_in_ones():
     assert isinstance(figures["topics"], float)
 
 
+def test_only_the_chosen_metrics_are_computed(monkeypatch):
+    monkeypatch.setattr("coordinator_core.traces.history.StoppedTime", None)
+    broken = MetricSpec("broken", "", lambda history: 1 / 0)
+    names = ("rounds", "imbalance")
+    figures = measure(trace_of(topics={"t": 1}), registry_with(broken), only=names)
+    assert sorted(figures) == sorted(names)
+
+
 def test_a_metric_that_raises_is_named_with_its_plugin():
     broken = MetricSpec("broken", "", lambda history: 1 / 0)
     with pytest.raises(PluginError) as caught:

@@ -51,6 +51,27 @@ def replaced(old, new):
     return ev.MemberReplaced(group="g", instance_id="i", old_member_id=old, new_member_id=new)
 
 
+@pytest.mark.parametrize("measure", [None, "0s", "40s"])
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky+static", "watcher"])
+def test_the_stopped_time_is_the_same_in_a_pass_of_its_own(strategy, measure):
+    document = {
+        "duration": "2m",
+        "topics": {"t": {"partitions": 5, "rate": 50}},
+        "members": [{"id": "m", "count": 3, "topics": ["t"]}],
+        "events": [{"at": "30s", "crash": "m-1"}, {"at": "50s", "pause": "m-0", "for": "30s"}],
+        "config": {"session.timeout.ms": "10s"},
+        **({} if measure is None else {"measure": {"from": measure}}),
+    }
+    scenario = parse_scenario({"name": "later", **document}, where="later")
+    trace = simulate(scenario, strategy, default_registry())
+    at_once, later = (History(trace, default_registry(), stops=stops) for stops in (True, False))
+    assert at_once.stops.stopped_ms > 0
+    kept = ("causes_ms", "partition_ms", "unowned_ms", "double_owned_ms", "longest_ms", "unowned_at_end")
+    for name in (*kept, "records", "stopped_records"):
+        assert getattr(later.stops, name) == getattr(at_once.stops, name)
+    assert (later.spans, later.settled, later.moved) == (at_once.spans, at_once.settled, at_once.moved)
+
+
 def test_each_cause_is_in_one_part():
     assert sorted(cause for causes in PARTS.values() for cause in causes) == sorted(CAUSES)
 
