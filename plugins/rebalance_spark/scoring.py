@@ -52,7 +52,8 @@ def score(
     scenarios. `plugins`: modules to register that are not installed as plugins but can be imported by the
     workers. `settings`: texts ``NAME=VALUE,VALUE``; every strategy is scored with every combination of the
     values in place of those of the scenarios. `metrics`: those to compute, by default all. `tasks`: the
-    number of tasks for small rows; by default the estimated cost determines it. All other columns are carried through to the scores, after the metrics.
+    number of tasks for small rows; by default the estimated cost determines it. All other columns are
+    carried through to the scores, after the metrics.
 
     Every row gets its scores, with a status. The result is lazy, except for a small aggregation that
     estimates the cost of the tasks.

@@ -16,7 +16,7 @@ from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import score_columns, spark_schema
 from rebalance_spark.scoring import checked_job, cost_of, spread, units
 from rebalance_spark.sizes import size_of_text, with_sizes
-from rebalance_spark.summaries import metric_names
+from rebalance_spark.stored import columns_of, metric_columns
 from tests.rebalance_spark.workloads import collected, frame, scenario, scored_here
 
 pytestmark = pytest.mark.slow
@@ -173,7 +173,7 @@ def test_scores_have_the_columns_of_the_schema_and_then_those_of_the_workload(sp
     carried = ["members", "partitions", "events", "the colour", "budget"]
     assert [name for name, _, _ in found[len(wanted) :]] == carried
     assert [row[-5:] for row in scores.collect()] == [(2, 5, 1, "green", 2.5)] * 2
-    assert "budget" not in metric_names(scores)
+    assert "budget" not in [column.name for column in metric_columns(columns_of(scores))]
     bare = wide.drop("events")
     assert [row[-2:] for row in score(bare, ["range"], fidelity="plan", tasks=1).collect()] == [
         ("green", 2.5)
