@@ -3,7 +3,7 @@
     python -m tests.benchmarks.scoring [FOLDER]
 
 FOLDER is a checkout of the version before. Both are measured by turns, each in processes of its own; a figure
-is the least of five turns. Rows are at `plan` fidelity, without Spark.
+is the least of three turns. Rows are at `plan` fidelity, without Spark.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.places import ROOT
 
-TURNS = 5
+TURNS = 3
 COUNTING = ("range", "roundrobin", "sticky", "cooperative-sticky")
 JOBS = {
     "microservices, 4 strategies that count": (COUNTING, 150, "ms a row"),

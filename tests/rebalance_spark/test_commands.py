@@ -192,6 +192,12 @@ def test_scores_that_spark_reads_are_reported_as_those_that_arrow_reads(lab, sco
     assert read[0] == read[1]
 
 
+def test_scores_in_a_table_are_reported(lab, scores, spark):
+    spark.read.parquet(str(scores)).createOrReplaceTempView("scores_of_a_test")
+    answer = lab("report", "--table", "scores_of_a_test", "--format", "csv")
+    assert answer == lab("report", scores, "--format", "csv")
+
+
 def test_advice_is_written_and_the_worst_scenarios_lead_to_their_views(lab, scores, workload, tmp_path):
     page, advice = tmp_path / "page.html", tmp_path / "advice.csv"
     options = ("--baseline", "range", "--advice", advice, "--html", page)
@@ -215,6 +221,7 @@ def test_advice_is_written_and_the_worst_scenarios_lead_to_their_views(lab, scor
         (["--baseline", "stiky"], "--baseline: found 'stiky', expected one of range, roundrobin"),
         (["--by", "team"], "--by: found 'team', expected --workload INPUT with it"),
         (["-s", "sticky"], "strategy: found 'sticky', expected one of range, roundrobin"),
+        (["--table", "scores"], "report: found both, expected one of DIR and --table"),
     ],
 )
 def test_a_report_that_cannot_be_made_is_one_line(lab, scores, tmp_path, monkeypatch, options, problem):

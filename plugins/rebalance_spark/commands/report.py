@@ -24,7 +24,12 @@ _SHOWN = (Statistic.mean, Statistic.p95)
 
 
 def report(
-    folder: Annotated[str, typer.Argument(metavar="DIR", help="What `rebalance-lab score` wrote.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="DIR", help="What `rebalance-lab score` wrote. Or --table.")
+    ] = "",
+    table: Annotated[
+        str, typer.Option(metavar="NAME", help="The scores are in this table of the catalog.")
+    ] = "",
     strategy: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,7 +102,7 @@ def report(
         if not baseline:
             raise InputError("--advice", "no --baseline", "--baseline STRATEGY, which runs today")
     settings = pairs(conf, "--conf")
-    scored = _scores(folder, master, settings)
+    scored = _scores(folder, table, master, settings)
     scored = scored.of(list(dict.fromkeys([*strategy, *filter(None, [baseline])]))) if strategy else scored
     parts = (by, _column(scored, by, workload, master, settings)) if by else None
     question = Question(balance, baseline, tuple(decide or ()), parts)
@@ -105,8 +110,8 @@ def report(
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", plots=is_page)
     if advice is not None and findings.advice is not None:
         figures = {metric: scored.figures(metric) for metric in findings.advice.metrics}
-        table = advice_table(scored, findings.advice, figures)
-        write_whole(advice, as_file(table, advice.suffix))
+        rows = advice_table(scored, findings.advice, figures)
+        write_whole(advice, as_file(rows, advice.suffix))
     page = _page(findings, html, workload, master, settings) if is_page else ""
     if html is not None:
         write_whole(html, page.encode())
@@ -118,20 +123,25 @@ def report(
         print_findings(findings, statistic or list(_SHOWN), stdout(), everything=everything)
 
 
-def _scores(folder: str, master: str | None, conf: dict[str, str]) -> "Scored":
+def _scores(folder: str, table: str, master: str | None, conf: dict[str, str]) -> "Scored":
     """Read scores with Arrow if they are on this machine, else with Spark."""
     from rebalance_spark.stored import collected_scores, stored_scores
 
-    nothing = InputError(folder, "no scores", "a folder that `rebalance-lab score` wrote")
-    if is_local(folder):
+    if bool(folder) == bool(table):
+        raise InputError("report", "both" if folder else "neither", "one of DIR and --table")
+    kind = "table" if table else "folder"
+    nothing = InputError(folder or table, "no scores", f"a {kind} that `rebalance-lab score` wrote")
+    if folder and is_local(folder):
         path = Path(folder)
         scored = stored_scores(path) if path.is_dir() else None
         if scored is None:
             raise nothing
         return scored
     from rebalance_spark.chunks import existing_scores
+    from rebalance_spark.places import Table
 
-    found = existing_scores(session_of_a_command(master, _whole_results(conf)), folder)
+    spark = session_of_a_command(master, _whole_results(conf))
+    found = existing_scores(spark, Table(table) if table else folder)
     if found is None:
         raise nothing
     return collected_scores(found)
