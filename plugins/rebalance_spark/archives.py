@@ -43,11 +43,11 @@ def send_to_workers(spark: "SparkSession", files: Sequence[str]) -> None:
     for name in files:
         path = Path(name)
         if path.suffix == ".whl":
-            path = Path(shutil.copy(path, _kept_folder() / f"{path.stem}.zip"))
+            path = Path(shutil.copy(path, kept_folder() / f"{path.stem}.zip"))
         spark.addArtifacts(str(path), pyfile=True)
 
 
-def _kept_folder() -> Path:
+def kept_folder() -> Path:
     """Return a new folder that exists until this process ends. Workers fetch files when they start."""
     folder = tempfile.mkdtemp(prefix="rebalance-lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -1,6 +1,7 @@
 """Spark sessions: settings for a single machine, and the settings of a cluster as they are."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -18,6 +19,9 @@ TRIES = 4
 
 ARROW_BATCH = 4_000
 """Rows per batch for Python: the fastest of the measured sizes."""
+
+_PYTHON_ERROR = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b")
+"""The line after a traceback of Python."""
 
 _SPARK_MISSING = 'PySpark: pip install "rebalance-lab[spark]"'
 
@@ -43,6 +47,8 @@ def spark_session(
     from rebalance_spark.generator import register_generator
 
     given = dict(conf or {})
+    if is_remote(master):
+        return _remote_session(master, {**_settings(), **given}, name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     starts = not submitted and SparkSession.getActiveSession() is None
     if starts:
@@ -50,6 +56,8 @@ def spark_session(
         if given["spark.master"].startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             given = {**_local_settings(), **given}
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        given.setdefault("spark.ui.showConsoleProgress", "false")
     elif submitted and master is not None:
         given["spark.master"] = master
     settings = {**_settings(), **given}
@@ -71,6 +79,34 @@ def spark_session(
     return spark
 
 
+def is_remote(master: str | None) -> bool:
+    """Return whether a master, or the environment if there is none, names a server of Spark Connect."""
+    return master.startswith("sc://") if master else "SPARK_REMOTE" in os.environ
+
+
+def _remote_session(master: str | None, settings: Mapping[str, str], name: str) -> "SparkSession":
+    """Return a session of Spark Connect."""
+    from pyspark.sql import SparkSession
+
+    from rebalance_spark.assigning import register_functions
+    from rebalance_spark.generator import register_generator
+
+    builder: Any = SparkSession.builder.appName(name)
+    if master:
+        builder = builder.remote(master)
+    errors: tuple[type[Exception], ...] = (*spark_errors(), RuntimeError, OSError)
+    try:
+        spark: SparkSession = builder.getOrCreate()
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        register_generator(spark)
+        register_functions(spark)
+    except errors as error:
+        found = f"a session that does not start ({in_short(error)})"
+        raise InputError("Spark Connect", found, "a server that can be reached, as sc://host:15002") from None
+    return spark
+
+
 def retrying(master: str) -> str:
     """Return a local master with retries, so that it repeats a task whose worker died, as a cluster does."""
     if master == "local":
@@ -89,7 +125,11 @@ def spark_errors() -> tuple[type[Exception], ...]:
 
 
 def in_short(error: Exception) -> str:
-    """Return the message of an error of Spark in one line, without the stack."""
+    """Return the message of an error of Spark in one line without the stack: that of Python if it has one."""
+    _, is_python, traceback = str(error).rpartition("Traceback (most recent call last):")
+    causes = [line for line in traceback.splitlines() if is_python and _PYTHON_ERROR.match(line)]
+    if causes:
+        return causes[0].strip()[:400]
     lines = [line.strip() for line in str(error).splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("at "))[:400]
 
@@ -118,7 +158,6 @@ def _local_settings() -> dict[str, str]:
     java = f"-Dlog4j2.configurationFile={log} -XX:TieredStopAtLevel=1"
     return {
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",

@@ -14,7 +14,10 @@ from coordinator_core.errors import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MASTER_HELP = "The master of Spark; the default is local[*], all cores of this machine."
+MASTER_HELP = (
+    "The master of Spark, or a server of Spark Connect (sc://host:15002); the default is local[*], all cores"
+    " of this machine."
+)
 CONF_HELP = "A setting of Spark; repeatable."
 PLUGIN_HELP = "A module to register that is not installed as a plugin; repeatable."
 WITH_HELP = "An option of the profile; repeatable."

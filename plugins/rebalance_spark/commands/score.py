@@ -104,6 +104,10 @@ def score(
         list[str] | None,
         typer.Option(metavar="FILE", help="A .py, .zip or .whl for the workers; repeatable."),
     ] = None,
+    ship: Annotated[
+        bool,
+        typer.Option("--ship", help="Send this package, and all that it requires, to the workers."),
+    ] = False,
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
 ) -> None:
@@ -119,6 +123,7 @@ def score(
     from rebalance_spark.scoring import checked_job, scored_schema, units
     from rebalance_spark.sources import read_workload_table, read_workloads
     from rebalance_spark.storage import described
+    from rebalance_spark.workers import check_workers
 
     _one_of(workload, "INPUT, the path of a workload,", table, "--table")
     _one_of(out, "--out", out_table, "--out-table")
@@ -129,10 +134,11 @@ def score(
     job = checked_job(
         strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or (), setting or (), _listed(metrics)
     )
-    spark = session_of_a_command(master, settings)
+    spark = session_of_a_command(master, _shipped(settings, master) if ship else settings)
     send_to_workers(spark, py_files or ())
     place = Folder(out) if out else Table(out_table)
     place.read(spark)  # a place with something else is left alone
+    check_workers(spark, plugin or ())
     columns = _listed(keys)
     stopped = ""
     with described(spark, "look at the workload"):
@@ -154,6 +160,18 @@ def score(
         complain(f"{stopped}; what is written counts, and the same command goes on from there")
     if failed or stopped:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
+
+
+def _shipped(settings: dict[str, str], master: str | None) -> dict[str, str]:
+    """Pack the archive for the workers, and return the settings with it."""
+    from rebalance_spark.archives import kept_folder
+    from rebalance_spark.sessions import is_remote
+    from rebalance_spark.shipping import shipped
+
+    if is_remote(master):
+        raise InputError("--ship", "a server of Spark Connect", "a server whose workers have the package")
+    with stderr().status("packing ..."):
+        return shipped(kept_folder() / "rebalance-lab.tar.gz", settings)
 
 
 def _one_of(first: str, name: str, second: str, other: str) -> None:

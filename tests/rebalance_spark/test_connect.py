@@ -1,0 +1,42 @@
+"""The command with a server of Spark Connect."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rebalance_spark.choices import Fidelity
+from rebalance_spark.rows import Job
+from tests.places import ROOT
+from tests.rebalance_spark.workloads import read_scores, scenario, scored_here, write_parquet
+
+pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+pytestmark = pytest.mark.slow
+
+
+def test_scores_are_those_of_this_process(tmp_path):
+    texts = {"x": scenario(), "y": scenario(partitions=6), "wrong": ""}
+    source, out = write_parquet(tmp_path / "workload.parquet", texts), tmp_path / "out"
+    command = [sys.executable, "-m", "rebalance_spark", "score", source, "-s", "range", "-s", "sticky"]
+    dropped = ("SPARK", "PYSPARK", "PYTHON")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    runs = [
+        subprocess.run(
+            [*command, "--fidelity", "plan", "--out", out],
+            env={
+                **kept,
+                "PYTHONPATH": os.pathsep.join([f"{ROOT}", f"{ROOT / 'plugins'}", *sys.path]),
+                "PYSPARK_PYTHON": sys.executable,
+                "SPARK_REMOTE": "local[2]",
+            },
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        for _ in range(2)
+    ]
+    assert [run.returncode for run in runs] == [1, 1], runs[0].stderr
+    assert runs[0].stdout == runs[1].stdout
+    assert read_scores(out) == scored_here(Job(("range", "sticky"), Fidelity.PLAN), texts)
