@@ -11,7 +11,7 @@ from coordinator_core.errors import InputError
 from rebalance_kafka import Consumer, EmbeddedBroker
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import from_ms
-from tests.rebalance_kafka.live import run
+from tests.rebalance_kafka.live import polled, run
 from tests.rebalance_kafka.stand import Line, until
 
 SETTINGS = {
@@ -333,6 +333,26 @@ def test_a_group_is_described_with_its_epochs_and_assignments(version):
     run(work())
 
 
+@pytest.mark.parametrize(
+    ("acls", "heartbeat", "describe"),
+    [
+        (["*:describe:topic:t"], Wire.group_authorization_failed, Wire.group_authorization_failed),
+        (["*:read:group:g"], Wire.topic_authorization_failed, Wire.group_id_not_found),
+        (["*:read:group:g", "*:describe:topic:t"], Wire.none, Wire.none),
+    ],
+)
+def test_a_member_needs_the_rights_to_its_group_and_topics(acls, heartbeat, describe):
+    async def work():
+        async with serving(acls=acls) as broker:
+            member = await Member.of(broker, "a")
+            assert (await member.join()).error_code is heartbeat
+            answer = await member.line.ask(Api.CONSUMER_GROUP_DESCRIBE, 1, group_ids=("g",))
+            assert [group.error_code for group in answer.groups] == [describe]
+            await closed(member)
+
+    run(work())
+
+
 # --- settings
 
 
@@ -422,3 +442,19 @@ def test_the_settings_of_consumer_groups_are_described():
 def test_options_without_a_meaning_are_an_error(options, found):
     with pytest.raises(InputError, match=found):
         Consumer("t", bootstrap_servers="x:1", group_id="g", **{"protocol": "consumer", **options})
+
+
+def test_our_consumer_learns_of_topics_by_their_ids():
+    """The coordinator assigns a topic that was created after the consumer has read its metadata."""
+
+    async def work():
+        async with serving({"t-1": 1}) as broker:
+            options = {"bootstrap_servers": broker.address, "group_id": "g", "protocol": "consumer"}
+            async with Consumer(**options) as consumer:
+                consumer.subscribe_pattern("t-.")
+                await polled(consumer, until=lambda _: consumer.assignment)
+                broker.create_topics({"t-2": 2})
+                expected = (("t-1", 0), ("t-2", 0), ("t-2", 1))
+                await polled(consumer, until=lambda _: consumer.assignment == expected)
+
+    run(work())

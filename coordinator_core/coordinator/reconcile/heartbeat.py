@@ -156,7 +156,10 @@ def _misformed(request: ConsumerGroupHeartbeatRequest) -> str:
 def _leave(
     changes: Changes, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | ErrorCode:
-    """Remove the member; a static one that leaves for a while keeps its partitions."""
+    """Remove the member; a static one that leaves for a while keeps its partitions.
+
+    What it was to give up is free then: it works on nothing.
+    """
     member_id, state = request.member_id, changes.state
     error = _unknown(state, request)
     if error:
@@ -165,7 +168,9 @@ def _leave(
         if state.members[member_id].instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         current = state.currents[member_id]
-        changes.put(CURRENT, member_id, msgspec.structs.replace(current, epoch=LEAVES_FOR_A_WHILE))
+        away = Current(LEAVES_FOR_A_WHILE, current.previous_epoch, assigned=current.assigned)
+        changes.put(CURRENT, member_id, away)
+        changes.follow.append(lambda step: step.cancel(TimerKind.REBALANCE, changes.group, member_id))
         changes.show(f"{member_id} left for a while")
     else:
         changes.remove(member_id, "left", f"{member_id} left")

@@ -312,6 +312,21 @@ def test_a_static_member_that_comes_back_has_nothing_to_give_up(bench):
     assert owned(bench.tell("b", 2)) == [2, 3]
 
 
+def test_a_static_member_that_leaves_for_a_while_has_given_up_what_it_was_to_give_up(bench):
+    """Its session goes on; the time in which it had to confirm that does not."""
+    bench.join("a", instance_id="one", rebalance_timeout_ms=10_000)
+    bench.tell("a", 1, range(4))
+    bench.join("b")
+    assert owned(bench.tell("a", 1)) == [0, 1]
+    bench.tell("a", -2, instance_id="one")
+    assert owned(bench.tell("b", 2)) == [2, 3]
+    for _ in range(4):
+        bench.sleep(5_000)
+        assert bench.tell("b", 2).error is ErrorCode.NONE
+    assert list(bench.group().members) == ["a", "b"]
+    assert owned(bench.join("a2", instance_id="one")) == [0, 1]
+
+
 def test_an_instance_id_is_taken_until_its_member_has_left(bench):
     bench.join("a", instance_id="one")
     assert bench.join("a2", instance_id="one").error is ErrorCode.UNRELEASED_INSTANCE_ID
