@@ -9,7 +9,7 @@ from rebalance_spark import report_tables as tables
 from rebalance_spark.choices import Statistic, Status
 from rebalance_spark.findings import Findings
 from rebalance_spark.paired import LEVEL, RESAMPLES
-from rebalance_spark.plots import distribution_plot, front_plot, look
+from rebalance_spark.plots import distribution_plot, front_plot, is_constant, look
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -105,8 +105,10 @@ def _parts(findings: Findings) -> list[str]:
 
 
 def _distributions(findings: Findings) -> list[str]:
-    plots = [metric for metric in findings.metrics if any(m == metric for m, _ in findings.curves)]
-    if not plots:
+    known = [metric for metric in findings.metrics if any(m == metric for m, _ in findings.curves)]
+    plots = [metric for metric in known if not is_constant(findings, metric)]
+    constant = ", ".join(metric for metric in known if metric not in plots)
+    if not known:
         return []
     drawn = "".join(f"<figure>{distribution_plot(findings, metric)}</figure>" for metric in plots)
     return [
@@ -115,6 +117,7 @@ def _distributions(findings: Findings) -> list[str]:
         " logarithmic axis.</p>",
         _key(findings),
         f'<div class="plots">{drawn}</div>',
+        f"<p>The same in all scenarios and under all strategies: {escape(constant)}.</p>" if constant else "",
     ]
 
 

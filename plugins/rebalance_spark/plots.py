@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rebalance_spark.findings import Findings
 
@@ -52,31 +53,46 @@ def front_plot(findings: Findings) -> str:
     return _svg(figure, f"Each strategy by moved_partitions and {findings.balance}")
 
 
+def is_constant(findings: Findings, metric: str) -> bool:
+    """Return whether all figures of a metric are the same."""
+    values = {value for (name, _), curve in findings.curves.items() if name == metric for value in curve}
+    return len(values) == 1
+
+
 def distribution_plot(findings: Findings, metric: str) -> str:
     """Plot how many of the scenarios have at most a figure, for each strategy."""
     figure, axes = plot(4.4, 2.6)
-    largest, median, least = 0.0, 0.0, np.inf
+    drawn = []
     for strategy in findings.strategies:
         values = findings.curves.get((metric, strategy))
         if values is None:
             continue
+        drawn.append(np.array(values))
         colour, dashes = look(findings, strategy)
         percents = np.linspace(0, 100, len(values))
         axes.step(values, percents, where="post", color=colour, dashes=dashes or (None, None), linewidth=1.6)
-        positive = [value for value in values if value > 0]
-        least = min([least, *positive])
-        largest, median = max(largest, values[-1]), max(median, values[len(values) // 2])
-        least_of_all = min(values)
-        if least_of_all < 0:
-            least = np.inf
-    if np.isfinite(least) and is_heavy(largest, median, least):
-        axes.set_xscale("symlog", linthresh=least, linscale=0.3)
-        axes.set_xlim(left=0)
+    _scale(axes, drawn)
     axes.set_title(metric, fontsize=10, color=_TEXT)
     axes.set_xlabel(findings.units.get(metric, ""), fontsize=8)
     axes.set_ylabel("% of scenarios", fontsize=8)
     axes.set_ylim(0, 102)
     return _svg(figure, f"Distribution of {metric} by strategy")
+
+
+def _scale(axes: Any, drawn: Sequence[NDArray[np.float64]]) -> None:
+    """Set a logarithmic axis if the figures have a heavy tail. It begins at 0 if a figure is 0."""
+    together = np.concatenate(drawn)
+    positive = together[together > 0]
+    if together.min() < 0 or not len(positive):
+        return
+    median = max(float(np.median(values)) for values in drawn)
+    if not is_heavy(float(together.max()), median, float(positive.min())):
+        return
+    if len(positive) == len(together):
+        axes.set_xscale("log")
+    else:
+        axes.set_xscale("symlog", linthresh=positive.min(), linscale=0.8)
+        axes.set_xlim(left=0)
 
 
 def is_heavy(largest: float, median: float, least: float) -> bool:

@@ -507,6 +507,13 @@ def test_the_worst_scenarios_lead_to_their_views():
 # --- plots
 
 
+def test_a_metric_with_one_figure_is_a_sentence_in_place_of_a_plot():
+    curves = {**TWO.curves, ("rounds", "range"): [3.0, 3.0], ("rounds", "sticky"): [3.0, 3.0]}
+    page = as_page(replace(TWO, curves=curves))
+    assert "The same in all scenarios and under all strategies: rounds." in texts_of(page)
+    assert "Distribution of rounds" not in page
+
+
 def test_a_heavy_tail_has_a_logarithmic_axis():
     assert is_heavy(1_000.0, 10.0, 1.0)
     assert not is_heavy(100.0, 10.0, 1.0)
