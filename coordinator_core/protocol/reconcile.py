@@ -40,8 +40,8 @@ class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
 class ConsumerGroupHeartbeatResponse(FamilyResponse, frozen=True):
     """The epoch of the member, and the partitions that it may own, or an error.
 
-    ``assignment``: None if the member has reported that it owns just that. ``message`` says what is wrong
-    with the request, where the error does not.
+    ``assignment``: None if the member has reported that it owns just that. ``message`` describes the error of
+    the request, if the code does not.
     """
 
     error: ErrorCode

@@ -19,7 +19,11 @@ SECONDS = 60.0
 
 A_MOMENT = 0.02
 AT_ONCE = 25
-SETTINGS = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 500}
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 500,
+    "group.consumer.session.timeout.ms": 600_000,
+}
 LIMITS: Mapping[str, Any] = {
     "most_partitions": 2_000,
     "most_record_bytes": 2_000_000,
@@ -77,11 +81,12 @@ class Line:
 
 
 class Neighbour:
-    """A member of a group that gets its responses, whatever other clients do."""
+    """A member of a group of each protocol that gets its responses, whatever other clients do."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
         self._member_id, self._generation = "", -1
+        self._epoch = 0
 
     @classmethod
     async def joined(cls, address: str) -> Self:
@@ -96,10 +101,27 @@ class Neighbour:
         assignments = ({"member_id": self._member_id, "assignment": b"mine"},)
         synced = await self._line.ask(Api.SYNC_GROUP, 5, **mine, assignments=assignments)
         assert synced.assignment == b"mine"
+        await self._beats(server_assignor=None)
         return self
 
+    async def _beats(self, **other: Any) -> None:
+        """Send a heartbeat of the consumer protocol."""
+        if self._epoch:
+            changed = (
+                "subscribed_topic_names",
+                "subscribed_topic_regex",
+                "server_assignor",
+                "topic_partitions",
+            )
+            other = {"rebalance_timeout": from_ms(-1), **dict.fromkeys(changed)}
+        fields = {"group_id": "consumer neighbours", "member_epoch": self._epoch, **other}
+        beat = await self._line.ask(Api.CONSUMER_GROUP_HEARTBEAT, 1, **fields)
+        assert beat.error_code == 0
+        self._epoch = beat.member_epoch
+
     async def works(self) -> None:
-        """Check that the session is alive and the topic exists."""
+        """Check that both sessions are alive and the topic exists."""
+        await self._beats()
         beat = {"group_id": "neighbours", "member_id": self._member_id, "generation_id": self._generation}
         assert (await self._line.ask(Api.HEARTBEAT, 4, **beat)).error_code == 0
         metadata = await self._line.ask(Api.METADATA, 9, topics=({"name": TOPIC},))

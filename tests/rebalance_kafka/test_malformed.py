@@ -135,7 +135,7 @@ def test_unknown_groups_are_not_remembered(monkeypatch):
             error = asked(stand, Api.HEARTBEAT, 4, group_id=f"g{n}").error_code
             assert error == ErrorCode.UNKNOWN_MEMBER_ID
         assert stand.figures()["homes"] == 10
-        assert stand.broker.groups == ["neighbours"]
+        assert stand.broker.groups == ["consumer neighbours", "neighbours"]
 
 
 def test_traces_are_kept_until_they_take_too_much_memory():
@@ -152,7 +152,7 @@ def test_traces_are_kept_until_they_take_too_much_memory():
 
 def test_a_refused_group_leaves_no_trace(stand):
     assert join(stand, "g", session_timeout=from_ms(1)).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
-    assert list(stand.broker.traces()) == ["neighbours"]
+    assert list(stand.broker.traces()) == ["neighbours", "consumer neighbours"]
 
 
 def test_events_of_a_group_are_recorded_up_to_a_limit():
@@ -593,4 +593,5 @@ def test_groups_are_listed_by_their_type(stand):
             {"states_filter": (), "types_filter": ("consumer",)},
         )
     ]
-    assert listed == [[("neighbours", "classic")], [("neighbours", "classic")], []]
+    classic, consumer = ("neighbours", "classic"), ("consumer neighbours", "consumer")
+    assert listed == [[consumer, classic], [classic], [consumer]]

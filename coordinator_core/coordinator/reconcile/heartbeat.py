@@ -60,7 +60,7 @@ class Computing(msgspec.Struct, frozen=True):
 def refused(
     request: ConsumerGroupHeartbeatRequest, error: ErrorCode, message: str | None = None
 ) -> ConsumerGroupHeartbeatResponse:
-    """Return an error. GROUP_ID_NOT_FOUND is that of a group of another family, if nothing else is said."""
+    """Return an error. GROUP_ID_NOT_FOUND without a message is that of a group of another family."""
     if error is ErrorCode.GROUP_ID_NOT_FOUND and message is None:
         message = not_reconciled(request.group_id)
     return ConsumerGroupHeartbeatResponse(error=error, message=message, member_id=request.member_id)
@@ -113,7 +113,7 @@ def handle(
 
 def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> tuple[ErrorCode, str | None]:
     """Check a request without the group. Return the error and its message."""
-    message = _misformed(request)
+    message = _malformed(request)
     if message:
         return ErrorCode.INVALID_REQUEST, message
     if request.server_assignor is not None and request.server_assignor not in computing.assignors:
@@ -129,8 +129,8 @@ def _invalid(computing: Computing, request: ConsumerGroupHeartbeatRequest) -> tu
     return ErrorCode.NONE, None
 
 
-def _misformed(request: ConsumerGroupHeartbeatRequest) -> str:
-    """Return what is wrong with the fields of a request, or ""."""
+def _malformed(request: ConsumerGroupHeartbeatRequest) -> str:
+    """Return the message for the first wrong field of a request, or ""."""
     makes_id = request.version >= MEMBER_MAKES_ID or request.member_epoch != JOINS
     has_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     joins, stays_away = request.member_epoch == JOINS, request.member_epoch == LEAVES_FOR_A_WHILE

@@ -18,7 +18,7 @@ class GroupAssignors(msgspec.Struct, frozen=True, kw_only=True):
     listed: str = msgspec.field(default="uniform,range", name="group.consumer.assignors")
 
     def factories(self) -> dict[str, Callable[[], Assignor]]:
-        """Return what makes each assignor, by the name that members know it under.
+        """Return the factory of each assignor, by the name that members use.
 
         Raises:
             InputError: if there is none, or if one is unknown.

@@ -58,7 +58,7 @@ Reply: TypeAlias = Callable[[Any], None]
 
 
 class GroupSettings(NamedTuple):
-    """The settings of groups of the consumer protocol, and what makes their assignors, the default first."""
+    """The settings of groups of the consumer protocol, and the factories of assignors, the default first."""
 
     settings: ReconcileSettings
     assignors: Mapping[str, Callable[[], Assignor]]
@@ -204,7 +204,7 @@ class Node:
         return response_entity(request, response)
 
     def _topics_grown(self, topics: Mapping[str, int]) -> None:
-        """Let the groups of the consumer protocol know, too."""
+        """Pass new partitions to the groups of the consumer protocol, too."""
         now_ms = self.now_ms()
         self._recorder.grown(topics, now_ms)
         self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms))

@@ -420,7 +420,7 @@ def _strategies(strategy: Any, registry: Registry) -> list[Strategy]:
 
 
 def _reconciled(strategy: Any) -> MakeMember:
-    """Return what makes the member of a group of the consumer protocol.
+    """Return the factory of the member of a group of the consumer protocol.
 
     Raises:
         InputError: if the strategy is not the name of an assignor.

@@ -50,7 +50,7 @@ class KnownTopics:
 
 
 NO_TOPICS = KnownTopics()
-"""No topic. Nothing may be learned here."""
+"""No topics, for messages without ids."""
 
 
 # --- the broker's side
