@@ -5,6 +5,7 @@ The list of commands imports little: each subcommand is imported when it is run 
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from functools import wraps
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice, pairwise
+from threading import current_thread, main_thread
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -184,7 +187,7 @@ def _add(app: typer.Typer, spec: CommandSpec, registry: Registry) -> None:
 
     class Referenced(TyperCommand):
         def make_context(self, *args: Any, **kwargs: Any) -> Any:
-            with registry.blaming("commands", spec.name), _naming_extra(spec.name):
+            with registry.blaming("commands", spec.name), _naming_extra(spec.name), no_interrupt_lost():
                 function = getattr(import_module(module), attribute)
             imported = typer.Typer(add_completion=False, **_PLAIN)
             imported.command(spec.name)(_command(spec.name, function))
@@ -204,6 +207,31 @@ def _command(name: str, function: Callable[..., None]) -> Callable[..., None]:
         LOG.debug("command %s has ended", name)
 
     return command
+
+
+@contextmanager
+def no_interrupt_lost() -> Iterator[None]:
+    """Raise a KeyboardInterrupt at the end, if one was raised and lost.
+
+    A compiled module that is imported can lose it: that of PyYAML clears errors of its initialisation.
+    """
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not ours or current_thread() is not main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 @contextmanager

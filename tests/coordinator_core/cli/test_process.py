@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_core.cli.app import no_interrupt_lost
 from tests.coordinator_core.cli.commands import COMMAND, PATHS, environment, in_a_process, the_error
 from tests.places import ROOT, SCENARIOS
 
@@ -264,6 +265,18 @@ def test_an_interrupt_during_the_imports_has_no_traceback(library, endless):
     arguments = ["simulate", str(endless), "--every-message"]
     status, err = interrupted(arguments, lambda pid: library in libraries(pid))
     assert (status, err) == (130, b"")
+
+
+def test_an_interrupt_that_an_import_loses_is_raised_after_it():
+    def lose():
+        with suppress(KeyboardInterrupt):  # as a compiled module does that clears errors
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt), no_interrupt_lost():
+        lose()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with no_interrupt_lost():
+        pass
 
 
 @pytest.mark.slow
