@@ -211,9 +211,10 @@ def _command(name: str, function: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def no_interrupt_lost() -> Iterator[None]:
-    """Raise a KeyboardInterrupt at the end, if one was raised and lost.
+    """Raise a KeyboardInterrupt at the end, if one was raised and lost or became another error.
 
-    A compiled module that is imported can lose it: that of PyYAML clears errors of its initialisation.
+    Imports do that: the compiled module of PyYAML clears errors of its initialisation, and Python makes a
+    RuntimeError of errors in ``__set_name__``.
     """
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not ours or current_thread() is not main_thread():
@@ -230,8 +231,8 @@ def no_interrupt_lost() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if came:
-        raise KeyboardInterrupt
+        if came:
+            raise KeyboardInterrupt from None
 
 
 @contextmanager

@@ -267,13 +267,24 @@ def test_an_interrupt_during_the_imports_has_no_traceback(library, endless):
     assert (status, err) == (130, b"")
 
 
-def test_an_interrupt_that_an_import_loses_is_raised_after_it():
-    def lose():
-        with suppress(KeyboardInterrupt):  # as a compiled module does that clears errors
-            signal.raise_signal(signal.SIGINT)
+def cleared():
+    """Interrupted as a compiled module is that clears errors."""
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
+
+def in_the_creation_of_a_class():
+    """Interrupted as Python is in ``__set_name__``."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt as interrupt:
+        raise RuntimeError("Error calling __set_name__") from interrupt
+
+
+@pytest.mark.parametrize("interrupted", [cleared, in_the_creation_of_a_class])
+def test_an_interrupt_that_an_import_loses_is_raised_after_it(interrupted):
     with pytest.raises(KeyboardInterrupt), no_interrupt_lost():
-        lose()
+        interrupted()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with no_interrupt_lost():
         pass
