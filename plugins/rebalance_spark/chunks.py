@@ -123,10 +123,14 @@ def write_scores(todo: Todo, job: Job, out: str | Place, report: ReportProgress)
 
 def _stop(spark: "SparkSession", jobs: Sequence[Future[None]]) -> None:
     """Cancel all chunks, repeatedly, because a chunk that is being planned becomes a job only later."""
+    context = context_of(spark)
     for job in jobs:
         job.cancel()
     while not all(job.done() for job in jobs):
-        spark.interruptTag(_TAG)
+        if context is None:
+            spark.interruptTag(_TAG)
+        else:
+            context.cancelJobsWithTag(_TAG)  # tags of the session do not reach the jobs of a write
         wait(jobs, _REPORT_EVERY_SECONDS)
 
 
@@ -135,7 +139,11 @@ def _write_chunk(todo: Todo, job: Job, place: Place, number: int, done: Any) -> 
 
     rows = todo.units
     spark = rows.sparkSession
-    spark.addTag(_TAG)
+    context = context_of(spark)
+    if context is None:
+        spark.addTag(_TAG)
+    else:
+        context.addJobTag(_TAG)
     if todo.chunks > 1:
         rows = rows.where(sf.pmod(sf.xxhash64("scenario_id"), sf.lit(todo.chunks)) == number)
     title = f"score {', '.join(job.strategies)}, chunk {number + 1} of {todo.chunks}"
