@@ -142,6 +142,65 @@ def test_a_batch_without_a_surviving_record_is_deleted():
     assert log.read(1) == [(2, b"a", b"3")]
 
 
+# --- compaction and transactions
+
+
+PRODUCER = 5
+
+
+def transactional(log, sequence, *records, ended=None, producer=PRODUCER):
+    """Write records in a transaction, and end it: True commits, False aborts, None leaves it open."""
+    data = batch(*records, producer=(producer, 0, sequence), transactional=True)
+    log.topics.is_in_transaction = lambda *_: True
+    log.topics.append([("t", 0, data)], transactional=True)
+    if ended is not None:
+        log.topics.end_transaction([("t", 0)], producer, 0, committed=ended, now_ms=NOW_MS)
+
+
+def test_an_aborted_record_does_not_replace_an_earlier_one_of_its_key():
+    log = Log(cleanup_policy="compact")
+    log.write(keyed(b"a", b"1"))
+    transactional(log, 0, keyed(b"a", b"2"), ended=False)
+    transactional(log, 1, keyed(b"b", b"3"), ended=True)
+    log.clean()
+    assert log.read() == [(0, b"a", b"1"), (3, b"b", b"3")]
+
+
+def test_compaction_ends_at_the_last_stable_offset_until_the_transaction_ends():
+    log = Log(cleanup_policy="compact")
+    for value in (b"1", b"2"):
+        log.write(keyed(b"a", value))
+    transactional(log, 0, keyed(b"a", b"3"))
+    log.write(keyed(b"a", b"4"))
+    log.clean()
+    assert log.read() == [(1, b"a", b"2"), (2, b"a", b"3"), (3, b"a", b"4")]
+    log.topics.end_transaction([("t", 0)], PRODUCER, 0, committed=True, now_ms=NOW_MS)
+    log.clean()
+    assert log.read() == [(3, b"a", b"4")]
+
+
+def test_markers_and_sequences_survive_a_compaction(tmp_path):
+    log = Log(tmp_path, cleanup_policy="compact")
+    transactional(log, 0, keyed(b"a", b"1"), ended=False)
+    transactional(log, 1, keyed(b"a", b"2"), ended=True)
+    log.write(keyed(b"a", b"3"))
+    log.clean()
+    assert [row.first for row in log.store.headers("t", 0) if row.is_marker] == [1, 3]
+    log.store.close()
+    again = Log(tmp_path)
+    again.topics.is_in_transaction = lambda *_: True
+    assert again.bounds == (0, 5)
+    late, following = (
+        again.topics.append(
+            [("t", 0, batch(keyed(b"a", b"4"), producer=(PRODUCER, 0, n), transactional=True))],
+            transactional=True,
+        )[0]
+        for n in (3, 2)
+    )
+    assert (late.error, following.base_offset) == (Wire.out_of_order_sequence_number, 5)
+    again.store.close()
+
+
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_compressed_batches_are_compacted(compression):
     log = Log(cleanup_policy="compact")

@@ -209,7 +209,7 @@ def fetch_fields(wanted, ids, *, most=PLENTY):
     return topics
 
 
-def fetch(desk, wanted, *, version=12, max_bytes=PLENTY, most=PLENTY, min_bytes=1):
+def fetch(desk, wanted, *, version=12, max_bytes=PLENTY, most=PLENTY, min_bytes=1, **options):
     return desk.ask(
         Api.FETCH,
         version,
@@ -217,6 +217,7 @@ def fetch(desk, wanted, *, version=12, max_bytes=PLENTY, most=PLENTY, min_bytes=
         min_bytes=min_bytes,
         max_bytes=max_bytes,
         topics=fetch_fields(wanted, desk.topics.ids, most=most),
+        **options,
     )
 
 
@@ -291,7 +292,7 @@ def test_the_one_batch_may_come_from_a_later_partition(desk):
 # --- Fetch that waits
 
 
-def waiting_fetch(wanted, *, min_bytes=1, max_wait_ms=3_600_000):
+def waiting_fetch(wanted, *, min_bytes=1, max_wait_ms=3_600_000, **options):
     return their_request(
         Api.FETCH,
         12,
@@ -299,6 +300,7 @@ def waiting_fetch(wanted, *, min_bytes=1, max_wait_ms=3_600_000):
         min_bytes=min_bytes,
         max_bytes=PLENTY,
         topics=fetch_fields(wanted, {}),
+        **options,
     )
 
 
@@ -422,13 +424,74 @@ def test_a_fetch_by_an_unknown_id_is_an_error(desk, version):
 # --- ListOffsets
 
 
-def list_offsets(desk, wanted, version=6):
+def in_transaction(desk):
+    """Write a record, one of a transaction that is open, and one after it, with times 10, 20 and 30."""
+    desk.topics.is_in_transaction = lambda *_: True
+    desk.write("t", 0, batch(Sent(b"a", timestamp_ms=10)))
+    own = batch(Sent(b"b", timestamp_ms=20), producer=(5, 0, 0), transactional=True)
+    desk.topics.append([("t", 0, own)], transactional=True)
+    desk.write("t", 0, batch(Sent(b"c", timestamp_ms=30)))
+
+
+def abort(desk):
+    desk.topics.end_transaction([("t", 0)], 5, 0, committed=False, now_ms=25)
+
+
+@versions(Api.FETCH)
+def test_committed_records_are_read_up_to_the_last_stable_offset(desk, version):
+    """KIP-98: with the aborted transactions among them."""
+    in_transaction(desk)
+
+    def part(isolation_level):
+        answer = fetch(desk, {"t": {0: 0}}, version=version, isolation_level=isolation_level)
+        (part,) = answer.responses[0].partitions
+        aborted = part.aborted_transactions
+        listed = None if aborted is None else [(each.producer_id, each.first_offset) for each in aborted]
+        offsets = [each.offset for each in records_of(bytes(part.records or b""))[0]]
+        return part.high_watermark, part.last_stable_offset, listed, offsets
+
+    assert part(isolation_level=1) == (3, 1, [], [0])
+    assert part(isolation_level=0) == (3, 1, None, [0, 1, 2])
+    abort(desk)
+    assert part(isolation_level=1) == (4, 4, [(5, 1)], [0, 1, 2])
+    assert part(isolation_level=0) == (4, 4, None, [0, 1, 2])
+
+
+def test_a_waiting_fetch_of_committed_records_is_answered_at_the_marker():
+    async def steps(desk, waiting):
+        in_transaction(desk)
+        waiting.fetch(waiting_fetch({"t": {0: 1}}, max_wait_ms=60_000, isolation_level=1))
+        desk.write("t", 0, numbered(1))
+        assert waiting.answers.empty()
+        abort(desk)
+        assert waiting.offsets() == [[1, 2, 3]]
+
+    at_a_node(steps)
+
+
+@pytest.mark.parametrize("version", [2, 9])
+def test_committed_offsets_are_listed_up_to_the_last_stable_offset(desk, version):
+    in_transaction(desk)
+    times = [LATEST, EARLIEST, 10, 20] + ([-3] if version >= 7 else [])
+
+    def found(isolation_level):
+        wanted = {"t": [(0, at_ms) for at_ms in times]}
+        return [each.offset for each in list_offsets(desk, wanted, version, isolation_level=isolation_level)]
+
+    assert found(isolation_level=1) == [1, 0, 0, -1, -1][: len(times)]
+    assert found(isolation_level=0) == [3, 0, 0, 1, 2][: len(times)]
+    abort(desk)
+    assert found(isolation_level=1) == [4, 0, 0, 1, 2][: len(times)]
+
+
+def list_offsets(desk, wanted, version=6, **options):
     parts = {
         topic: [{"partition_index": n, "timestamp": at_ms} for n, at_ms in each]
         for topic, each in wanted.items()
     }
     topics = rows(Api.LIST_OFFSETS, "ListOffsetsTopic", "ListOffsetsPartition", parts)
-    return [p for t in desk.ask(Api.LIST_OFFSETS, version, topics=topics).topics for p in t.partitions]
+    answer = desk.ask(Api.LIST_OFFSETS, version, topics=topics, **options)
+    return [p for t in answer.topics for p in t.partitions]
 
 
 @versions(Api.LIST_OFFSETS)

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as Wire
 
+from rebalance_kafka.broker.producers import REMEMBERED
 from rebalance_kafka.broker.store import Store
-from rebalance_kafka.broker.topics import LONGEST_NAME, MOST_PARTITIONS, REMEMBERED, Appended, Topics
+from rebalance_kafka.broker.topics import LONGEST_NAME, MOST_PARTITIONS, Appended, Topics
 from rebalance_kafka.wire.batches import batches_of, records_of
 from tests.rebalance_kafka.records import COMPRESSIONS, GZIP, NO_COMPRESSION, Sent, batch, numbered
 
@@ -144,7 +145,7 @@ def test_a_failed_write_changes_nothing(topics):
     topics._store.close()
     with pytest.raises(Exception, match="closed database"):
         write(topics, batch(b"b", producer=(5, 0, 0)))
-    assert (topics.end("t", 0), topics._sequences) == (1, {})
+    assert (topics.end("t", 0), topics._producers._producers) == (1, {})
 
 
 def test_as_many_whole_batches_are_read_as_fit(topics):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.errors import ProtocolError
 from coordinator_core.protocol.messages import FetchedRecord
-from rebalance_kafka.wire.batches import at_offset, batches_of, records_of
+from rebalance_kafka.wire.batches import Aborted, at_offset, batches_of, marker, records_of
 from tests.examples import scaled
 from tests.rebalance_kafka.records import (
     AT_MS,
@@ -251,6 +251,40 @@ def test_markers_of_transactions_are_skipped():
     records, next_offset = records_of(log.data)
     assert [each.offset for each in records] == [0, 1, 3]
     assert next_offset == 4
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_kafka_python_reads_a_marker(committed):
+    (theirs,) = MemoryRecords(marker(5, 3, committed=committed, at_ms=77))
+    assert (theirs.validate_crc(), theirs.is_control_batch, theirs.is_transactional) == (True, True, True)
+    (record,) = theirs
+    assert (theirs.producer_id, theirs.producer_epoch, theirs.base_sequence) == (5, 3, -1)
+    assert (record.timestamp, record.commit, record.abort) == (77, committed, not committed)
+
+
+def test_records_of_listed_transactions_are_left_out_up_to_their_markers():
+    log = Log()
+    first, second = {"producer": (5, 0, 0)}, {"producer": (6, 0, 0)}
+    for written in (
+        batch(b"5 aborted", transactional=True, **first),
+        batch(b"6 committed", transactional=True, **second),
+        batch(b"5 plain", **first),
+        marker(6, 0, committed=True, at_ms=0),
+        marker(5, 0, committed=False, at_ms=0),
+        batch(b"5 committed", transactional=True, **first),
+        batch(b"6 aborted", transactional=True, **second),
+        marker(6, 0, committed=False, at_ms=0),
+    ):
+        log.add(written)
+    records, next_offset = records_of(log.data, [Aborted(6, 6), Aborted(5, 0)])
+    assert [each.value for each in records] == [b"6 committed", b"5 plain", b"5 committed"]
+    assert next_offset == 8
+
+
+def test_a_marker_without_a_type_is_an_error():
+    data = with_attributes(numbered(1, producer=(5, 0, 0)), CONTROL)
+    with pytest.raises(ProtocolError, match="a marker of a transaction without a type"):
+        records_of(data, [Aborted(5, 0)])
 
 
 def test_compacted_offsets_are_skipped():

@@ -30,7 +30,8 @@ class Cleaner:
 
     Whole batches are deleted, the oldest first, and the start of the partition moves. Compaction keeps the
     newest record of each key, and offsets stay as they are; it never deletes a record before the newest one
-    of its key is in the store, so that a process may end at any time.
+    of its key is in the store, so that a process may end at any time. It ends at the last stable offset,
+    deletes the records of aborted transactions, and keeps all markers.
     """
 
     def __init__(self, topics: Topics, store: Store) -> None:
@@ -86,17 +87,26 @@ class Cleaner:
             return
         lag_ms = int(self._topics.config(topic, MIN_COMPACTION_LAG_MS))
         batches = list[BatchHeader]()
+        stable = self._topics.last_stable(topic, partition)
         for batch in self._store.headers(topic, partition):
-            if lag_ms and batch.max_timestamp_ms > now_ms - lag_ms:
+            if batch.first >= stable or (lag_ms and batch.max_timestamp_ms > now_ms - lag_ms):
                 break
             batches.append(batch)
         newest: dict[bytes, int] = {}
+        aborted = {
+            batch.first
+            for batch in batches
+            if self._topics.is_aborted(topic, partition, batch.producer, batch.first)
+        }
         for batch in batches:
-            for record in self._records(topic, partition, batch.first):
+            records = [] if batch.first in aborted else self._records(topic, partition, batch.first)
+            for record in records:
                 if record.key is not None:
                     newest[record.key] = record.offset
             yield
-        needed = {batch.producer: batch.first for batch in batches if batch.producer >= 0}
+        needed = {
+            batch.producer: batch.first for batch in batches if batch.producer >= 0 and not batch.is_marker
+        }
         needed[-1] = batches[-1].first if batches else -1
         oldest_ms = now_ms - int(self._topics.config(topic, DELETE_RETENTION_MS))
         has_tombstones = False
@@ -106,7 +116,7 @@ class Cleaner:
                 record
                 for record in records
                 if record.key is not None
-                and newest[record.key] == record.offset
+                and newest.get(record.key) == record.offset
                 and not (record.is_tombstone and record.time_ms < oldest_ms)
             ]
             has_tombstones = has_tombstones or any(record.is_tombstone for record in kept)

@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker import topic_admin
-from rebalance_kafka.broker.fetching import Fetch
+from rebalance_kafka.broker.fetching import READ_COMMITTED, Fetch
 from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Appended, Topics
@@ -180,13 +180,14 @@ def _appended(data: Data, request: Request, rows: Sequence[tuple[str | None, Any
     body = request.body
     if body.acks not in (-1, 0, 1):
         return [Appended(Wire.invalid_required_acks)] * len(rows)
-    if body.transactional_id is not None:
+    is_transactional = body.transactional_id is not None
+    if is_transactional and data.topics.is_in_transaction is None:
         return [Appended(Wire.transactional_id_authorization_failed)] * len(rows)
     refusals = {name: _cannot_write(request, name) for name, _ in rows}
     written = [
         (name, row.index, row.records) for name, row in rows if name is not None and not refusals[name]
     ]
-    results = iter(data.topics.append(written))
+    results = iter(data.topics.append(written, transactional=is_transactional))
     return [refusals[name] or next(results) for name, _ in rows]
 
 
@@ -212,11 +213,19 @@ def _written(topics: Topics, topic: str | None, index: int, result: Appended) ->
 
 def _list_offsets(data: Data, request: Request) -> Values:
     searched = count()
+    committed = getattr(request.body, "isolation_level", 0) == READ_COMMITTED
     topics = tuple(
         {
             "name": topic.name,
             "partitions": tuple(
-                _listed(data, request.access, topic.name, partition, exact=next(searched) < MOST_EXACT)
+                _listed(
+                    data,
+                    request.access,
+                    topic.name,
+                    partition,
+                    exact=next(searched) < MOST_EXACT,
+                    committed=committed,
+                )
                 for partition in topic.partitions
             ),
         }
@@ -225,27 +234,31 @@ def _list_offsets(data: Data, request: Request) -> Values:
     return {"topics": topics}
 
 
-def _listed(data: Data, access: Access, topic: str, partition: Any, *, exact: bool) -> Values:
+def _listed(
+    data: Data, access: Access, topic: str, partition: Any, *, exact: bool, committed: bool
+) -> Values:
+    """Return an offset by a time. ``committed``: there are no offsets after the last stable one."""
     number, timestamp = partition.partition_index, partition.timestamp
     values = {"partition_index": number, "error_code": Wire.none, "timestamp": -1, "leader_epoch": 0}
     error = data.refusal(access, Operation.DESCRIBE, topic, number)
     if error is not None:
         return {**values, "error_code": error, "offset": -1, "leader_epoch": -1}
+    end = data.topics.last_stable(topic, number) if committed else data.topics.end(topic, number)
     if timestamp == LATEST:
-        return {**values, "offset": data.topics.end(topic, number)}
+        return {**values, "offset": end}
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return {**values, "offset": data.topics.start(topic, number)}
     if timestamp == LATEST_TIERED:
         return {**values, "offset": -1, "leader_epoch": -1}
+    if timestamp < 0 and timestamp != NEWEST:
+        return {**values, "error_code": Wire.invalid_request, "offset": -1, "leader_epoch": -1}
     if timestamp == NEWEST:
         offset, at_ms = data.topics.newest(topic, number, exact=exact)
-        return {**values, "offset": offset, "timestamp": at_ms}
-    if timestamp < 0:
-        return {**values, "error_code": Wire.invalid_request, "offset": -1, "leader_epoch": -1}
-    offset, at_ms = data.topics.offset_since(topic, number, timestamp, exact=exact)
-    if 0 <= offset < data.topics.start(topic, number):
-        offset = data.topics.start(topic, number)
-    return {**values, "offset": offset, "timestamp": at_ms}
+    else:
+        offset, at_ms = data.topics.offset_since(topic, number, timestamp, exact=exact)
+        if 0 <= offset < data.topics.start(topic, number):
+            offset = data.topics.start(topic, number)
+    return {**values, "offset": offset, "timestamp": at_ms} if offset < end else {**values, "offset": -1}
 
 
 def _init_producer_id(data: Data, request: Request) -> Values:

@@ -19,6 +19,9 @@ MOST_FETCHED_BYTES = 55 * 1024 * 1024
 BY_TOPIC_ID = 13
 """The version from which on topics have ids instead of names."""
 
+READ_COMMITTED = 1
+"""The isolation level of a request that reads up to the last stable offset."""
+
 
 class Fetch:
     """One request, from its receipt to its response."""
@@ -81,6 +84,11 @@ class Fetch:
         return self._epoch not in (WITHOUT_SESSION, NEW)
 
     @property
+    def _is_committed(self) -> bool:
+        """Whether only records of ended transactions are to be read (KIP-98)."""
+        return bool(self._request.body.isolation_level == READ_COMMITTED)
+
+    @property
     def _has_ids(self) -> bool:
         return self._request.version >= BY_TOPIC_ID
 
@@ -110,12 +118,17 @@ class Fetch:
         if error is not None:
             return {**row, "error_code": error}
         start, end = topics.start(topic, number), topics.end(topic, number)
-        row |= {"high_watermark": end, "last_stable_offset": end, "log_start_offset": start}
+        row |= {"high_watermark": end, "log_start_offset": start}
+        row["last_stable_offset"] = topics.last_stable(topic, number)
         if not start <= wanted.offset <= end:
             return {**row, "error_code": Wire.offset_out_of_range}
         most = min(left, wanted.most_bytes)
         if most > 0 or first:
-            row["records"] = topics.read(topic, number, wanted.offset, most, at_least_one=first)
+            if self._is_committed:
+                data, aborted = topics.read_committed(topic, number, wanted.offset, most, at_least_one=first)
+                row |= {"records": data, "aborted_transactions": tuple(each._asdict() for each in aborted)}
+            else:
+                row["records"] = topics.read(topic, number, wanted.offset, most, at_least_one=first)
         return row
 
 

@@ -19,7 +19,7 @@ FILE = "broker.sqlite"
 COMPACT_AFTER = 50_000
 """Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
-_FORMAT = 2
+_FORMAT = 3
 _TABLES = """
 create table topics (id integer primary key, name text not null unique, partitions integer not null);
 create table batches (
@@ -40,6 +40,13 @@ create table configs (
 create table starts (
     topic integer not null, partition integer not null, first integer not null,
     primary key (topic, partition)
+) without rowid;
+"""
+_SINCE_FORMAT_3 = """
+create table transactions (
+    topic integer not null, partition integer not null, first integer not null, producer integer not null,
+    last integer,
+    primary key (topic, partition, first)
 ) without rowid;
 """
 
@@ -66,11 +73,21 @@ class BatchHeader(NamedTuple):
     last: int
     max_timestamp_ms: int
     producer: int
+    sequence: int
     size: int
+
+    @property
+    def is_marker(self) -> bool:
+        """Return whether the batch is the marker of a transaction."""
+        return self.producer >= 0 and self.sequence == NO_SEQUENCE
+
+
+NO_SEQUENCE = -1
+"""The sequence of a batch without an idempotent producer, and of the marker of a transaction."""
 
 
 class NewBatch(NamedTuple):
-    """A record batch to write to a partition."""
+    """A record batch to write to a partition. ``sequence`` is `NO_SEQUENCE` in a marker."""
 
     topic: str
     partition: int
@@ -81,6 +98,19 @@ class NewBatch(NamedTuple):
     epoch: int
     sequence: int
     data: bytes
+
+
+class Transaction(NamedTuple):
+    """A transaction on a partition, from its first record to its marker. ``last`` is None while it is open.
+
+    The store has open transactions and aborted ones.
+    """
+
+    topic: str
+    partition: int
+    first: int
+    producer: int
+    last: int | None = None
 
 
 class Store:
@@ -130,7 +160,7 @@ class Store:
         """Delete topics, with their records and configurations."""
         rows = [(self._ids[topic],) for topic in topics]
         with self._transaction():
-            for table in ("batches", "configs", "starts"):
+            for table in ("batches", "configs", "starts", "transactions"):
                 self._sql.executemany(f"delete from {table} where topic = ?", rows)
             self._sql.executemany("delete from topics where id = ?", rows)
         self.topics()
@@ -165,11 +195,36 @@ class Store:
 
     # --- records
 
-    def append_batches(self, batches: Iterable[NewBatch]) -> None:
-        """Write all batches or, if an error occurs, none."""
-        rows = [(self._ids[batch.topic], *batch[1:]) for batch in batches]
+    def append_batches(self, batches: Iterable[NewBatch], begun: Iterable[Transaction] = ()) -> None:
+        """Write all batches, with the transactions that they begin, or, if an error occurs, nothing."""
         with self._transaction():
-            self._sql.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._append(batches)
+            rows = [(self._ids[each.topic], *each[1:]) for each in begun]
+            self._sql.executemany("insert into transactions values (?, ?, ?, ?, ?)", rows)
+
+    def end_transaction(self, markers: Sequence[NewBatch], *, committed: bool) -> None:
+        """Write the markers of a producer's transaction or, if an error occurs, nothing."""
+        open_one = "where topic = ? and partition = ? and producer = ? and last is null"
+        with self._transaction():
+            self._append(markers)
+            for each in markers:
+                place = self._ids[each.topic], each.partition, each.producer
+                if committed:
+                    self._sql.execute(f"delete from transactions {open_one}", place)
+                else:
+                    self._sql.execute(f"update transactions set last = ? {open_one}", (each.first, *place))
+
+    def _append(self, batches: Iterable[NewBatch]) -> None:
+        rows = [(self._ids[batch.topic], *batch[1:]) for batch in batches]
+        self._sql.executemany("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Yield the open and the aborted transactions of each partition by their first records."""
+        rows = self._sql.execute(
+            "select name, partition, first, producer, last from transactions join topics on topics.id = topic"
+            " order by topic, partition, first"
+        )
+        yield from map(Transaction._make, rows)
 
     def ends(self) -> dict[tuple[str, int], int]:
         """Return the offset after the last record of each partition that has, or had, records."""
@@ -188,13 +243,15 @@ class Store:
         """Delete the batches of partitions that end before an offset, which is the start from now on."""
         rows = [(self._ids[topic], partition, before) for (topic, partition), before in starts.items()]
         with self._transaction():
-            self._sql.executemany("delete from batches where topic = ? and partition = ? and last < ?", rows)
+            for table in ("batches", "transactions"):
+                where = "where topic = ? and partition = ? and last < ?"
+                self._sql.executemany(f"delete from {table} {where}", rows)
             self._sql.executemany("insert or replace into starts values (?, ?, ?)", rows)
 
     def headers(self, topic: str, partition: int) -> Iterator[BatchHeader]:
         """Yield the batches of a partition without their records, oldest first."""
         rows = self._sql.execute(
-            "select first, last, max_timestamp_ms, producer, length(data) from batches"
+            "select first, last, max_timestamp_ms, producer, sequence, length(data) from batches"
             " where topic = ? and partition = ? order by first",
             (self._ids[topic], partition),
         )
@@ -236,12 +293,13 @@ class Store:
     def producers(self, newest: int) -> Iterator[tuple[str, int, int, int, int, int, int]]:
         """Yield topic, partition, producer, epoch, sequence, first and last of idempotent producers' batches.
 
-        Yield the ``newest`` batches of each partition and producer, in the order in which they were written.
+        Yield the ``newest`` batches of each partition and producer, and as many markers, in the order in
+        which they were written.
         """
         yield from self._sql.execute(
             "select name, partition, producer, epoch, sequence, first, last from ("
             " select *, row_number() over"
-            " (partition by topic, partition, producer order by first desc) as back"
+            " (partition by topic, partition, producer, sequence < 0 order by first desc) as back"
             " from batches where producer >= 0) join topics on topics.id = topic"
             " where back <= ? order by topic, partition, first",
             (newest,),
@@ -359,5 +417,5 @@ def _prepare(sql: sqlite3.Connection, path: str) -> None:
         raise InputError(path, f"format {version}", f"format {_FORMAT}, which this version writes")
     sql.execute("pragma journal_mode = wal")
     sql.execute("pragma synchronous = full")
-    missing = (_TABLES, _SINCE_FORMAT_2)[version:]
+    missing = (_TABLES, _SINCE_FORMAT_2, _SINCE_FORMAT_3)[version:]
     sql.executescript(f"begin immediate; {' '.join(missing)} pragma user_version = {_FORMAT}; commit;")

@@ -1,15 +1,16 @@
 """Topics and their partitions: appending, reading and waiting for records."""
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.broker.store import NewBatch, Store, StoredBatch
+from rebalance_kafka.broker.producers import Place, Producers
+from rebalance_kafka.broker.store import NewBatch, Store, StoredBatch, Transaction
 from rebalance_kafka.broker.topic_configs import (
     CLEANUP_POLICY,
     COMPACT,
@@ -17,26 +18,23 @@ from rebalance_kafka.broker.topic_configs import (
     MAX_MESSAGE_BYTES,
     elements_of,
 )
-from rebalance_kafka.wire.batches import Batch, at_offset, batches_of, keyed_records, record_since
-
-REMEMBERED = 5
-"""Batches of an idempotent producer that are recognised when repeated: as many as may be in flight."""
+from rebalance_kafka.wire.batches import (
+    Aborted,
+    Batch,
+    at_offset,
+    batches_of,
+    keyed_records,
+    marker,
+    record_since,
+)
 
 LONGEST_NAME = 249
 _NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{LONGEST_NAME}}}")
 LONGEST_SHOWN = 100
 MOST_PARTITIONS = 100_000
 MOST_PARTITIONS_IN_ALL = 200_000
-MOST_PRODUCERS = 100_000
-"""Pairs of a partition and an idempotent producer whose sequences are remembered.
-
-With more, the pair with the oldest write is forgotten: its next batch is accepted with any sequence."""
-
 MOST_LOOKED_AT = 10_000
 """Records of a batch that is searched for a time: about 20 ms, in which no other client is served."""
-
-Place: TypeAlias = tuple[str, int]
-"""A topic and a partition."""
 
 _NO_CONFIGS: Mapping[str, Mapping[str, str]] = {}
 
@@ -47,13 +45,6 @@ class Appended(NamedTuple):
     error: Wire
     base_offset: int = -1
     message: str | None = None
-
-
-class _Sequence(NamedTuple):
-    epoch: int
-    sequence: int
-    records: int
-    base_offset: int
 
 
 class Topics:
@@ -75,15 +66,16 @@ class Topics:
         """The configurations of each topic that has some."""
         self._starts, self._ends = store.starts(), store.ends()
         self._bytes = store.size()
-        self._sequences: dict[tuple[str, int, int], deque[_Sequence]] = {}
-        for topic, partition, producer, epoch, sequence, first, last in store.producers(REMEMBERED):
-            self._remember(topic, partition, producer, _Sequence(epoch, sequence, last - first + 1, first))
+        self._producers = Producers(store)
         self._waiting: dict[Place, dict[int, Callable[[], None]]] = {}
         self._waits = 0
         self.grown: Callable[[Mapping[str, int]], None] | None = None
         """Called with every topic that is created or gets more partitions."""
         self.deleted: Callable[[Sequence[str]], None] | None = None
         """Called with every topic that is deleted."""
+        self.is_in_transaction: Callable[[int, int, str, int], bool] | None = None
+        """Returns whether a partition is part of the transaction of a producer: called with the producer's id
+        and epoch, the topic and the partition. None: there are no transactions."""
 
     # --- topics
 
@@ -98,6 +90,15 @@ class Topics:
     def start(self, topic: str, partition: int) -> int:
         """Return the offset of the first record."""
         return self._starts.get((topic, partition), 0)
+
+    def last_stable(self, topic: str, partition: int) -> int:
+        """Return the offset before which every transaction has ended, as records before `start` have."""
+        first_open = self._producers.first_open((topic, partition))
+        return (
+            self.end(topic, partition)
+            if first_open is None
+            else max(first_open, self.start(topic, partition))
+        )
 
     def named(self, topic_id: UUID | None) -> str | None:
         """Return the name of the topic with this id, None if there is none."""
@@ -123,7 +124,7 @@ class Topics:
         self._bytes = self._store.size()
         self._ends = {place: end for place, end in self._ends.items() if place[0] not in gone}
         self._starts = {place: start for place, start in self._starts.items() if place[0] not in gone}
-        self._sequences = {key: seen for key, seen in self._sequences.items() if key[0] not in gone}
+        self._producers.forget_topics(gone)
         if self.deleted is not None:
             self.deleted(topics)
         for place in [place for place in self._waiting if place[0] in gone]:
@@ -149,6 +150,7 @@ class Topics:
             return
         self._store.delete_records(new)
         self._starts |= new
+        self._producers.forget(new)
         self.count_bytes()
         for place in new:
             self._wake(place)
@@ -199,31 +201,46 @@ class Topics:
 
     # --- writing
 
-    def append(self, written: Sequence[tuple[str, int, bytes | None]]) -> list[Appended]:
-        """Append to partitions in one transaction. Refused records do not affect the other partitions."""
-        results: list[Appended] = []
-        batches: list[NewBatch] = []
-        ends = dict[Place, int]()
-        size = self._bytes
-        for topic, partition, records in written:
-            placed = self._placed(topic, partition, records, ends, size)
-            if isinstance(placed, Appended):
-                results.append(placed)
-                continue
-            results.append(Appended(Wire.none, placed[0].first))
-            batches += placed
-            size += sum(len(batch.data) for batch in placed)
-        if batches:
-            self._store.append_batches(batches)
-        self._bytes = size
-        for batch in batches:
-            if batch.producer >= 0:
-                seen = _Sequence(batch.epoch, batch.sequence, batch.last - batch.first + 1, batch.first)
-                self._remember(batch.topic, batch.partition, batch.producer, seen)
-        self._ends.update(ends)
-        for place in ends:
+    def append(
+        self, written: Sequence[tuple[str, int, bytes | None]], *, transactional: bool = False
+    ) -> list[Appended]:
+        """Append to partitions in one transaction of the store. Refused records do not affect the others.
+
+        ``transactional``: batches may be those of a transaction. Such a batch begins a transaction of its
+        producer on the partition, unless one is open, where `is_in_transaction` allows it.
+        """
+        write = _Write(self._bytes, transactional)
+        results = [self._place(write, *row) for row in written]
+        if write.batches:
+            self._store.append_batches(write.batches, write.begun.values())
+        self._bytes = write.size
+        self._producers.appended(write.batches, write.begun.values())
+        self._ends |= write.ends
+        for place in write.ends:
             self._wake(place)
         return results
+
+    def end_transaction(
+        self, places: Iterable[Place], producer_id: int, epoch: int, *, committed: bool, now_ms: int
+    ) -> None:
+        """Write the marker of a producer's transaction to partitions: to all or, if an error occurs, to none.
+
+        The marker is written to every partition that exists, whether it has records of the transaction or
+        not. From then on the partition refuses batches of an older epoch of a producer that it knows.
+
+        Raises:
+            sqlite3.Error: if the store cannot be written to.
+        """
+        data = marker(producer_id, epoch, committed=committed, at_ms=now_ms)
+        ends = {place: self.end(*place) for place in places if self.has(*place)}
+        (batch,) = batches_of(data)
+        markers = [_new(batch, *place, end) for place, end in ends.items()]
+        self._store.end_transaction(markers, committed=committed)
+        self._bytes += len(data) * len(markers)
+        self._producers.ended(markers, committed=committed)
+        self._ends |= {place: end + 1 for place, end in ends.items()}
+        for place in ends:
+            self._wake(place)
 
     def _wake(self, place: Place) -> None:
         waiting = self._waiting.get(place, {})
@@ -231,17 +248,44 @@ class Topics:
             if number in waiting:  # an earlier callback may have ended this wait
                 waiting[number]()
 
-    def _placed(
-        self, topic: str, partition: int, records: bytes | None, ends: dict[Place, int], size: int
-    ) -> Appended | list[NewBatch]:
+    def _place(self, write: "_Write", topic: str, partition: int, records: bytes | None) -> Appended:
+        """Add the records of a partition to a write, unless they are refused or written already."""
         if not self.has(topic, partition):
             return Appended(Wire.unknown_topic_or_partition)
         try:
             batches = list(batches_of(records or b""))
         except ProtocolError as error:
             return Appended(Wire.corrupt_message, message=str(error))
-        if not batches:
-            return Appended(Wire.invalid_record, message="no records")
+        invalid = _invalid(batches)
+        if invalid is not None:
+            return Appended(Wire.invalid_record, message=invalid)
+        refusal = self._refused_by_config(topic, batches)
+        if refusal is not None:
+            return refusal
+        place, first = (topic, partition), batches[0]
+        if first.producer_id >= 0:
+            repeated = self._producers.repeated(place, first)
+            if repeated is not None:
+                return Appended(Wire.none, repeated)
+            refused = self._refused_by_producer(place, first, write)
+            if refused is not Wire.none:
+                return Appended(refused)
+        if write.size + len(records or b"") > self._most_bytes:
+            found = f"{write.size:,} bytes of records are kept, of {self._most_bytes:,} at most"
+            return Appended(Wire.policy_violation, message=found)
+        base = end = write.ends.get(place, self.end(*place))
+        for batch in batches:
+            write.batches.append(_new(batch, topic, partition, end))
+            end += batch.records
+        if first.is_transactional and not self._producers.has_open(place, first.producer_id):
+            begun = Transaction(topic, partition, base, first.producer_id)
+            write.begun.setdefault((topic, partition, first.producer_id), begun)
+        write.ends[place] = end
+        write.size += len(records or b"")
+        return Appended(Wire.none, base)
+
+    def _refused_by_config(self, topic: str, batches: Sequence[Batch]) -> Appended | None:
+        """Return why the configuration of the topic does not allow batches, None if it does."""
         largest = max(len(batch.data) for batch in batches)
         most = int(self.config(topic, MAX_MESSAGE_BYTES))
         if largest > most:
@@ -250,64 +294,18 @@ class Topics:
         if self.is_compacted(topic) and any(map(_has_keyless_records, batches)):
             found = f"a record without a key, and the topic is compacted ({CLEANUP_POLICY})"
             return Appended(Wire.invalid_record, message=found)
-        first = batches[0]
-        if first.producer_id >= 0:
-            known = self._known(topic, partition, first)
-            if known is not None:
-                return known
-        if size + len(records or b"") > self._most_bytes:
-            found = f"{size:,} bytes of records are kept, of {self._most_bytes:,} at most"
-            return Appended(Wire.policy_violation, message=found)
-        placed: list[NewBatch] = []
-        end = ends.get((topic, partition), self.end(topic, partition))
-        for batch in batches:
-            data = at_offset(batch, end)
-            placed.append(
-                NewBatch(
-                    topic,
-                    partition,
-                    end,
-                    end + batch.last_delta,
-                    batch.max_timestamp_ms,
-                    batch.producer_id,
-                    batch.producer_epoch,
-                    batch.base_sequence,
-                    data,
-                )
-            )
-            end += batch.records
-        ends[topic, partition] = end
-        return placed
-
-    def _known(self, topic: str, partition: int, batch: Batch) -> Appended | None:
-        """Return the result for a repeated or premature batch, None for the next batch in order."""
-        seen = self._sequences.get((topic, partition, batch.producer_id))
-        if not seen:
-            return None
-        last = seen[-1]
-        if batch.producer_epoch < last.epoch:
-            return Appended(Wire.invalid_producer_epoch)
-        if batch.producer_epoch > last.epoch:
-            begins = batch.base_sequence == 0
-            return None if begins else Appended(Wire.out_of_order_sequence_number)
-        for earlier in seen:
-            if (earlier.epoch, earlier.sequence, earlier.records) == (
-                batch.producer_epoch,
-                batch.base_sequence,
-                batch.records,
-            ):
-                return Appended(Wire.none, earlier.base_offset)
-        if batch.base_sequence != (last.sequence + last.records) % 2**31:
-            return Appended(Wire.out_of_order_sequence_number)
         return None
 
-    def _remember(self, topic: str, partition: int, producer: int, seen: _Sequence) -> None:
-        key = (topic, partition, producer)
-        batches = self._sequences.pop(key, None) or deque(maxlen=REMEMBERED)
-        batches.append(seen)
-        self._sequences[key] = batches  # the most recent last
-        if len(self._sequences) > MOST_PRODUCERS:
-            del self._sequences[next(iter(self._sequences))]
+    def _refused_by_producer(self, place: Place, batch: Batch, write: "_Write") -> Wire:
+        """Return why the state of the producer does not allow a new batch, or none."""
+        is_in = self.is_in_transaction
+        if batch.is_transactional and not (write.transactional and is_in):
+            return Wire.transactional_id_authorization_failed
+        error = self._producers.check(place, batch)
+        if error is Wire.none and batch.is_transactional and is_in:
+            allowed = is_in(batch.producer_id, batch.producer_epoch, *place)
+            return Wire.none if allowed else Wire.invalid_txn_state
+        return error
 
     # --- reading
 
@@ -316,18 +314,43 @@ class Topics:
 
         ``at_least_one``: return the first batch even if it is larger than ``most_bytes``.
         """
-        if offset >= self.end(topic, partition):
-            return b""
-        pieces: list[bytes] = []
+        batches = self._fitting(
+            topic, partition, offset, self.end(topic, partition), most_bytes, at_least_one
+        )
+        return b"".join(batch.data for batch in batches)
+
+    def read_committed(
+        self, topic: str, partition: int, offset: int, most_bytes: int, *, at_least_one: bool
+    ) -> tuple[bytes, list[Aborted]]:
+        """Return the same as `read` up to the last stable offset, and the aborted transactions in it."""
+        end = self.last_stable(topic, partition)
+        batches = self._fitting(topic, partition, offset, end, most_bytes, at_least_one)
+        if not batches:
+            return b"", []
+        aborted = self._producers.aborted((topic, partition), offset, batches[-1].last + 1)
+        return b"".join(batch.data for batch in batches), aborted
+
+    def _fitting(
+        self, topic: str, partition: int, offset: int, end: int, most_bytes: int, at_least_one: bool
+    ) -> list[StoredBatch]:
+        if offset >= end:
+            return []
+        fitting: list[StoredBatch] = []
         size = 0
         for batch in self._store.batches_from(topic, partition, offset):
             if batch.last < offset:
                 continue
-            if size + len(batch.data) > most_bytes and (pieces or not at_least_one):
+            is_too_large = size + len(batch.data) > most_bytes and (fitting or not at_least_one)
+            if batch.first >= end or is_too_large:
                 break
-            pieces.append(batch.data)
+            fitting.append(batch)
             size += len(batch.data)
-        return b"".join(pieces)
+        return fitting
+
+    def is_aborted(self, topic: str, partition: int, producer: int, offset: int) -> bool:
+        """Return whether a record of a producer at an offset is part of an aborted transaction."""
+        aborted = self._producers.aborted((topic, partition), offset, offset + 1)
+        return any(each.producer_id == producer for each in aborted)
 
     def offset_since(
         self, topic: str, partition: int, timestamp_ms: int, *, exact: bool = True
@@ -367,6 +390,52 @@ class Topics:
                         del self._waiting[place]
 
         return stop
+
+
+@dataclass(slots=True)
+class _Write:
+    """A write to several partitions, before it is carried out. ``size``: the bytes of all records with it."""
+
+    size: int
+    transactional: bool
+    batches: list[NewBatch] = field(default_factory=list)
+    begun: dict[tuple[str, int, int], Transaction] = field(default_factory=dict)
+    ends: dict[Place, int] = field(default_factory=dict)
+
+
+def _new(batch: Batch, topic: str, partition: int, first: int) -> NewBatch:
+    """Return a batch as it is written at an offset."""
+    return NewBatch(
+        topic,
+        partition,
+        first,
+        first + batch.last_delta,
+        batch.max_timestamp_ms,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        at_offset(batch, first),
+    )
+
+
+def _invalid(batches: Sequence[Batch]) -> str | None:
+    """Return what is wrong with the batches of a write to one partition, None if nothing is."""
+    if not batches:
+        return "no records"
+    if any(batch.is_control for batch in batches):
+        return "the marker of a transaction, expected records"
+    has_producer = [batch.producer_id >= 0 for batch in batches]
+    if any(has_producer) and len(batches) > 1:
+        return f"{len(batches)} batches with a producer id, expected one"
+    first = batches[0]
+    if has_producer[0] and (first.producer_epoch < 0 or first.base_sequence < 0):
+        found = (
+            f"epoch {first.producer_epoch} and sequence {first.base_sequence} of producer {first.producer_id}"
+        )
+        return f"{found}, expected 0 or more"
+    if any(batch.is_transactional for batch in batches) and not has_producer[0]:
+        return "a batch of a transaction without a producer id"
+    return None
 
 
 def _has_keyless_records(batch: Batch) -> bool:

@@ -5,6 +5,7 @@ covers neither, so that records need not be read.
 """
 
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,6 +21,8 @@ _SIZED = 12  # offset and length, the same in every format; the length counts wh
 _CHECKSUM, _CHECKED_FROM = slice(17, 21), 21
 _ATTRIBUTES, _MAX_TIME, _COUNT = 5, 8, 12
 """Places among the fields of the header."""
+_COMPRESSION, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
+"""Bits of the attributes."""
 _LEAST_RECORD_BYTES = 7
 _MOST_RECORDS = 2**31 - 1
 MAGIC = 2
@@ -44,11 +47,22 @@ class Batch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     records: int
+    attributes: int
 
     @property
     def last_offset(self) -> int:
         """Return the offset of the last record."""
         return self.base_offset + self.last_delta
+
+    @property
+    def is_transactional(self) -> bool:
+        """Return whether the batch belongs to a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Return whether the batch is the marker that ends a transaction."""
+        return bool(self.attributes & _CONTROL)
 
 
 def batches_of(data: bytes) -> Iterator[Batch]:
@@ -74,7 +88,7 @@ def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
         _,
         magic,
         checksum,
-        _,
+        attributes,
         last_delta,
         base_ms,
         max_ms,
@@ -95,7 +109,9 @@ def _batch_at(data: bytes, at: int, *, whole: bool = True) -> Batch:
         raise ProtocolError("record batch", f"{count} records whose last offset is its first + {last_delta}")
     if whole and count > _most_records(own):
         raise ProtocolError("record batch", f"{count} records in {size - _HEADER.size} bytes")
-    return Batch(own, base_offset, last_delta, base_ms, max_ms, producer_id, epoch, sequence, count)
+    return Batch(
+        own, base_offset, last_delta, base_ms, max_ms, producer_id, epoch, sequence, count, attributes
+    )
 
 
 def _most_records(batch: bytes) -> int:
@@ -109,30 +125,82 @@ def at_offset(batch: Batch, offset: int) -> bytes:
     return offset.to_bytes(8, "big") + batch.data[8:12] + b"\0\0\0\0" + batch.data[16:]
 
 
+# --- transactions
+
+
+class Aborted(NamedTuple):
+    """An aborted transaction of a partition: its producer, and the offset of its first record."""
+
+    producer_id: int
+    first_offset: int
+
+
+_ABORT, _COMMIT = 0, 1
+_MARKER_KEY, _MARKER_VALUE = struct.Struct(">hh"), struct.Struct(">hi")
+"""Version and type of the marker; version, and epoch of the coordinator."""
+
+
+def marker(producer_id: int, epoch: int, *, committed: bool, at_ms: int) -> bytes:
+    """Return the batch that ends a transaction of a producer on a partition, COMMIT or ABORT (KIP-98)."""
+    key = _MARKER_KEY.pack(0, _COMMIT if committed else _ABORT)
+    value = _MARKER_VALUE.pack(0, 0)
+    # attributes, time, offset; then key and value with their lengths as varints, and no headers
+    record = b"\0\0\0" + bytes((2 * len(key),)) + key + bytes((2 * len(value),)) + value + b"\0"
+    payload = bytes((2 * len(record),)) + record
+    length, attributes = _HEADER.size - _SIZED + len(payload), _TRANSACTIONAL | _CONTROL
+    header = (0, length, 0, MAGIC, 0, attributes, 0, at_ms, at_ms, producer_id, epoch, -1, 1)
+    return _with_checksum(_HEADER.pack(*header) + payload)
+
+
+def _is_commit(control: Batch) -> bool:
+    """Return whether a marker commits a transaction.
+
+    Raises:
+        ProtocolError: if the marker cannot be read.
+    """
+    (record,) = _records(control)
+    if record.key is None or len(record.key) < _MARKER_KEY.size:
+        raise ProtocolError("record batch", "a marker of a transaction without a type")
+    _, kind = _MARKER_KEY.unpack_from(record.key)
+    return bool(kind == _COMMIT)
+
+
+def _with_checksum(batch: bytes) -> bytes:
+    checksum = crc32c(memoryview(batch)[_CHECKED_FROM:]).to_bytes(4, "big")
+    return batch[: _CHECKSUM.start] + checksum + batch[_CHECKSUM.stop :]
+
+
 # --- records, for consumers
 
 
-_COMPRESSION, _LOG_APPEND_TIME, _CONTROL = 0x07, 0x08, 0x20
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 
 
-def records_of(data: bytes) -> tuple[list[FetchedRecord], int]:
+def records_of(data: bytes, aborted: Sequence[Aborted] = ()) -> tuple[list[FetchedRecord], int]:
     """Return all records, and the offset after the last batch (-1 without a batch).
 
     The first batch may begin before the requested offset, as batches are not split. An incomplete batch at
-    the end, which brokers send, is left out, and so are the markers of transactions.
+    the end, which brokers send, is left out, and so are the markers of transactions, and the records of the
+    transactions that the response lists as ``aborted``.
 
     Raises:
         ProtocolError: if a batch or a record cannot be read.
     """
     records: list[FetchedRecord] = []
+    to_come = deque(sorted(aborted, key=lambda transaction: transaction.first_offset))
+    aborting: set[int] = set()
     at, next_offset = 0, -1
     while at + _SIZED <= len(data):
         if at + _SIZED + int.from_bytes(data[at + 8 : at + 12], "big", signed=True) > len(data):
             break
         batch = _batch_at(data, at, whole=False)
-        if not _attributes(batch) & _CONTROL:
+        while to_come and to_come[0].first_offset <= batch.last_offset:
+            aborting.add(to_come.popleft().producer_id)
+        if batch.is_control:
+            if batch.producer_id in aborting and not _is_commit(batch):
+                aborting.remove(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in aborting):
             records += _records(batch)
         next_offset = batch.last_offset + 1
         at += len(batch.data)
@@ -166,7 +234,7 @@ class _Place(NamedTuple):
 def _places(batch: Batch, records: bytes) -> Iterator[_Place]:
     """Yield where each record is, without reading the rest of it."""
     at = 0
-    by_broker = _attributes(batch) & _LOG_APPEND_TIME
+    by_broker = batch.attributes & _LOG_APPEND_TIME
     try:
         for _ in range(batch.records):
             begin = at
@@ -203,7 +271,7 @@ def keyed_records(data: bytes) -> list[KeyedRecord] | None:
     of a transaction.
     """
     batch = _batch_at(data, 0, whole=False)
-    if _attributes(batch) & _CONTROL:
+    if batch.is_control:
         return None
     try:
         payload = _payload(batch, MOST_SEARCHED_BYTES)
@@ -232,13 +300,7 @@ def with_records(data: bytes, records: Sequence[KeyedRecord]) -> tuple[bytes, in
     newest_ms = max((record.time_ms for record in records), default=-1)
     header[1] = _HEADER.size - _SIZED + len(payload)
     header[_ATTRIBUTES], header[_MAX_TIME], header[_COUNT] = attributes, newest_ms, len(records)
-    whole = bytearray(_HEADER.pack(*header) + payload)
-    whole[_CHECKSUM] = crc32c(memoryview(whole)[_CHECKED_FROM:]).to_bytes(4, "big")
-    return bytes(whole), newest_ms
-
-
-def _attributes(batch: Batch) -> int:
-    return int.from_bytes(batch.data[_CHECKED_FROM : _CHECKED_FROM + 2], "big")
+    return _with_checksum(_HEADER.pack(*header) + payload), newest_ms
 
 
 def _records(batch: Batch) -> Iterator[FetchedRecord]:
@@ -259,7 +321,7 @@ def _payload(batch: Batch, most: int | None = None) -> bytes:
         ProtocolError: if they cannot be read, or have more than ``most`` bytes.
     """
     payload = batch.data[_HEADER.size :]
-    codec = _attributes(batch) & _COMPRESSION
+    codec = batch.attributes & _COMPRESSION
     if not codec:
         return payload
     try:
@@ -288,7 +350,7 @@ def _record_at(data: bytes, at: int, batch: Batch) -> tuple[FetchedRecord, int]:
         headers.append(((name or b"").decode(), content))
     if at != end:
         raise ValueError(f"a record of {length} bytes ends {at - end} bytes off")
-    by_broker = _attributes(batch) & _LOG_APPEND_TIME  # one time for all records (KIP-32)
+    by_broker = batch.attributes & _LOG_APPEND_TIME  # one time for all records (KIP-32)
     timestamp_ms = batch.max_timestamp_ms if by_broker else batch.base_timestamp_ms + delta_ms
     return FetchedRecord(batch.base_offset + delta, value, key, timestamp_ms, tuple(headers)), at
 
