@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import recorder, topics
-from rebalance_kafka.broker.connections import Connection
+from rebalance_kafka.broker.connections import AHEAD_BYTES, INCOMING_BYTES, Connection
 from rebalance_kafka.wire import scan
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response, from_ms
@@ -456,6 +456,25 @@ def test_reading_pauses_for_a_client_that_does_not_read_responses(stand):
         await line.close()
 
     stand.run(backed_up())
+
+
+def test_the_requests_after_one_that_waits_stay_with_the_kernel(stand):
+    async def waits():
+        line = await stand.line()
+        parts = ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": RECORD_BYTES},)
+        waiting = {"topics": ({"topic": TOPIC, "partitions": parts},), "max_wait": from_ms(60_000)}
+        line.writer.write(request(Api.FETCH, 12, min_bytes=PLENTY, **waiting))
+        line.writer.write(request(Api.METADATA, 9) * REQUESTS_AHEAD * 5)
+        await until(lambda: paused(stand))
+        (own,) = paused(stand)
+        assert own.size < AHEAD_BYTES + INCOMING_BYTES
+        line.abort()
+        other = await stand.line()
+        data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": batch(bytes(PLENTY))},)},)
+        await other.ask(Api.PRODUCE, 9, topic_data=data)
+        await other.close()
+
+    stand.run(waits())
 
 
 def test_a_client_that_never_reads_is_disconnected(monkeypatch):

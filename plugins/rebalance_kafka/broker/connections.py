@@ -15,7 +15,10 @@ from rebalance_kafka.wire.frames import Head, Request, decode_request, encode_re
 
 SIZE = Struct(">i")
 SIZE_BYTES = SIZE.size
-AHEAD_BYTES = 256 * 1024
+INCOMING_BYTES = 64 * 1024
+"""Bytes that are received from a connection at a time. Those of many may arrive at once."""
+
+AHEAD_BYTES = 64 * 1024
 """Bytes that are received while a request is in progress. The kernel keeps the rest until its response."""
 
 AT_ONCE_BYTES = 64 * 1024
@@ -64,6 +67,7 @@ class Server(Protocol):
     most_frame_bytes: int
     idle_seconds: float
     turns: Turns
+    incoming: memoryview
 
     def login(self) -> Login | None:
         """Return the authentication of a new connection, None on a broker without SASL."""
@@ -90,7 +94,7 @@ class Server(Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """Reads frames, passes on one request at a time and writes the responses.
 
     A client that sends anything but requests is disconnected.
@@ -130,10 +134,14 @@ class Connection(asyncio.Protocol):
         self._move(Phase.OPEN)
         self._watch_idle()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """Return the memory for the next bytes. They are copied before another connection receives some."""
+        return self._server.incoming
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Handle the requests that are complete."""
         self._received_at = self._loop.time()
-        self._buffer += data
+        self._buffer += self._server.incoming[:nbytes]
         self._continue()
 
     def eof_received(self) -> bool:
@@ -359,7 +367,7 @@ class Connection(asyncio.Protocol):
         if self._phase is Phase.HALF_CLOSED:
             if not is_occupied:
                 self.close()
-        elif is_occupied and len(self._buffer) > AHEAD_BYTES:
+        elif is_occupied and len(self._buffer) >= AHEAD_BYTES:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

@@ -18,7 +18,7 @@ from rebalance_kafka.access import Access
 from rebalance_kafka.addresses import Place, place_of
 from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.cleaning import Cleaner, Cleaning
-from rebalance_kafka.broker.connections import Connection
+from rebalance_kafka.broker.connections import INCOMING_BYTES, Connection
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.guard import Guard, Tls
 from rebalance_kafka.broker.login import Login
@@ -131,6 +131,7 @@ class EmbeddedBroker:
         self._described = _described(self._config, reconciled, assignors)
         self._folder = None if data_dir is None else Path(data_dir)
         self._random = Random(seed)
+        self.incoming = memoryview(bytearray(INCOMING_BYTES))
         self._connections: dict[Connection, None] = {}
         self._server: asyncio.Server | None = None
         self._store: Store | None = None

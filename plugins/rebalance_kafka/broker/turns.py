@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from typing import Protocol
 
-FIRST_SECONDS = 0.0002
+FIRST_SECONDS = 0.0001
 """How long a connection handles requests that have just arrived. Those of many may have arrived at once."""
 
 TURN_SECONDS = 0.0005
