@@ -221,7 +221,7 @@ class Stand:
             "traces": len(recorder.groups),
             "trace bytes": recorder._size,
             "partitions": sum(topics.partitions.values()),
-            "producers": len(topics._sequences),
+            "producers": len(topics._producers._producers),
             "record bytes": topics._bytes,
         }
 

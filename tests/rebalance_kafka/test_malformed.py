@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.error_codes import ErrorCode
-from rebalance_kafka.broker import recorder, topics
+from rebalance_kafka.broker import producers, recorder
 from rebalance_kafka.broker.connections import AHEAD_BYTES, INCOMING_BYTES, Connection
 from rebalance_kafka.wire import scan
 from rebalance_kafka.wire.apis import Api
@@ -165,7 +165,7 @@ def test_events_of_a_group_are_recorded_up_to_a_limit():
 
 
 def test_producers_are_forgotten_when_there_are_many(stand, monkeypatch):
-    monkeypatch.setattr(topics, "MOST_PRODUCERS", 10)
+    monkeypatch.setattr(producers, "MOST_PRODUCERS", 10)
     for producer in range(30):
         records = batch(b"one", producer=(producer, 0, 0))
         data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
