@@ -1,4 +1,4 @@
-"""Who may do what with which topic and group: a simple form of Kafka's access control lists."""
+"""Who may do what with topics, groups and transactional ids: a simple form of Kafka's access control."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -13,7 +13,7 @@ ANY = "*"
 
 
 class Operation(StrEnum):
-    """What a user does with a topic or a group, by Kafka's names."""
+    """What a user does with a resource, by Kafka's names."""
 
     READ = "read"
     WRITE = "write"
@@ -31,6 +31,7 @@ class Kind(StrEnum):
 
     TOPIC = "topic"
     GROUP = "group"
+    TRANSACTIONAL_ID = "transactional_id"
 
 
 _IMPLIED_BY = {
@@ -39,7 +40,7 @@ _IMPLIED_BY = {
 }
 """Operation -> the operations that include it, as in Kafka."""
 
-_EXPECTED = "USER:OPERATION:topic|group:NAME, such as ada:read:topic:orders"
+_EXPECTED = f"USER:OPERATION:{'|'.join(Kind)}:NAME, such as ada:read:topic:orders"
 
 
 class Acl(NamedTuple):
@@ -67,7 +68,7 @@ class Acl(NamedTuple):
         return cls(user, Operation(operation), Kind(kind), name)
 
     def allows(self, operation: Operation, kind: Kind, name: str) -> bool:
-        """Return whether this allows the operation on the topic or group."""
+        """Return whether this allows the operation on what has the name."""
         if kind is not self.kind or not self._is_about(name):
             return False
         allowed = self.operation
@@ -92,6 +93,10 @@ class Access:
     def group(self, operation: Operation, name: str) -> bool:
         """Return whether the user may do this with the group."""
         return self._may(operation, Kind.GROUP, name)
+
+    def transactional_id(self, operation: Operation, name: str) -> bool:
+        """Return whether the user may do this with the transactional id."""
+        return self._may(operation, Kind.TRANSACTIONAL_ID, name)
 
     def some_topic(self, operation: Operation) -> bool:
         """Return whether there may be a topic with which the user may do this."""

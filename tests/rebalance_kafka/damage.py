@@ -128,7 +128,27 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "timeout": MINUTE,
         "validate_only": False,
     },
-    Api.INIT_PRODUCER_ID: {"transactional_id": None, "transaction_timeout": MINUTE},
+    Api.INIT_PRODUCER_ID: {
+        "transactional_id": None,
+        "transaction_timeout": MINUTE,
+        "producer_id": -1,
+        "producer_epoch": -1,
+    },
+    Api.ADD_PARTITIONS_TO_TXN: {
+        "v3_and_below_transactional_id": "tx",
+        "v3_and_below_producer_id": 0,
+        "v3_and_below_producer_epoch": 0,
+        "v3_and_below_topics": ({"name": TOPIC, "partitions": (0, 1)},),
+    },
+    Api.ADD_OFFSETS_TO_TXN: {
+        "transactional_id": "tx",
+        "producer_id": 0,
+        "producer_epoch": 0,
+        "group_id": "g",
+    },
+    Api.END_TXN: {"transactional_id": "tx", "producer_id": 0, "producer_epoch": 0, "committed": True},
+    Api.DESCRIBE_TRANSACTIONS: {"transactional_ids": ("tx", "unknown")},
+    Api.LIST_TRANSACTIONS: {"state_filters": ("Empty",), "producer_id_filters": (0,), "duration_filter": -1},
     Api.OFFSET_FOR_LEADER_EPOCH: {
         "replica_id": -1,
         "topics": (
@@ -249,6 +269,8 @@ def _fresh(api: Api, random: Random) -> dict[str, Any]:
     if api is Api.CREATE_TOPICS:
         (topic,) = REQUESTS[api]["topics"]
         return {"topics": ({**topic, "name": f"t{number}"},)}
+    if api is Api.INIT_PRODUCER_ID:
+        return {"transactional_id": f"t{number}"}
     return {"group_id": f"g{number}"}
 
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from rebalance_kafka.access import EVERYTHING
 from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
+from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
 from rebalance_kafka.wire.apis import VERSIONS, Api
 from rebalance_kafka.wire.frames import Request, decode_request, encode_response, head_of
 
@@ -67,9 +69,14 @@ class Desk:
         if topics:
             self.topics.create(topics)
         self.data = Data(self.topics, self.store, node=1, cluster_id="c", partitions=auto_create)
+        self.access = EVERYTHING
+        self.now_ms = 0
 
     def ask(self, api: Api, version: int | None = None, **values: Any) -> Any:
         request = their_request(api, VERSIONS[api][1] if version is None else version, **values)
+        request = request._replace(access=self.access)
+        if api in OF_TRANSACTIONS:
+            return their_answer(request, OF_TRANSACTIONS[api](self.data, request, self.now_ms))
         if api is Api.FETCH:
             fetch = self.data.fetch(request)
             return their_answer(request, fetch.response(fetch.read()[0]))

@@ -20,6 +20,7 @@ from rebalance_kafka.wire.frames import (
     decode_request,
     decode_response,
     encode_request,
+    from_ms,
     head_of,
 )
 from rebalance_kafka.wire.schemas import nested
@@ -40,12 +41,16 @@ HOST = "127.0.0.1"
 (CONFIGURED,) = REQUESTS[Api.INCREMENTAL_ALTER_CONFIGS]["resources"]
 (SET,) = CONFIGURED["configs"]
 
+NOT_ADDED = {"index": 0, "records": batch(b"1", producer=(0, 0, 0), transactional=True)}
 
 LOGIN = (Api.SASL_HANDSHAKE, Api.SASL_AUTHENTICATE)
 """Requests that are read before authentication only, by another part of the broker."""
 
 
-ALL_READ = {Api.FETCH: {"session_epoch": 1}}
+ALL_READ: Mapping[Api, Mapping[str, Any]] = {
+    Api.FETCH: {"session_epoch": 1},
+    Api.INIT_PRODUCER_ID: {"transactional_id": "t"},
+}
 """Fields of requests that make the broker read their other fields, too."""
 
 
@@ -67,10 +72,17 @@ def _configured(name: str, value: str) -> dict[str, Any]:
 
 REFUSED = (
     Refused("SaslHandshake to a broker without users", Api.SASL_HANDSHAKE, {}),
-    Refused("FindCoordinator of a transaction", Api.FIND_COORDINATOR, {"key_type": 1}),
     Refused("FindCoordinator of a share group", Api.FIND_COORDINATOR, {"key_type": 2}),
-    Refused("InitProducerId with a transactional id", Api.INIT_PRODUCER_ID, {"transactional_id": "t"}),
-    Refused("Produce in a transaction", Api.PRODUCE, {"transactional_id": "t"}),
+    Refused(
+        "InitProducerId with a longer time for transactions than `transaction.max.timeout.ms`",
+        Api.INIT_PRODUCER_ID,
+        {"transactional_id": "t", "transaction_timeout": from_ms(900_001)},
+    ),
+    Refused(
+        "Produce to a partition that was not added to the transaction",
+        Api.PRODUCE,
+        {"transactional_id": "t", "topic_data": ({"name": TOPIC, "partition_data": (NOT_ADDED,)},)},
+    ),
     Refused("Produce with other acks than -1, 0 and 1", Api.PRODUCE, {"acks": 2}),
     Refused(
         "a record batch larger than `max.message.bytes` of its topic",

@@ -223,6 +223,7 @@ class Stand:
             "partitions": sum(topics.partitions.values()),
             "producers": len(topics._producers._producers),
             "record bytes": topics._bytes,
+            "transactional ids": sum(1 for _ in node.data.transactions),
         }
 
 

@@ -27,6 +27,7 @@ ACLS = (
     "eve:describe:topic:open",
 )
 GROUP, TOPIC_ERROR = Wire.group_authorization_failed, Wire.topic_authorization_failed
+ID_ERROR = Wire.transactional_id_authorization_failed
 
 
 # --- the lists
@@ -74,7 +75,7 @@ def error_codes(entity):
     """Yield the error codes of a response, those of its parts too."""
     for field in dataclasses.fields(entity):
         value = getattr(entity, field.name)
-        if field.name == "error_code":
+        if field.name in ("error_code", "partition_error_code"):
             yield value
         elif isinstance(value, tuple):
             for element in value:
@@ -103,6 +104,9 @@ REFUSALS = {
     Api.DELETE_RECORDS: {TOPIC_ERROR},
     Api.INIT_PRODUCER_ID: {Wire.cluster_authorization_failed},
     Api.OFFSET_FOR_LEADER_EPOCH: {TOPIC_ERROR},
+    Api.ADD_PARTITIONS_TO_TXN: {ID_ERROR},
+    Api.ADD_OFFSETS_TO_TXN: {ID_ERROR},
+    Api.END_TXN: {ID_ERROR},
     Api.DESCRIBE_CONFIGS: {TOPIC_ERROR},
     Api.ALTER_CONFIGS: {TOPIC_ERROR},
     Api.SASL_AUTHENTICATE: {Wire.illegal_sasl_state},
@@ -111,6 +115,8 @@ REFUSALS = {
     Api.INCREMENTAL_ALTER_CONFIGS: {TOPIC_ERROR},
     Api.OFFSET_DELETE: {GROUP},
     Api.DESCRIBE_CLUSTER: {Wire.none},
+    Api.DESCRIBE_TRANSACTIONS: {ID_ERROR},
+    Api.LIST_TRANSACTIONS: {Wire.none},
     Api.CONSUMER_GROUP_HEARTBEAT: {GROUP},
     Api.CONSUMER_GROUP_DESCRIBE: {GROUP},
 }

@@ -41,17 +41,6 @@ def test_the_topics_are_listed_to_librdkafka(kafka_broker):
         assert {name: len(topic.partitions) for name, topic in topics.items()} == {"orders": 3}
 
 
-def test_a_transactional_producer_fails_at_once(kafka_broker):
-    settings = {"bootstrap.servers": kafka_broker().address, "transactional.id": "t", **QUIET}
-    producer = confluent_kafka.Producer(settings)
-    with pytest.raises(confluent_kafka.KafkaException) as caught:
-        producer.init_transactions(SECONDS)
-    error = caught.value.args[0]
-    assert error.code() == confluent_kafka.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert error.fatal()
-    assert not error.retriable()
-
-
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_offsets_by_time_inside_a_batch(kafka_broker, compression):
     broker = kafka_broker(topics={"orders": 1})

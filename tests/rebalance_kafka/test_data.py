@@ -7,6 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.coordinator.config import CoordinatorConfig
+from rebalance_kafka.access import Acl, access_of
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker.node import Node
 from rebalance_kafka.broker.recorder import Recorder
@@ -181,7 +182,8 @@ def test_other_acks_write_nothing(desk, acks):
     assert desk.topics.end("t", 0) == 0
 
 
-def test_there_are_no_transactions(desk):
+def test_a_transactional_id_needs_the_right_to_write_it(desk):
+    desk.access = access_of("me", [Acl.of("me:write:topic:t", "acls")])
     answer = produce(desk, {"t": {0: numbered(1, producer=(1, 0, 0))}}, transactional_id="x")
     assert written(answer) == {("t", 0): (Wire.transactional_id_authorization_failed, -1)}
     assert desk.topics.end("t", 0) == 0
@@ -545,19 +547,6 @@ def test_unknown_partitions_have_no_offsets(desk):
 
 
 # --- producers and epochs
-
-
-@versions(Api.INIT_PRODUCER_ID)
-def test_every_producer_gets_a_different_id(desk, version):
-    answers = [desk.ask(Api.INIT_PRODUCER_ID, version, transactional_id=None) for _ in range(3)]
-    assert {(each.error_code, each.producer_epoch) for each in answers} == {(0, 0)}
-    assert len({each.producer_id for each in answers}) == 3
-
-
-def test_a_transactional_producer_is_refused(desk):
-    answer = desk.ask(Api.INIT_PRODUCER_ID, transactional_id="x")
-    assert Wire(answer.error_code) is Wire.transactional_id_authorization_failed
-    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
 
 
 @versions(Api.OFFSET_FOR_LEADER_EPOCH)

@@ -14,6 +14,7 @@ from rebalance_kafka.broker.fetching import READ_COMMITTED, Fetch
 from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Appended, Topics
+from rebalance_kafka.broker.transactions import Transactions, TransactionSettings
 from rebalance_kafka.wire.apis import VERSIONS, Api
 from rebalance_kafka.wire.frames import Request, Values
 
@@ -32,7 +33,8 @@ class Data:
     """The part of the protocol that needs no coordinator.
 
     ``partitions``: the number of partitions of a topic that a Metadata request creates. 0: an error.
-    ``broker_configs``: the configurations that the broker is described with.
+    ``broker_configs``: the configurations that the broker is described with. ``transactions``: the settings
+    of transactions, whose requests `transaction_requests` handles.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class Data:
         cluster_id: str,
         partitions: int,
         broker_configs: Mapping[str, str] = _NO_CONFIGS,
+        transactions: TransactionSettings = TransactionSettings(),  # noqa: B008 (it is frozen)
     ) -> None:
         self.broker_configs = broker_configs
         self.topics, self.store = topics, store
         self.node, self.cluster_id, self.partitions = node, cluster_id, partitions
         self.address = Place("", 0)
+        self.transactions = Transactions(store, topics, transactions)
         self._sessions = Sessions()
 
     def answers(self, api: Api) -> bool:
@@ -181,7 +185,7 @@ def _appended(data: Data, request: Request, rows: Sequence[tuple[str | None, Any
     if body.acks not in (-1, 0, 1):
         return [Appended(Wire.invalid_required_acks)] * len(rows)
     is_transactional = body.transactional_id is not None
-    if is_transactional and data.topics.is_in_transaction is None:
+    if is_transactional and not request.access.transactional_id(Operation.WRITE, body.transactional_id):
         return [Appended(Wire.transactional_id_authorization_failed)] * len(rows)
     refusals = {name: _cannot_write(request, name) for name, _ in rows}
     written = [
@@ -261,16 +265,6 @@ def _listed(
     return {**values, "offset": offset, "timestamp": at_ms} if offset < end else {**values, "offset": -1}
 
 
-def _init_producer_id(data: Data, request: Request) -> Values:
-    if request.body.transactional_id is not None:
-        error = Wire.transactional_id_authorization_failed
-        return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-    if not request.access.some_topic(Operation.WRITE):
-        error = Wire.cluster_authorization_failed
-        return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-    return {"error_code": Wire.none, "producer_id": data.store.next_producer_id(), "producer_epoch": 0}
-
-
 def _epoch_ends(data: Data, request: Request) -> Values:
     """Return the ends of epochs (KIP-320). There is one epoch, 0, which goes on."""
     topics = tuple(
@@ -300,7 +294,6 @@ _HANDLERS: Mapping[Api, Handler] = {
     Api.METADATA: _metadata,
     Api.PRODUCE: _produce,
     Api.LIST_OFFSETS: _list_offsets,
-    Api.INIT_PRODUCER_ID: _init_producer_id,
     Api.OFFSET_FOR_LEADER_EPOCH: _epoch_ends,
     Api.SASL_HANDSHAKE: _no_sasl,
     Api.SASL_AUTHENTICATE: _no_sasl,

@@ -26,6 +26,7 @@ from rebalance_kafka.broker.node import MOST_GROUP_BYTES, NODE, GroupSettings, N
 from rebalance_kafka.broker.recorder import MOST_TRACE_BYTES, Recorder
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import MOST_PARTITIONS_IN_ALL, Topics
+from rebalance_kafka.broker.transactions import TransactionSettings
 from rebalance_kafka.broker.turns import Turns
 from rebalance_kafka.scram import MECHANISMS
 from rebalance_kafka.settings import part_of
@@ -37,7 +38,7 @@ MOST_FRAME_BYTES = 100 * 1024 * 1024
 MOST_CONNECTIONS = 2_000
 MOST_RECORD_BYTES = 1024 * 1024 * 1024
 MOST_WAITING_BYTES = 256 * 1024 * 1024
-CONFIGS = (CoordinatorConfig, ReconcileSettings, GroupAssignors)
+CONFIGS = (CoordinatorConfig, ReconcileSettings, GroupAssignors, TransactionSettings)
 IDLE_SECONDS = 600.0
 CLEAN_SECONDS = 300.0
 DRAIN_SECONDS = 5.0
@@ -49,7 +50,7 @@ AT_ONCE_BYTES = 64 * 1024
 
 
 class EmbeddedBroker:
-    """A broker for tests and workshops. It has groups, offsets and records, no replication, no transactions.
+    """A broker for tests and workshops. It has groups, offsets, records and transactions, no replication.
 
         async with EmbeddedBroker(topics={"orders": 12}) as broker:
             consumer = AIOKafkaConsumer("orders", bootstrap_servers=broker.address, group_id="g")
@@ -127,8 +128,9 @@ class EmbeddedBroker:
         self._config = part_of(CoordinatorConfig, CONFIGS, settings or {})
         reconciled = part_of(ReconcileSettings, CONFIGS, settings or {})
         assignors = part_of(GroupAssignors, CONFIGS, settings or {})
+        self._transactions = part_of(TransactionSettings, CONFIGS, settings or {})
         self._groups = GroupSettings(reconciled, assignors.factories())
-        self._described = _described(self._config, reconciled, assignors)
+        self._described = _described(self._config, reconciled, assignors, self._transactions)
         self._folder = None if data_dir is None else Path(data_dir)
         self._random = Random(seed)
         self.incoming = memoryview(bytearray(INCOMING_BYTES))
@@ -159,6 +161,7 @@ class EmbeddedBroker:
                 cluster_id="rebalance-lab",
                 partitions=self._auto_create,
                 broker_configs=self._described,
+                transactions=self._transactions,
             )
             self._create_wanted(topics)
             self._node = Node(

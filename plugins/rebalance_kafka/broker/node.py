@@ -34,6 +34,7 @@ from rebalance_kafka.broker.permits import permitted
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.consumer_groups import (
     describe_messages,
@@ -109,6 +110,8 @@ class Node:
             records = store.read(partition)
             self._carry_out(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms()))
         self._carry_out(self.coordinator.on_topics_changed(now_ms=self.now_ms()))
+        data.transactions.resume(self.now_ms())
+        self._set_timer()
 
     def now_ms(self) -> int:
         """Return the time of day. It does not jump while the broker runs."""
@@ -130,6 +133,9 @@ class Node:
             return self._fetch(request, reply)
         if self.data.answers(api):
             reply(self.data.answer(request))
+        elif api in OF_TRANSACTIONS:
+            reply(OF_TRANSACTIONS[api](self.data, request, self.now_ms()))
+            self._set_timer()
         elif api is Api.FIND_COORDINATOR:
             reply(self._find(request))
         elif api is Api.OFFSET_FETCH and request.version >= OF_GROUPS:
@@ -267,12 +273,14 @@ class Node:
     def _found(self, key: str, key_type: int, access: Access) -> Values:
         nowhere = {"node_id": -1, "host": "", "port": -1}
         if key_type not in (GROUP_KEY, TRANSACTION_KEY):
-            message = f"key type {key_type}, expected {GROUP_KEY} (a group)"
+            expected = f"{GROUP_KEY} (a group) or {TRANSACTION_KEY} (a transaction)"
+            message = f"key type {key_type}, expected {expected}"
             return {**nowhere, "error_code": Wire.invalid_request, "error_message": message}
         if key_type == TRANSACTION_KEY:
-            # an error that producers do not retry, as for InitProducerId
-            error, message = Wire.transactional_id_authorization_failed, "this broker has no transactions"
-            return {**nowhere, "error_code": error, "error_message": message}
+            if not access.transactional_id(Operation.DESCRIBE, key):
+                error = Wire.transactional_id_authorization_failed
+                return {**nowhere, "error_code": error, "error_message": None}
+            return self._here(NODE)
         if not access.group(Operation.DESCRIBE, key):
             return {**nowhere, "error_code": Wire.group_authorization_failed, "error_message": None}
         response = m.FindCoordinatorResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -282,24 +290,25 @@ class Node:
             response = reply.response
         if response.error is not ErrorCode.NONE:
             return {**nowhere, "error_code": Wire(int(response.error)), "error_message": None}
-        host, port = self.data.address
-        return {
-            "error_code": Wire.none,
-            "error_message": None,
-            "node_id": response.node,
-            "host": host,
-            "port": port,
-        }
+        return self._here(response.node)
 
-    def _carry_out(self, outcome: Outcome) -> None:
-        """Carry out an outcome of the coordinator: record events, write the log, send responses."""
-        waiting = deque([outcome])
+    def _here(self, node: int) -> Values:
+        host, port = self.data.address
+        return {"error_code": Wire.none, "error_message": None, "node_id": node, "host": host, "port": port}
+
+    def _carry_out(self, outcome: Outcome) -> ErrorCode:
+        """Carry out an outcome of the coordinator: record events, write the log, send responses.
+
+        Return the last error of the log.
+        """
+        waiting, failed = deque([outcome]), ErrorCode.NONE
         while waiting:
             step = waiting.popleft()
             for event in step.events:
                 self._recorder.happened(event, self.now_ms())
             for append in step.appends:
                 error = self._store.append(append.partition, append.records)
+                failed = error or failed
                 now_ms = self.now_ms()
                 waiting.append(self.coordinator.on_appended(append.append_id, error, now_ms=now_ms))
             for request_id in step.superseded:
@@ -308,9 +317,10 @@ class Node:
             for reply in step.replies:
                 self._give(reply.request_id, reply.response)
         self._set_timer()
+        return failed
 
     def _set_timer(self) -> None:
-        due_ms = self.coordinator.not_before_ms()
+        due_ms = _earlier(self.coordinator.not_before_ms(), self.data.transactions.not_before_ms())
         if due_ms == self._timer_ms and self._timer is not None:
             return
         if self._timer is not None:
@@ -322,6 +332,7 @@ class Node:
 
     def _on_deadline(self) -> None:
         self._timer = None
+        self.data.transactions.on_deadline(self.now_ms())
         self._carry_out(self.coordinator.on_deadline(now_ms=self.now_ms()))
 
     # --- Fetch
@@ -348,6 +359,12 @@ class Node:
         stop = self.data.topics.wait(fetch.places, lambda: try_again(False))
         timer = self._loop.call_later(waits_ms / 1_000, try_again, True)
         return give_up
+
+
+def _earlier(first_ms: int | None, second_ms: int | None) -> int | None:
+    if first_ms is None or second_ms is None:
+        return second_ms if first_ms is None else first_ms
+    return min(first_ms, second_ms)
 
 
 def _committed(request: m.OffsetCommitRequest, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:

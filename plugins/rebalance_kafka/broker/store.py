@@ -1,4 +1,4 @@
-"""The durable state of the broker, in SQLite: topics, record batches and the coordinator's log.
+"""The durable state of the broker, in SQLite: topics, record batches, transactions and the coordinator's log.
 
 Without a folder it is in memory. With a folder, a write is on the disk before any client receives the
 response. Every call that writes is one transaction: a process that dies leaves whole transactions only.
@@ -48,6 +48,7 @@ create table transactions (
     last integer,
     primary key (topic, partition, first)
 ) without rowid;
+create table transactional_ids (name text primary key, record blob not null) without rowid;
 """
 
 
@@ -342,6 +343,18 @@ class Store:
                 " on conflict (name) do update set value = value + 1"
             )
         return int(self._sql.execute("select value from counters where name = 'producer'").fetchone()[0])
+
+    # --- transactions
+
+    def transactional_ids(self) -> Iterator[bytes]:
+        """Yield the newest record of each transactional id."""
+        rows = self._sql.execute("select record from transactional_ids order by name").fetchall()
+        yield from (record for (record,) in rows)
+
+    def save_transactional_id(self, name: str, record: bytes) -> None:
+        """Replace the record of a transactional id."""
+        with self._transaction():
+            self._sql.execute("insert or replace into transactional_ids values (?, ?)", (name, record))
 
     # --- the coordinator's log
 

@@ -4,9 +4,10 @@ To add a request, add its API key and its row here, and the fields whose names d
 `rebalance_kafka.wire.fields`. kio has the entities of every version: a row selects them by key and version.
 
 Spoken: consumer groups of both protocols, their administration and their offsets; records and topics
-without replication, and the administration of topics; idempotent producers; authentication with SASL.
+without replication, and the administration of topics; idempotent producers and transactions; authentication
+with SASL.
 
-Not spoken: share groups and streams groups (KIP-932, KIP-1071); transactions; changes of access control,
+Not spoken: share groups and streams groups (KIP-932, KIP-1071); changes of access control,
 quotas and delegation tokens; and every request that only brokers send to each other.
 """
 
@@ -42,6 +43,9 @@ class Api(IntEnum):
     DELETE_RECORDS = 21
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     SASL_AUTHENTICATE = 36
@@ -50,6 +54,8 @@ class Api(IntEnum):
     INCREMENTAL_ALTER_CONFIGS = 44
     OFFSET_DELETE = 47
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
 
@@ -91,6 +97,9 @@ ROWS: Mapping[Api, Row] = {
     Api.DELETE_RECORDS: Row((0, 2)),
     Api.INIT_PRODUCER_ID: Row((0, 4)),
     Api.OFFSET_FOR_LEADER_EPOCH: Row((2, 4), m.OffsetForLeaderEpochRequest, m.OffsetForLeaderEpochResponse),
+    Api.ADD_PARTITIONS_TO_TXN: Row((0, 3)),  # higher versions are of brokers
+    Api.ADD_OFFSETS_TO_TXN: Row((0, 4)),
+    Api.END_TXN: Row((0, 4)),
     Api.DESCRIBE_CONFIGS: Row((1, 4)),
     Api.ALTER_CONFIGS: Row((0, 2)),
     Api.SASL_AUTHENTICATE: Row((0, 2)),
@@ -99,6 +108,8 @@ ROWS: Mapping[Api, Row] = {
     Api.INCREMENTAL_ALTER_CONFIGS: Row((0, 1)),
     Api.OFFSET_DELETE: Row((0, 0), m.OffsetDeleteRequest, m.OffsetDeleteResponse),
     Api.DESCRIBE_CLUSTER: Row((0, 2)),
+    Api.DESCRIBE_TRANSACTIONS: Row((0, 0)),
+    Api.LIST_TRANSACTIONS: Row((0, 1)),
     Api.CONSUMER_GROUP_HEARTBEAT: Row(
         (0, 1), reconcile.ConsumerGroupHeartbeatRequest, reconcile.ConsumerGroupHeartbeatResponse
     ),

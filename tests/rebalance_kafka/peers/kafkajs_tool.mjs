@@ -10,6 +10,7 @@ class Tool {
     const kafka = new Kafka({ brokers: [bootstrap], logLevel: logLevel.INFO, logCreator });
     this.admin = kafka.admin();
     this.producer = kafka.producer({ idempotent: true });
+    this.transactional = kafka.producer({ idempotent: true, maxInFlightRequests: 1, transactionalId: "kafkajs" });
   }
 
   async create({ topic, count, configs }) {
@@ -42,6 +43,13 @@ class Tool {
     await this.producer.send({ topic, messages: values.map((value) => ({ partition, value })) });
   }
 
+  async transact({ topic, values, commit }) {
+    await this.transactional.connect();
+    const transaction = await this.transactional.transaction();
+    await transaction.send({ topic, messages: values.map((value) => ({ partition: 0, value })) });
+    await (commit ? transaction.commit() : transaction.abort());
+  }
+
   async offsets({ topic }) {
     const offsets = await this.admin.fetchTopicOffsets(topic);
     const rows = offsets.map(({ partition, low, high }) => [partition, Number(low), Number(high)]);
@@ -71,6 +79,7 @@ class Tool {
 
   async close() {
     await this.producer.disconnect();
+    await this.transactional.disconnect();
     await this.admin.disconnect();
   }
 }

@@ -1,0 +1,184 @@
+"""Requests about producer ids and transactions.
+
+Not implemented: AddPartitionsToTxn from version 4 on, which only brokers send, and the second part of KIP-890
+(EndTxn 5), in which the end of a transaction gives its producer the next epoch. The broker does not list the
+feature ``transaction.version``, so that clients use the first protocol of transactions.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kio.schema.errors import ErrorCode as Wire
+
+from rebalance_kafka.access import Operation
+from rebalance_kafka.broker.producers import Place
+from rebalance_kafka.broker.transaction_states import Producer, State, TransactionalId
+from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import Request, Values, from_ms, in_ms
+
+if TYPE_CHECKING:
+    from rebalance_kafka.broker.data import Data
+
+NO_ID = -1
+_FENCED_SINCE = {
+    Api.INIT_PRODUCER_ID: 4,
+    Api.ADD_PARTITIONS_TO_TXN: 2,
+    Api.ADD_OFFSETS_TO_TXN: 2,
+    Api.END_TXN: 2,
+}
+"""API -> the version from which on clients know PRODUCER_FENCED (KIP-588)."""
+
+Handler: TypeAlias = Callable[["Data", Request, int], Values]
+"""Returns the response to a request at a time of day in milliseconds."""
+
+
+def _init_producer_id(data: "Data", request: Request, now_ms: int) -> Values:
+    body = request.body
+    found = _next_producer(data, request, body.transactional_id, now_ms)
+    if isinstance(found, Producer):
+        return {"error_code": Wire.none, "producer_id": found.producer_id, "producer_epoch": found.epoch}
+    return {"error_code": _known(found, request), "producer_id": NO_ID, "producer_epoch": NO_ID}
+
+
+def _next_producer(
+    data: "Data", request: Request, transactional_id: str | None, now_ms: int
+) -> Producer | Wire:
+    body = request.body
+    if transactional_id is None:
+        if not request.access.some_topic(Operation.WRITE):
+            return Wire.cluster_authorization_failed
+        return Producer(data.store.next_producer_id(), 0)
+    if not request.access.transactional_id(Operation.WRITE, transactional_id):
+        return Wire.transactional_id_authorization_failed
+    named = Producer(getattr(body, "producer_id", NO_ID), getattr(body, "producer_epoch", NO_ID))
+    if (named.producer_id == NO_ID) != (named.epoch == NO_ID):
+        return Wire.invalid_request
+    timeout_ms = in_ms(body.transaction_timeout)
+    return data.transactions.initialize(
+        transactional_id, timeout_ms, None if named.producer_id == NO_ID else named, now_ms
+    )
+
+
+def _add_partitions(data: "Data", request: Request, now_ms: int) -> Values:
+    """Add all partitions or none. If one is unknown, the others are OPERATION_NOT_ATTEMPTED."""
+    body = request.body
+    name = body.v3_and_below_transactional_id
+    producer = Producer(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
+    places = [(topic.name, number) for topic in body.v3_and_below_topics for number in topic.partitions]
+    errors: dict[Place, Wire] = {}
+    if not request.access.transactional_id(Operation.WRITE, name):
+        errors = dict.fromkeys(places, Wire.transactional_id_authorization_failed)
+    else:
+        for place in places:
+            refusal = data.refusal(request.access, Operation.WRITE, *place)
+            if refusal is not None:
+                errors[place] = refusal
+        if errors:
+            errors = {place: errors.get(place, Wire.operation_not_attempted) for place in places}
+        else:
+            error = _known(data.transactions.add(name, producer, now_ms, partitions=places), request)
+            errors = dict.fromkeys(places, error)
+    topics: dict[str, list[Values]] = {}
+    for (topic, number), error in errors.items():
+        topics.setdefault(topic, []).append({"partition_index": number, "partition_error_code": error})
+    rows = tuple({"name": topic, "results_by_partition": tuple(rows)} for topic, rows in topics.items())
+    return {"results_by_topic_v3_and_below": rows}
+
+
+def _add_offsets(data: "Data", request: Request, now_ms: int) -> Values:
+    body, access = request.body, request.access
+    if not access.transactional_id(Operation.WRITE, body.transactional_id):
+        return {"error_code": Wire.transactional_id_authorization_failed}
+    if not access.group(Operation.READ, body.group_id):
+        return {"error_code": Wire.group_authorization_failed}
+    groups = (body.group_id,)
+    error = data.transactions.add(body.transactional_id, _producer(body), now_ms, groups=groups)
+    return {"error_code": _known(error, request)}
+
+
+def _end(data: "Data", request: Request, now_ms: int) -> Values:
+    body = request.body
+    if not request.access.transactional_id(Operation.WRITE, body.transactional_id):
+        return {"error_code": Wire.transactional_id_authorization_failed}
+    error = data.transactions.end(body.transactional_id, _producer(body), now_ms, committed=body.committed)
+    return {"error_code": _known(error, request)}
+
+
+def _describe(data: "Data", request: Request, _: int) -> Values:
+    rows = [_described(data, request, name) for name in dict.fromkeys(request.body.transactional_ids)]
+    return {"transaction_states": tuple(rows)}
+
+
+def _described(data: "Data", request: Request, name: str) -> Values:
+    """Return a transaction, without the topics that the user may not see."""
+    error = Wire.none
+    found = data.transactions.find(name)
+    if not request.access.transactional_id(Operation.DESCRIBE, name):
+        found, error = None, Wire.transactional_id_authorization_failed
+    elif found is None:
+        error = Wire.transactional_id_not_found
+    record = found or TransactionalId(name, Producer(NO_ID, NO_ID), 0, began_ms=0)
+    return {
+        "error_code": error,
+        "transactional_id": name,
+        "transaction_state": "" if found is None else record.state.value,
+        "transaction_timeout": from_ms(record.timeout_ms),
+        "transaction_start_time": datetime.fromtimestamp(record.began_ms / 1_000, UTC),
+        "producer_id": record.producer.producer_id,
+        "producer_epoch": record.producer.epoch,
+        "topics": tuple(
+            {"topic": topic, "partitions": tuple(numbers)}
+            for topic, numbers in _by_topic(record.partitions).items()
+            if request.access.topic(Operation.DESCRIBE, topic)
+        ),
+    }
+
+
+def _list(data: "Data", request: Request, now_ms: int) -> Values:
+    body = request.body
+    states = {name for name in body.state_filters if name in [*State]}
+    producers = set(body.producer_id_filters)
+    lasts_ms = getattr(body, "duration_filter", -1)
+    rows = tuple(
+        {
+            "transactional_id": record.name,
+            "producer_id": record.producer.producer_id,
+            "transaction_state": record.state.value,
+        }
+        for record in data.transactions
+        if (not body.state_filters or record.state in states)
+        and (not producers or record.producer.producer_id in producers)
+        and (lasts_ms < 0 or 0 <= record.began_ms < now_ms - lasts_ms)
+        and request.access.transactional_id(Operation.DESCRIBE, record.name)
+    )
+    unknown = tuple(name for name in body.state_filters if name not in states)
+    return {"error_code": Wire.none, "unknown_state_filters": unknown, "transaction_states": rows}
+
+
+def _producer(body: Any) -> Producer:
+    return Producer(body.producer_id, body.producer_epoch)
+
+
+def _known(error: Wire, request: Request) -> Wire:
+    """Return an error as the version of the request knows it."""
+    if error is Wire.producer_fenced and request.version < _FENCED_SINCE[request.api]:
+        return Wire.invalid_producer_epoch
+    return error
+
+
+def _by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in places:
+        topics.setdefault(topic, []).append(number)
+    return topics
+
+
+HANDLERS: Mapping[Api, Handler] = {
+    Api.INIT_PRODUCER_ID: _init_producer_id,
+    Api.ADD_PARTITIONS_TO_TXN: _add_partitions,
+    Api.ADD_OFFSETS_TO_TXN: _add_offsets,
+    Api.END_TXN: _end,
+    Api.DESCRIBE_TRANSACTIONS: _describe,
+    Api.LIST_TRANSACTIONS: _list,
+}

@@ -1,0 +1,396 @@
+"""The transaction coordinator with a store, and a list in place of partitions and groups."""
+
+import sqlite3
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from kio.schema.errors import ErrorCode as Wire
+
+from coordinator_core.errors import InputError
+from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.transaction_states import LAST_EPOCH, PREPARED, Producer, State, TransactionalId
+from rebalance_kafka.broker.transactions import RETRY_MS, Transactions, TransactionSettings
+from tests.examples import scaled
+
+TIMEOUT_MS = 60_000
+PLACE, OTHER = ("t", 0), ("t", 1)
+
+
+class Ends:
+    """The outcomes that partitions and groups get. ``broken``: the store accepts no marker."""
+
+    def __init__(self):
+        self.markers = []
+        self.groups = []
+        self.broken = False
+
+    def end_transaction(self, places, producer_id, epoch, *, committed, now_ms):
+        if self.broken:
+            raise sqlite3.OperationalError("disk full")
+        self.markers += [(place, (producer_id, epoch), committed) for place in places]
+
+    def end_on_group(self, group_id, producer_id, committed, now_ms):
+        if not self.broken:
+            self.groups.append((group_id, producer_id, committed))
+        return not self.broken
+
+
+class Bench:
+    """Transactions over a store that may be killed, at a time that tests move."""
+
+    def __init__(self, **settings):
+        self.store = Store()
+        self.settings = TransactionSettings(**settings)
+        self.now_ms = 1_000
+        self.ends = Ends()
+        self.start()
+
+    def start(self, **options):
+        """Begin anew with what the store has, as after a crash."""
+        self.transactions = Transactions(self.store, self.ends, self.settings, **options)
+        self.transactions.end_on_group = self.ends.end_on_group
+        self.transactions.resume(self.now_ms)
+
+    def init(self, name="x", named=None, timeout_ms=TIMEOUT_MS):
+        return self.transactions.initialize(name, timeout_ms, named, self.now_ms)
+
+    def add(self, producer, *places, name="x", groups=()):
+        return self.transactions.add(name, producer, self.now_ms, partitions=places, groups=groups)
+
+    def end(self, producer, *, committed=True, name="x"):
+        return self.transactions.end(name, producer, self.now_ms, committed=committed)
+
+    def wait(self, wait_ms):
+        self.now_ms += wait_ms
+        due_ms = self.transactions.not_before_ms()
+        if due_ms is not None and due_ms <= self.now_ms:
+            self.transactions.on_deadline(self.now_ms)
+
+    def state(self, name="x"):
+        return self.transactions.find(name).state
+
+    def has(self, producer, place=PLACE):
+        return self.transactions.is_in_transaction(*producer, *place)
+
+    def set_epoch(self, epoch):
+        """Let the producer of x have this epoch."""
+        record = self.transactions.find("x")
+        self.transactions._write(
+            TransactionalId("x", record.producer._replace(epoch=epoch), TIMEOUT_MS), record, self.now_ms
+        )
+        return Producer(record.producer.producer_id, epoch)
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+@pytest.fixture
+def producer(bench):
+    return bench.init()
+
+
+# --- InitProducerId
+
+
+def test_the_first_producer_of_a_transactional_id_has_epoch_0(bench):
+    first, second = bench.init("x"), bench.init("y")
+    assert (first.epoch, second.epoch) == (0, 0)
+    assert first.producer_id != second.producer_id
+
+
+def test_the_next_producer_fences_the_one_before(bench, producer):
+    newer = bench.init()
+    assert newer == (producer.producer_id, 1)
+    assert bench.add(producer, PLACE) is Wire.producer_fenced
+    assert bench.end(producer) is Wire.producer_fenced
+    assert bench.add(newer, PLACE) is Wire.none
+
+
+def test_the_transaction_of_the_producer_before_is_aborted_first(bench, producer):
+    bench.add(producer, PLACE, groups=("g",))
+    assert bench.init() is Wire.concurrent_transactions
+    fence = producer._replace(epoch=1)
+    assert bench.ends.markers == [(PLACE, fence, False)]
+    assert bench.ends.groups == [("g", producer.producer_id, False)]
+    assert bench.end(producer) is Wire.producer_fenced
+    assert bench.init() == (producer.producer_id, 2)
+
+
+def test_a_producer_continues_with_the_next_epoch(bench, producer):
+    """KIP-360."""
+    newer = bench.init(named=producer)
+    assert newer == (producer.producer_id, 1)
+    assert bench.init(named=producer) == newer, "the response was lost, and the request is repeated"
+    assert bench.init(named=newer) == (producer.producer_id, 2)
+    assert bench.init(named=producer) is Wire.producer_fenced
+
+
+def test_a_fenced_producer_cannot_continue(bench, producer):
+    newer = bench.init()
+    assert bench.init(named=producer) is Wire.producer_fenced
+    assert bench.init(named=Producer(producer.producer_id + 1, 0)) is Wire.producer_fenced
+    bench.add(newer, PLACE)
+    assert bench.init(named=producer) is Wire.producer_fenced
+    assert bench.has(newer), "it does not abort the transaction of the producer that fenced it"
+
+
+def test_an_exhausted_epoch_gives_a_new_producer_id(bench, producer):
+    last = bench.set_epoch(LAST_EPOCH)
+    newer = bench.init(named=last)
+    assert newer.epoch == 0
+    assert newer.producer_id != producer.producer_id
+    assert bench.init(named=last) == newer, "the response was lost, and the request is repeated"
+    assert bench.add(last, PLACE) is Wire.invalid_producer_id_mapping
+
+
+def test_the_last_epoch_of_all_fences_the_last_producer(bench, producer):
+    last = bench.set_epoch(LAST_EPOCH)
+    bench.add(last, PLACE)
+    assert bench.init() is Wire.concurrent_transactions
+    assert bench.ends.markers == [(PLACE, last._replace(epoch=2**15 - 1), False)]
+    assert bench.init().epoch == 0
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "allowed"), [(0, False), (-1, False), (1, True), (2_000, True), (2_001, False)]
+)
+def test_the_time_of_transactions_is_limited(timeout_ms, allowed):
+    answer = Bench(max_timeout_ms=2_000).init(timeout_ms=timeout_ms)
+    assert answer is Wire.invalid_transaction_timeout or allowed
+    assert isinstance(answer, Producer) is allowed
+
+
+def test_the_limit_of_the_time_is_positive():
+    with pytest.raises(InputError, match=r"transaction.max.timeout.ms: found 0, expected 1 or more"):
+        TransactionSettings(max_timeout_ms=0)
+
+
+def test_an_empty_transactional_id_is_invalid(bench):
+    assert bench.init("") is Wire.invalid_request
+
+
+# --- partitions and groups
+
+
+def test_a_transaction_has_the_partitions_that_were_added(bench, producer):
+    assert not bench.has(producer)
+    assert bench.add(producer, PLACE) is Wire.none
+    assert bench.has(producer)
+    assert not bench.has(producer, OTHER)
+    assert not bench.has(producer._replace(epoch=1))
+    assert bench.add(producer, OTHER, PLACE, groups=("g",)) is Wire.none
+    assert bench.transactions.find("x").partitions == (PLACE, OTHER)
+    assert bench.transactions.is_group_in_transaction(*producer, "g")
+    assert not bench.transactions.is_group_in_transaction(*producer, "h")
+    bench.end(producer)
+    assert not bench.has(producer)
+    assert not bench.transactions.is_group_in_transaction(*producer, "g")
+
+
+@pytest.mark.parametrize("name", ["x", "unknown"])
+def test_only_the_producer_of_an_id_uses_it(bench, producer, name):
+    other = Producer(producer.producer_id + 7, 0)
+    assert bench.add(other, PLACE, name=name) is Wire.invalid_producer_id_mapping
+    assert bench.end(other, name=name) is Wire.invalid_producer_id_mapping
+    assert bench.add(producer._replace(epoch=1), PLACE) is Wire.producer_fenced
+
+
+# --- EndTxn
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_the_outcome_is_written_to_partitions_and_groups(bench, producer, committed):
+    bench.add(producer, PLACE, OTHER, groups=("g",))
+    assert bench.end(producer, committed=committed) is Wire.none
+    assert bench.ends.markers == [(PLACE, producer, committed), (OTHER, producer, committed)]
+    assert bench.ends.groups == [("g", producer.producer_id, committed)]
+    assert bench.state() is (State.COMPLETE_COMMIT if committed else State.COMPLETE_ABORT)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_repeated_end_changes_nothing(bench, producer, committed):
+    bench.add(producer, PLACE)
+    bench.end(producer, committed=committed)
+    assert bench.end(producer, committed=committed) is Wire.none
+    assert bench.end(producer, committed=not committed) is Wire.invalid_txn_state
+    assert len(bench.ends.markers) == 1
+
+
+def test_a_transaction_that_has_not_begun_cannot_end(bench, producer):
+    assert [bench.end(producer, committed=committed) for committed in (True, False)] == [
+        Wire.invalid_txn_state
+    ] * 2
+
+
+def test_the_next_transaction_begins_without_the_partitions_of_the_last(bench, producer):
+    bench.add(producer, PLACE)
+    bench.end(producer)
+    bench.add(producer, OTHER)
+    bench.end(producer, committed=False)
+    assert bench.ends.markers == [(PLACE, producer, True), (OTHER, producer, False)]
+
+
+# --- time
+
+
+def test_a_transaction_is_aborted_when_its_time_is_over(bench, producer):
+    bench.wait(10_000)
+    bench.add(producer, PLACE)
+    bench.wait(TIMEOUT_MS - 1)
+    bench.add(producer, OTHER)
+    assert bench.ends.markers == []
+    bench.wait(1)
+    fence = producer._replace(epoch=1)
+    assert bench.ends.markers == [(PLACE, fence, False), (OTHER, fence, False)]
+    assert bench.end(producer) is Wire.producer_fenced
+    assert bench.init(named=producer) is Wire.producer_fenced
+    assert bench.init() == (producer.producer_id, 2)
+
+
+def test_a_transaction_that_has_ended_in_time_is_not_aborted(bench, producer):
+    bench.add(producer, PLACE)
+    bench.end(producer)
+    bench.wait(TIMEOUT_MS)
+    assert bench.ends.markers == [(PLACE, producer, True)]
+    assert bench.state() is State.COMPLETE_COMMIT
+
+
+# --- a store that fails, and a broker that is killed
+
+
+def test_markers_that_cannot_be_written_are_written_later(bench, producer):
+    bench.add(producer, PLACE)
+    bench.ends.broken = True
+    assert bench.end(producer) is Wire.none, "the outcome is stored"
+    assert bench.end(producer) is Wire.concurrent_transactions
+    assert bench.end(producer, committed=False) is Wire.invalid_txn_state
+    assert bench.add(producer, OTHER) is Wire.concurrent_transactions
+    assert bench.init() is Wire.concurrent_transactions
+    bench.wait(RETRY_MS)
+    bench.ends.broken = False
+    bench.wait(RETRY_MS)
+    assert bench.ends.markers == [(PLACE, producer, True)]
+    assert bench.end(producer) is Wire.none
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_outcome_without_markers_is_completed_at_the_start(bench, producer, committed):
+    bench.add(producer, PLACE)
+    bench.ends.broken = True
+    bench.end(producer, committed=committed)
+    bench.ends.broken = False
+    bench.start()
+    assert bench.ends.markers == [(PLACE, producer, committed)]
+    assert bench.state() in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+
+
+def test_a_transaction_outlives_the_broker_but_not_its_time(bench, producer):
+    bench.add(producer, PLACE)
+    bench.start()
+    assert bench.has(producer)
+    assert bench.ends.markers == []
+    bench.wait(TIMEOUT_MS)
+    assert bench.ends.markers == [(PLACE, producer._replace(epoch=1), False)]
+
+
+def test_an_error_of_the_store_changes_nothing(bench, producer, monkeypatch):
+    def full(*_):
+        raise sqlite3.OperationalError("disk full")
+
+    bench.add(producer, PLACE)
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.store, "save_transactional_id", full)
+        assert bench.add(producer, OTHER) is Wire.coordinator_not_available
+        assert bench.end(producer) is Wire.coordinator_not_available
+        bench.wait(TIMEOUT_MS)
+    assert bench.has(producer)
+    assert not bench.has(producer, OTHER)
+    bench.wait(RETRY_MS)
+    assert bench.state() is State.COMPLETE_ABORT
+
+
+def test_too_many_records_are_refused_and_transactions_end_nevertheless(bench):
+    bench.start(most_bytes=100)
+    producer = bench.init()
+    assert bench.add(producer, PLACE) is Wire.none
+    assert bench.init("y" * 80) is Wire.policy_violation
+    assert bench.add(producer, ("t" * 80, 0)) is Wire.policy_violation
+    assert bench.end(producer) is Wire.none
+
+
+# --- any order of requests
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Two producers of one transactional id, a store that fails, and a broker that is killed."""
+
+    @initialize()
+    def begin(self):
+        self.bench = Bench()
+        self.newest = None
+        self.ids = {"a": None, "b": None}
+
+    @rule(who=st.sampled_from("ab"), continues=st.booleans())
+    def init(self, who, continues):
+        answer = self.bench.init(named=self.ids[who] if continues else None)
+        if isinstance(answer, Producer):
+            assert self.newest is None or answer.producer_id != self.newest[0] or answer >= self.newest
+            self.newest = self.ids[who] = answer
+
+    @rule(who=st.sampled_from("ab"), place=st.sampled_from([PLACE, OTHER]))
+    @precondition(lambda self: self.newest)
+    def add(self, who, place):
+        producer = self.ids[who]
+        if producer is not None and self.bench.add(producer, place, groups=("g",)) is Wire.none:
+            assert producer == self.bench.transactions.find("x").producer
+            assert self.bench.has(producer, place)
+
+    @rule(who=st.sampled_from("ab"), committed=st.booleans())
+    def end(self, who, committed):
+        producer = self.ids[who]
+        if producer is not None and self.bench.end(producer, committed=committed) is Wire.none:
+            assert producer == self.bench.transactions.find("x").producer
+            assert not self.bench.has(producer)
+
+    @rule(broken=st.booleans())
+    def fail(self, broken):
+        self.bench.ends.broken = broken
+
+    @rule(wait_ms=st.sampled_from([1, RETRY_MS, TIMEOUT_MS]))
+    def wait(self, wait_ms):
+        self.bench.wait(wait_ms)
+
+    @rule()
+    def kill(self):
+        before = list(self.bench.transactions)
+        self.bench.ends.broken = True
+        self.bench.start()
+        assert list(self.bench.transactions) == before
+        self.bench.ends.broken = False
+
+    @invariant()
+    def only_an_ongoing_transaction_contains_partitions(self):
+        for record in self.bench.transactions:
+            open_places = [p for p in (PLACE, OTHER) if self.bench.has(record.producer, p)]
+            assert bool(open_places) == (record.state is State.ONGOING)
+            assert bool(record.partitions) == (record.state in (State.ONGOING, *PREPARED))
+
+    @invariant()
+    def an_epoch_commits_after_no_newer_one(self):
+        producers = [producer for _, producer, _ in self.bench.ends.markers]
+        assert producers == sorted(producers)
+
+    def teardown(self):
+        if not hasattr(self, "bench"):
+            return
+        self.bench.ends.broken = False
+        self.bench.wait(TIMEOUT_MS + RETRY_MS)
+        assert all(record.state not in (State.ONGOING, *PREPARED) for record in self.bench.transactions)
+
+
+AnyOrder.TestCase.settings = settings(max_examples=scaled(100), stateful_step_count=30, deadline=None)
+TestAnyOrder = AnyOrder.TestCase
