@@ -178,6 +178,7 @@ def test_a_consumer_continues_after_a_restart_of_the_broker(tmp_path):
             await consumer.commit()
             was = consumer.member_id
         await polled(consumer, until=lambda _: consumer.last_disconnect)
+        assert "security.protocol" not in consumer.last_disconnect
         async with broker(data_dir=tmp_path, topics={}, port=port) as kafka:
             await produce(kafka.address, 0, b"1")
             assert await values(consumer, 1) == [b"1"]

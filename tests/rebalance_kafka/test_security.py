@@ -323,11 +323,30 @@ def error_at(address, settings):
     return ask()
 
 
-def test_plaintext_against_tls_is_reported_with_the_setting():
+def test_plaintext_against_tls_is_reported_with_the_setting(caplog):
     async def work():
         async with guarded(tls=True) as kafka:
             with pytest.raises(ProtocolError, match=r"security\.protocol"):
                 await error_at(kafka.address, {})
+
+    run(work())
+    assert "expected security.protocol=SSL or SASL_SSL" in caplog.text
+
+
+def test_no_authentication_against_sasl_is_reported_with_the_setting():
+    async def work():
+        async with guarded("PLAIN") as kafka:
+            with pytest.raises(ProtocolError, match=r"security\.protocol"):
+                await error_at(kafka.address, {})
+
+    run(work())
+
+
+def test_authentication_against_a_broker_without_users_is_reported_with_the_setting():
+    async def work():
+        async with broker() as kafka:
+            with pytest.raises(ProtocolError, match="it has no authentication, expected security"):
+                await error_at(kafka.address, login("PLAIN"))
 
     run(work())
 
@@ -336,7 +355,7 @@ def test_tls_against_plaintext_is_reported_with_the_setting(ca_file, caplog):
     async def work():
         async with broker() as kafka:
             settings = {"security.protocol": "SSL", "ssl.ca.location": ca_file}
-            with pytest.raises(ProtocolError):
+            with pytest.raises(ProtocolError, match=r"security\.protocol"):
                 await error_at(kafka.address, settings)
 
     run(work())

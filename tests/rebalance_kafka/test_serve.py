@@ -180,7 +180,7 @@ def test_more_clients_than_open_files_are_reported_once():
         (("--listen", "127.0.0.1:70000"), "HOST:PORT"),
         (("--listen", "a..b:0"), "HOST:PORT"),
         (("--listen", "127.0.0.1:0", "--topic", "orders=none"), "NAME=PARTITIONS"),
-        (("--listen", "127.0.0.1:0", "--topic", "or ders=1"), "or ders"),
+        (("--listen", "127.0.0.1:0", "--topic", "or ders=1"), "found 'or ders', expected 1 to 249"),
         (("--listen", "127.0.0.1:0", "--topic", "orders=1000000"), "1000000 partitions"),
         (("--listen", "127.0.0.1:0", "--set", "group.max.size"), "NAME=VALUE"),
         (("--listen", "127.0.0.1:0", "--set", "group.max.size=-5"), "group.max.size: found '-5', expected"),
@@ -190,6 +190,7 @@ def test_more_clients_than_open_files_are_reported_once():
         (("--listen", "127.0.0.1:0", "--assignor-trace", "/nowhere/at/all/trace"), "cannot be written"),
         (("--listen", "127.0.0.1:0", "--data-dir", "/dev/null/data"), "a folder to write to"),
         (("--listen", "192.0.2.1:9092"), "an address to listen on"),
+        (("--listen", "127.0.0.1:0", "--mechanism", "PLAIN"), "--mechanism: found no user, expected --user"),
     ],
 )
 def test_wrong_options_are_one_error(lab, options, message):
@@ -211,7 +212,7 @@ def test_a_second_process_on_the_same_folder_is_one_error(lab, tmp_path):
 def test_an_address_in_use_is_one_error(lab):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         host, port = taken.getsockname()
-        assert f"{host}:{port}" in the_error(lab("serve", "--listen", f"{host}:{port}"))
+        assert f"{host}:{port}: found a port in use" in the_error(lab("serve", "--listen", f"{host}:{port}"))
 
 
 def test_a_file_of_another_format_is_one_error(lab, tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from errno import EADDRINUSE
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -353,6 +354,8 @@ class EmbeddedBroker:
             )
         except (OSError, OverflowError, UnicodeError) as error:
             where, found = f"{self._host}:{self._port}", getattr(error, "strerror", None) or str(error)
+            if isinstance(error, OSError) and error.errno == EADDRINUSE:  # asyncio adds the address
+                raise InputError(where, "a port in use", "a free one (port 0 picks it)") from None
             raise InputError(where, found, "an address to listen on") from None
 
     def _create_wanted(self, topics: Topics) -> None:
@@ -365,7 +368,8 @@ class EmbeddedBroker:
             check = topics.cannot_grow if topic in topics.partitions else topics.cannot_create
             refusal = check(topic, count, more)
             if refusal is not None:
-                raise InputError(f"topic {topic}", str(refusal.message), "a topic that can be made")
+                found, _, expected = str(refusal.message).partition(", expected ")
+                raise InputError(f"topic {topic}", found, expected)
             more += count - topics.partitions.get(topic, 0)
         if wanted:
             topics.create(wanted)

@@ -1,5 +1,6 @@
 """The security of a broker: TLS, the users and what they may do, and the settings of their clients."""
 
+import logging
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from coordinator_core.errors import InputError
-from rebalance_kafka.access import EVERYTHING, Access, Acl, access_of
+from rebalance_kafka.access import ANY, EVERYTHING, Access, Acl, access_of
 from rebalance_kafka.broker.login import Login
 from rebalance_kafka.broker.sasl import Users
 from rebalance_kafka.scram import MECHANISMS
@@ -16,6 +17,8 @@ Tls: TypeAlias = bool | tuple[Path | str, Path | str]
 """Whether there is TLS, with a certificate made for the broker; or the PEM files of certificate and key."""
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+LOG = logging.getLogger(__name__)
 
 
 class Guard:
@@ -53,6 +56,10 @@ class Guard:
         self._passwords = dict(users or {})
         self._users, self._mechanisms = Users(self._passwords), tuple(mechanisms)
         self._acls = None if acls is None else [Acl.of(text, "acls") for text in acls]
+        known = (*self._passwords, ANY)
+        strangers = [acl.user for acl in self._acls or () if acl.user not in known]
+        if strangers and self._passwords:
+            raise InputError("acls", f"user {strangers[0]!r}", f"one of {', '.join(known)}")
         self._folder: TemporaryDirectory[str] | None = None
         self._authority: str | None = None
         self._context = None if isinstance(tls, bool) else _context(*tls, tls_client_ca)
@@ -138,13 +145,30 @@ def _made(folder: Path, hosts: Iterable[str]) -> Path:
     return path
 
 
+class _Connection(ssl.SSLObject):
+    """TLS of one connection. It logs a failure of the handshake, which asyncio does not."""
+
+    def do_handshake(self) -> None:
+        """Negotiate with the client, as far as its bytes allow."""
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            hint = ", expected security.protocol=SSL or SASL_SSL" if error.reason in _NO_TLS else ""
+            LOG.warning("a connection is closed: TLS: %s%s", error.reason or error, hint)
+            raise
+
+
 def _context(certificate: Path | str, key: Path | str, authority: Path | str | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _Connection
     try:
         context.load_cert_chain(certificate, key)
     except OSError as error:  # ssl.SSLError is one
-        found, expected = f"{certificate}, {key} ({error.strerror or error})", "a certificate and its key"
-        raise InputError("tls", found, f"{expected} as PEM files") from None
+        files = ", ".join(dict.fromkeys((str(certificate), str(key))))
+        found, expected = f"{files} ({error.strerror or error})", "a certificate and its key as PEM files"
+        raise InputError("tls", found, expected) from None
     if authority is not None:
         try:
             context.load_verify_locations(authority)

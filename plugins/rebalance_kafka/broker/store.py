@@ -415,7 +415,9 @@ def _opened(folder: Path | None) -> sqlite3.Connection:
             sql.close()
             raise
     except sqlite3.DatabaseError as error:
-        raise InputError(path, str(error), "a broker's data that no other process uses") from None
+        raise InputError(
+            path, str(error), "a broker's data that no other process uses, in a folder to write to"
+        ) from None
     return sql
 
 

@@ -105,6 +105,8 @@ def serve(
     check_path(assignor_trace)
     if tls_certificate is None and tls_key is not None:
         raise InputError("--tls-key", "no certificate", "--tls-certificate with it")
+    if mechanism and not user:
+        raise InputError("--mechanism", "no user", "--user with it")
     broker = EmbeddedBroker(
         topics_of(topic or (), "--topic"),
         host=host,

@@ -37,6 +37,9 @@ GROUP_REQUESTS = (
 """Requests with a connection of their own. A broker processes the requests of one connection in order, and a
 JoinGroup can take minutes."""
 
+FIRST_REQUESTS = (m.MetadataRequest, m.FindCoordinatorRequest)
+"""Requests that a client begins with. A broker that does not refuse the client answers them at once."""
+
 NAMES_BY_ID = 12
 """The version from which on a Metadata request can have the ids of topics (KIP-516)."""
 
@@ -85,6 +88,7 @@ class Link:
         self._waiting: list[tuple[int, m.Request]] = []
         self._in_flight: dict[int, tuple[int, m.Request, int]] = {}
         self._versions: dict[int, tuple[int, int]] | None = None
+        self._is_answered = False
         self._correlation = 0
         self._writer: asyncio.StreamWriter | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -141,9 +145,8 @@ class Link:
                 self.send(request_id, request)
             while True:
                 self._take(await _frame(reader))
-        except asyncio.IncompleteReadError as error:
-            found = f"it closed the connection{' in the middle of a response' if error.partial else ''}"
-            self._end(found if self._versions is not None or error.partial else f"{found}{_UNLIKE}")
+        except (asyncio.IncompleteReadError, ConnectionResetError) as error:
+            self._end(self._closed_by(error))
         except ssl.SSLError as error:
             found = str(error)
             if error.reason == "WRONG_VERSION_NUMBER":
@@ -195,7 +198,10 @@ class Link:
         frame = await self._exchanged(reader, api, version, {"mechanism": login.mechanism})
         _, body = decode_response(api, version, frame)
         if body.error_code is not Wire.none:
-            supported = ", ".join(body.mechanisms) or "none"
+            if not body.mechanisms:
+                expected = "security.protocol=PLAINTEXT or SSL"
+                raise RefusedError("broker", f"it has no authentication, expected {expected}")
+            supported = ", ".join(body.mechanisms)
             raise RefusedError("broker", f"it does not support {login.mechanism}, but {supported}")
         api, version = Api.SASL_AUTHENTICATE, common_version(Api.SASL_AUTHENTICATE, versions)
         steps = login.steps()
@@ -221,7 +227,19 @@ class Link:
         async with asyncio.timeout(CONNECT_SECONDS):
             return await _frame(reader)
 
+    def _closed_by(self, error: asyncio.IncompleteReadError | ConnectionResetError) -> str:
+        """Return the reason of a connection that the broker has closed."""
+        if isinstance(error, asyncio.IncompleteReadError) and error.partial:
+            return "it closed the connection in the middle of a response"
+        found = "it closed the connection"
+        if isinstance(error, ConnectionResetError):
+            found = str(error) or found
+        pending = (request for _, request, _ in self._in_flight.values())
+        is_unanswered = not self._is_answered and any(isinstance(each, FIRST_REQUESTS) for each in pending)
+        return f"{found}{_UNLIKE}" if self._versions is None or is_unanswered else found
+
     def _take(self, frame: bytes) -> None:
+        self._is_answered = True
         correlation = int.from_bytes(frame[:4], "big", signed=True)
         if correlation in self._looks_up:
             self._looked_up(correlation, frame)
