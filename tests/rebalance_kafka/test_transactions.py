@@ -74,6 +74,9 @@ class Bench:
     def has(self, producer, place=PLACE):
         return self.transactions.is_in_transaction(*producer, *place)
 
+    def has_group(self, producer, group):
+        return self.transactions.is_group_in_transaction(*producer, group)
+
     def set_epoch(self, epoch):
         """Let the producer of x have this epoch."""
         record = self.transactions.find("x")
@@ -125,6 +128,10 @@ def test_a_producer_continues_with_the_next_epoch(bench, producer):
     newer = bench.init(named=producer)
     assert newer == (producer.producer_id, 1)
     assert bench.init(named=producer) == newer, "the response was lost, and the request is repeated"
+    bench.add(newer, PLACE)
+    assert bench.init(named=producer) is Wire.producer_fenced
+    assert bench.has(newer), "it has the response, so that this is no repetition"
+    bench.end(newer)
     assert bench.init(named=newer) == (producer.producer_id, 2)
     assert bench.init(named=producer) is Wire.producer_fenced
 
@@ -184,11 +191,15 @@ def test_a_transaction_has_the_partitions_that_were_added(bench, producer):
     assert not bench.has(producer._replace(epoch=1))
     assert bench.add(producer, OTHER, PLACE, groups=("g",)) is Wire.none
     assert bench.transactions.find("x").partitions == (PLACE, OTHER)
-    assert bench.transactions.is_group_in_transaction(*producer, "g")
-    assert not bench.transactions.is_group_in_transaction(*producer, "h")
+    assert bench.has_group(producer, "g")
+    assert not bench.has_group(producer, "h")
+    assert not bench.has_group(producer._replace(epoch=1), "g")
+    assert bench.add(producer, groups=("h",)) is Wire.none
+    assert bench.has_group(producer, "g")
+    assert bench.has_group(producer, "h")
     bench.end(producer)
     assert not bench.has(producer)
-    assert not bench.transactions.is_group_in_transaction(*producer, "g")
+    assert not bench.has_group(producer, "g")
 
 
 @pytest.mark.parametrize("name", ["x", "unknown"])
@@ -227,11 +238,12 @@ def test_a_transaction_that_has_not_begun_cannot_end(bench, producer):
 
 
 def test_the_next_transaction_begins_without_the_partitions_of_the_last(bench, producer):
-    bench.add(producer, PLACE)
+    bench.add(producer, PLACE, groups=("g",))
     bench.end(producer)
-    bench.add(producer, OTHER)
+    bench.add(producer, OTHER, groups=("h",))
     bench.end(producer, committed=False)
     assert bench.ends.markers == [(PLACE, producer, True), (OTHER, producer, False)]
+    assert bench.ends.groups == [("g", producer.producer_id, True), ("h", producer.producer_id, False)]
 
 
 # --- time
@@ -262,19 +274,20 @@ def test_a_transaction_that_has_ended_in_time_is_not_aborted(bench, producer):
 # --- a store that fails, and a broker that is killed
 
 
-def test_markers_that_cannot_be_written_are_written_later(bench, producer):
+@pytest.mark.parametrize("committed", [True, False])
+def test_markers_that_cannot_be_written_are_written_later(bench, producer, committed):
     bench.add(producer, PLACE)
     bench.ends.broken = True
-    assert bench.end(producer) is Wire.none, "the outcome is stored"
-    assert bench.end(producer) is Wire.concurrent_transactions
-    assert bench.end(producer, committed=False) is Wire.invalid_txn_state
+    assert bench.end(producer, committed=committed) is Wire.none, "the outcome is stored"
+    assert bench.end(producer, committed=committed) is Wire.concurrent_transactions
+    assert bench.end(producer, committed=not committed) is Wire.invalid_txn_state
     assert bench.add(producer, OTHER) is Wire.concurrent_transactions
     assert bench.init() is Wire.concurrent_transactions
     bench.wait(RETRY_MS)
     bench.ends.broken = False
     bench.wait(RETRY_MS)
-    assert bench.ends.markers == [(PLACE, producer, True)]
-    assert bench.end(producer) is Wire.none
+    assert bench.ends.markers == [(PLACE, producer, committed)]
+    assert bench.end(producer, committed=committed) is Wire.none
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -314,12 +327,15 @@ def test_an_error_of_the_store_changes_nothing(bench, producer, monkeypatch):
 
 
 def test_too_many_records_are_refused_and_transactions_end_nevertheless(bench):
-    bench.start(most_bytes=100)
+    bench.start(most_bytes=60)
     producer = bench.init()
-    assert bench.add(producer, PLACE) is Wire.none
-    assert bench.init("y" * 80) is Wire.policy_violation
-    assert bench.add(producer, ("t" * 80, 0)) is Wire.policy_violation
-    assert bench.end(producer) is Wire.none
+    bench.add(producer, PLACE)
+    bench.transactions._most_bytes = bench.transactions._bytes
+    for _ in range(9):
+        assert bench.add(producer, PLACE) is Wire.none
+        assert bench.init("y") is Wire.policy_violation
+        assert bench.add(producer, OTHER) is Wire.policy_violation
+        assert bench.end(producer) is Wire.none
 
 
 # --- any order of requests

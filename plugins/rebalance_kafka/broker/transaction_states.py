@@ -151,7 +151,7 @@ def ended(found: TransactionalId | None, producer: Producer, *, committed: bool)
 def fenced(found: TransactionalId) -> TransactionalId:
     """Return the record of an ongoing transaction that is aborted without its producer, which is fenced."""
     producer = found.producer._replace(epoch=found.producer.epoch + 1)
-    return replace(found, state=State.PREPARE_ABORT, producer=producer, previous=None)
+    return replace(found, state=State.PREPARE_ABORT, producer=producer)
 
 
 def completed(found: TransactionalId) -> TransactionalId:

@@ -180,7 +180,8 @@ class Transactions:
         if new == found:
             return Wire.none
         data = _encode(new)
-        if new.state in (State.EMPTY, State.ONGOING) and self._bytes + len(data) > self._most_bytes:
+        more = len(data) - self._sizes.get(new.name, 0)
+        if new.state not in PREPARED and self._bytes + more > self._most_bytes:
             return Wire.policy_violation
         try:
             self._store.save_transactional_id(new.name, data)
