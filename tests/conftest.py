@@ -55,8 +55,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 ON_SPARK = (
-    *("assigning", "chunks", "commands", "data_source", "documents", "groups", "job", "scoring", "sources"),
-    "summaries",
+    *("assigning", "chunks", "commands", "data_source", "documents", "groups", "job", "lease", "scoring"),
+    *("sources", "summaries"),
 )
 SPARK = tuple(f"tests/rebalance_spark/test_{name}.py" for name in ON_SPARK)
 SHARING = (
@@ -67,6 +67,7 @@ SHARING = (
     "tests/rebalance_conformance/test_pytest_plugin.py",
     "tests/rebalance_jupyter/test_kernel.py",
     "tests/rebalance_jupyter/test_page",
+    "tests/rebalance_spark/test_cluster.py",
 )
 """Files with slow tests that share something that takes long to set up."""
 

@@ -4,13 +4,14 @@ import ast
 import re
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.places import ROOT
 
 FOLDERS = ("assignors", "coordinator_core", "notebooks", "plugins", "tests")
 _FOUND = [p for top in FOLDERS for p in sorted((ROOT / top).rglob("*.md"))]
 DOCUMENTS = [ROOT / "README.md", *(p for p in _FOUND if "node_modules" not in p.parts)]
+COMPARISON = ROOT / "coordinator_core" / "families" / "COMPARISON.md"
 OURS = ("coordinator_core", "rebalance_")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$\n*", re.MULTILINE | re.DOTALL)
@@ -61,6 +62,14 @@ def commands(path: Path) -> list[Command]:
         listed += [Command(path, line, "") for line in called[:-1]]
         listed += [Command(path, line, block.output) for line in called[-1:]]
     return listed
+
+
+def assert_prints(command: Command, answer: Any) -> None:
+    """Check that a command has ended well, and has printed the output that its document shows."""
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out
+    if command.output:
+        assert [line.rstrip() for line in answer.out.strip().splitlines()] == command.output.splitlines()
 
 
 def links(path: Path) -> list[str]:

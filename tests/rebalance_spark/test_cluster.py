@@ -16,7 +16,14 @@ import pytest
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job
 from tests.places import ROOT
-from tests.rebalance_spark.workloads import FOR_FEW_ROWS, read_scores, scenario, scored_here, write_parquet
+from tests.rebalance_spark.workloads import (
+    FOR_FEW_ROWS,
+    fresh_environment,
+    read_scores,
+    scenario,
+    scored_here,
+    write_parquet,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.killed]
 
@@ -66,9 +73,7 @@ PATIENCE = 600.0
 
 def environment(**more):
     """The environment of a process without the packages of this one."""
-    dropped = ("SPARK", "PYSPARK", "PYTHON", "VIRTUAL_ENV")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
-    return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin", **more}
+    return {**fresh_environment(), "PATH": "/usr/local/bin:/usr/bin:/bin", **more}
 
 
 def until(condition):

@@ -9,7 +9,14 @@ import pytest
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job
 from tests.places import ROOT
-from tests.rebalance_spark.workloads import read_scores, scenario, scored_here, write_parquet
+from tests.rebalance_spark.workloads import (
+    FOR_FEW_ROWS,
+    fresh_environment,
+    read_scores,
+    scenario,
+    scored_here,
+    write_parquet,
+)
 
 pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
 pytestmark = pytest.mark.slow
@@ -19,13 +26,12 @@ def test_scores_are_those_of_this_process(tmp_path):
     texts = {"x": scenario(), "y": scenario(partitions=6), "wrong": ""}
     source, out = write_parquet(tmp_path / "workload.parquet", texts), tmp_path / "out"
     command = [sys.executable, "-m", "rebalance_spark", "score", source, "-s", "range", "-s", "sticky"]
-    dropped = ("SPARK", "PYSPARK", "PYTHON")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    conf = [part for name, value in FOR_FEW_ROWS.items() for part in ("--conf", f"{name}={value}")]
     runs = [
         subprocess.run(
-            [*command, "--fidelity", "plan", "--out", out],
+            [*command, "--fidelity", "plan", "--out", out, *conf],
             env={
-                **kept,
+                **fresh_environment(),
                 "PYTHONPATH": os.pathsep.join([f"{ROOT}", f"{ROOT / 'plugins'}", *sys.path]),
                 "PYSPARK_PYTHON": sys.executable,
                 "SPARK_REMOTE": "local[2]",

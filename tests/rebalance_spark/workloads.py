@@ -1,6 +1,7 @@
 """Tiny workloads as DataFrames and as files, and scores in a form that can be compared."""
 
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +16,13 @@ FOR_FEW_ROWS = {
     "spark.sql.shuffle.partitions": "2",
 }
 """Settings of a session that compiles little: that takes longer than the few rows of a test."""
+
+
+def fresh_environment():
+    """The environment of this process without settings of Spark and Python. Java compiles little."""
+    dropped = ("SPARK", "PYSPARK", "PYTHON", "VIRTUAL_ENV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    return {**kept, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 def scenario(topic="orders", partitions=4, members=2, **fields):

@@ -7,18 +7,17 @@ from functools import partial
 import pytest
 
 from coordinator_core import default_registry, simulate
+from coordinator_core.cli import compare
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.families.family import family_for
 from coordinator_core.reports.tables import as_text
-from tests.coordinator_core.cli.commands import figures_of
-from tests.documents import commands
+from tests.documents import COMPARISON, assert_prints, commands
 from tests.examples import rest_slow
 from tests.places import ROOT
 
 FOLDER = ROOT / "coordinator_core" / "families"
 TEXT = (FOLDER / "README.md").read_text()
-COMPARISON = FOLDER / "COMPARISON.md"
 REGISTRY = default_registry()
 
 EVENTS = {
@@ -127,11 +126,25 @@ def test_the_group_rests_after_every_event_that_has_a_meaning(kind, column):
 
 
 @pytest.mark.parametrize("command", rest_slow(commands(COMPARISON)), ids=str)
-def test_the_further_figures_of_a_comparison_are_those_of_its_command(command, lab, monkeypatch):
+def test_a_comparison_and_its_further_figures_are_those_of_its_command(command, lab, monkeypatch):
     """The others are slow: days and hundreds of rebalances."""
     monkeypatch.chdir(ROOT)
+    compared = []
+    monkeypatch.setattr(compare, "print_comparison", noting(compared, compare.print_comparison))
+    assert_prints(command, lab(*shlex.split(command.line)[1:]))
+    (comparison,) = compared
     shown = cells_of(COMPARISON.read_text().split(command.output)[1].split("\n## ")[0])
-    figures = figures_of(lab(*shlex.split(command.line)[1:], "--format", "json"))
+    figures = {each.strategy: each.figures for each in comparison.candidates}
     assert {*figures} == {*shown["messages"]}
     for metric, cells in shown.items():
-        assert cells == {name: as_text(figures[name][metric]) for name in cells}
+        assert cells == {name: as_text(figures[name][metric].median) for name in cells}
+
+
+def noting(notes, function):
+    """The function, which notes its first argument."""
+
+    def called(first, **options):
+        notes.append(first)
+        function(first, **options)
+
+    return called
