@@ -23,6 +23,12 @@ def test_traces_of_a_broker_that_was_not_started_are_an_error():
         EmbeddedBroker().traces()
 
 
+@pytest.mark.parametrize("topics", [["orders"], {"orders": "12"}, {"orders": None}])
+def test_topics_without_numbers_of_partitions_are_an_error(topics):
+    with pytest.raises(InputError, match=r"topics: found .*, expected numbers of partitions by topic"):
+        EmbeddedBroker(topics)
+
+
 @pytest.mark.parametrize("where", [{"port": -1}, {"port": 70_000}, {"host": "a..b"}])
 def test_an_address_that_cannot_be_listened_on_is_an_error(where):
     broker = BackgroundBroker(**where)

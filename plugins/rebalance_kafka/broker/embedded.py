@@ -125,7 +125,7 @@ class EmbeddedBroker:
         self._host, self._port = host, port
         self._advertised = None if advertise is None else place_of(advertise, "advertise")
         self._at = Place(host, port)
-        self._wanted = dict(topics or {})
+        self._wanted = _checked(topics or {})
         self._config = part_of(CoordinatorConfig, CONFIGS, settings or {})
         reconciled = part_of(ReconcileSettings, CONFIGS, settings or {})
         assignors = part_of(GroupAssignors, CONFIGS, settings or {})
@@ -283,7 +283,7 @@ class EmbeddedBroker:
         """
         node = self._running()
         assert self._recorder is not None
-        self._create(node.data.topics, topics)
+        self._create(node.data.topics, _checked(topics))
 
     def clean(self, later_ms: int = 0) -> None:
         """Delete and compact records as the configurations of their topics want it.
@@ -373,6 +373,13 @@ class EmbeddedBroker:
             more += count - topics.partitions.get(topic, 0)
         if wanted:
             topics.create(wanted)
+
+
+def _checked(topics: object) -> dict[str, int]:
+    """Return topics with their numbers of partitions, or raise an error if they have another form."""
+    if not isinstance(topics, Mapping) or not all(type(count) is int for count in topics.values()):
+        raise InputError("topics", repr(topics), "numbers of partitions by topic, such as {'orders': 12}")
+    return dict(topics)
 
 
 def _described(*configs: msgspec.Struct) -> dict[str, str]:
