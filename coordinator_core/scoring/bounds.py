@@ -1,12 +1,13 @@
 """Lower bounds for the metrics of runs: the best balance, and the fewest moves at a balance."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coordinator_core.assigning.flow import balanced_owners
-from coordinator_core.assigning.flow.fractional import least_level, pigeonhole
+from coordinator_core.assigning.flow.fractional import least_level, pigeonhole, sums_at
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.model import (
     NO_OWNER,
@@ -14,6 +15,7 @@ from coordinator_core.model import (
     GroupSubscription,
     Partitions,
     Subscription,
+    TopicIndex,
     TopicPartition,
 )
 
@@ -21,12 +23,17 @@ from coordinator_core.model import (
 def least_sum_of_squares(topics: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> int:
     """Return the least sum of squares of loads over all assignments of topics to their subscribers."""
     if _all_subscribe(topics, members):
-        least, extras = divmod(sum(topics.values()), len(members))
-        return len(members) * least * least + extras * (2 * least + 1)
+        return least_sum_of_alike(sum(topics.values()), len(members))
     group = GroupSubscription({m: Subscription(tuple(t)) for m, t in members.items()})
     owner = balanced_owners(build_problem(Cluster(topics), group))
     loads = np.bincount(owner[owner != NO_OWNER], minlength=len(members)).astype(np.int64)
     return int((loads * loads).sum())
+
+
+def least_sum_of_alike(partitions: int, members: int) -> int:
+    """Return the least sum of squares of loads if every member subscribes to all partitions."""
+    least, extras = divmod(partitions, members)
+    return members * least * least + extras * (2 * least + 1)
 
 
 def least_largest_load(
@@ -34,27 +41,44 @@ def least_largest_load(
 ) -> float:
     """Return a lower bound of the largest load, over all assignments of partitions to their subscribers.
 
+    It is that of `largest_load_bound`.
+    """
+    counts: dict[str, int] = {}
+    for topic, number in weights:
+        counts[topic] = max(counts.get(topic, 0), number + 1)
+    index = TopicIndex(counts)
+    weight = np.zeros(index.size)
+    for (topic, number), value in weights.items():
+        weight[index.number(topic, number)] = value
+    return largest_load_bound(weight, index, list(members.values()))
+
+
+def largest_load_bound(
+    weight: NDArray[np.float64], index: TopicIndex, subscriptions: Collection[Sequence[str]]
+) -> float:
+    """Return a lower bound of the largest load, over all assignments of partitions to their subscribers.
+
+    ``weight`` float64[P]: those of the partitions of the index. ``subscriptions``: the topics of each member.
     It is the greatest of four bounds: the average, the heaviest partition, the level at which topics with few
     subscribers fit (a linear program, solved by flows), and the bound of the pigeonhole principle. It is 0 if
     no subscribed partition has a weight.
     """
-    subscribed = {t for topics in members.values() for t in topics}
-    weighty = {tp: w for tp, w in weights.items() if tp.topic in subscribed and w > 0}
-    topics = sorted({tp.topic for tp in weighty})
-    supply, place = np.zeros(len(topics)), {t: i for i, t in enumerate(topics)}
-    for tp, weight in weighty.items():
-        supply[place[tp.topic]] += weight
-    classes: dict[frozenset[str], int] = {}
-    for listed in members.values():
-        classes[frozenset(listed)] = classes.get(frozenset(listed), 0) + 1
-    allowed = np.array([[t in subscribes for subscribes in classes] for t in topics], dtype=np.bool_)
-    if not topics:
+    classes = Counter(map(frozenset, subscriptions))
+    allowed = np.array([[t in listed for listed in classes] for t in index.topics], dtype=np.bool_)
+    if not allowed.size:
         return 0.0
-    loads = np.array(list(weighty.values()))
+    subscribed = np.asarray(allowed.any(axis=1))
+    weighty = weight > 0
+    if not subscribed.all():
+        weighty &= subscribed[index.topic_of_every]
+    loads = weight[weighty]
+    if not len(loads):
+        return 0.0
+    supply = sums_at(index.topic_of_every[weighty], loads, len(index.topics))
     return max(
         least_level(supply, np.array(list(classes.values()), dtype=np.float64), allowed),
         float(loads.max()),
-        pigeonhole(loads, np.ones(len(members))),
+        pigeonhole(loads, np.ones(len(subscriptions))),
     )
 
 
@@ -64,10 +88,10 @@ def fewest_moves_in_balance(
     """Return the exact number of partitions that must change owner to reach the least sum of squares."""
     there = {tp: owner for tp, owner in before.items() if tp.partition < topics.get(tp.topic, 0)}
     if _all_subscribe(topics, members):
-        least, extras = divmod(sum(topics.values()), len(members))
-        held = Counter(there.values())
-        stay = sum(min(held[m], least) for m in members)
-        return len(there) - stay - min(extras, sum(held[m] > least for m in members))
+        held, count = Counter(there.values()), sum(topics.values())
+        least, extras = divmod(count, len(members))
+        loads = least, least + bool(extras)
+        return fewest_moves_of_alike(len(there), np.array([held[m] for m in members]), count, loads)
     owned: dict[str, list[TopicPartition]] = {m: [] for m in members}
     for tp, owner in there.items():
         owned.setdefault(owner, []).append(tp)
@@ -75,6 +99,20 @@ def fewest_moves_in_balance(
     problem = build_problem(Cluster(topics), GroupSubscription(group))
     stayed = (balanced_owners(problem) == problem.owner) & (problem.owner != NO_OWNER)
     return len(there) - int(stayed.sum())
+
+
+def fewest_moves_of_alike(
+    there: int, held: NDArray[np.integer], partitions: int, loads: tuple[int, int]
+) -> int:
+    """Return the fewest moves to loads within `loads`, both included, if all members subscribe to all.
+
+    ``there``: how many of the partitions had an owner; ``held`` int[M]: how many each member had of them.
+    Members keep what fits, less the partitions that others lack for the least load.
+    """
+    least, most = loads
+    kept = int(np.minimum(held, most).sum())
+    lacking = int(np.maximum(least - held, 0).sum())
+    return there - min(kept, partitions - lacking)
 
 
 def _all_subscribe(topics: Mapping[str, int], members: Mapping[str, Sequence[str]]) -> bool:

@@ -6,12 +6,17 @@ run. What happens before the first rest belongs to the start, changes from outsi
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
-from coordinator_core.model import TopicPartition
+import numpy as np
+
+from coordinator_core.model import NO_OWNER, Int32Array, TopicIndex, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from coordinator_core.traces.family import family_of
+from coordinator_core.traces.rests import Members, Rest, Rests, Traffic
 from coordinator_core.traces.stopped import StoppedTime
 from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
@@ -50,8 +55,8 @@ class Settled(NamedTuple):
 
     from_ms: int
     until_ms: int
-    owners: Mapping[TopicPartition, str]
-    members: Mapping[str, tuple[str, ...]]
+    owners: dict[TopicPartition, str]
+    members: dict[str, tuple[str, ...]]
 
 
 class History:
@@ -157,6 +162,33 @@ class History:
             timeline.read(self.trace)
             self._stops.finish()
         return self._stops
+
+    @cached_property
+    def rests(self) -> Rests:
+        """The settled assignments as arrays."""
+        owned = [self.owners_before, *(settled.owners for settled in self.settled)]
+        counts: dict[str, int] = {}
+        for topic, number in dict.fromkeys(chain.from_iterable(owned)):
+            counts[topic] = max(counts.get(topic, 0), number + 1)
+        names = chain.from_iterable([*map(dict.values, owned), *(s.members for s in self.settled)])
+        clients = tuple(sorted(set(names)))
+        index, number_of = TopicIndex(counts), {name: number for number, name in enumerate(clients)}
+        before, *owners = [_owner_array(index, number_of, owners) for owners in owned]
+        settled = tuple(
+            Rest(index, s.from_ms, s.until_ms, owner, _members(number_of, s.members))
+            for s, owner in zip(self.settled, owners, strict=True)
+        )
+        return Rests(
+            index,
+            clients,
+            self.from_ms,
+            before,
+            settled,
+            None if self.last_settled is None else settled[-1],
+            Traffic(index, self.rates),
+            self.racks,
+            self.started.racks or {},
+        )
 
     @property
     def last_settled(self) -> Settled | None:
@@ -311,3 +343,20 @@ class History:
     def _changed(self, event: ev.Changed) -> None:
         self.change_ms.append(self._now.at_ms)
         self.marks.append(Mark(self._now.at_ms, f"{event.kind} {event.target}"))
+
+
+def _owner_array(
+    index: TopicIndex, number_of: Mapping[str, int], owners: Mapping[TopicPartition, str]
+) -> Int32Array:
+    owner = np.full(index.size, NO_OWNER, dtype=np.int32)
+    starts = dict(zip(index.topics, index.offsets.tolist(), strict=False))
+    at = [starts[topic] + number for topic, number in owners]
+    owner[at] = [number_of[name] for name in owners.values()]
+    return owner
+
+
+def _members(number_of: Mapping[str, int], members: Mapping[str, tuple[str, ...]]) -> Members:
+    ordered = sorted(members)
+    return Members(
+        np.array([number_of[m] for m in ordered], dtype=np.int32), tuple(members[m] for m in ordered)
+    )

@@ -1,0 +1,141 @@
+"""The assignments in which a group rested, as arrays. Metrics of moves and balance are computed from them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.model import NO_OWNER, Int32Array, TopicIndex
+
+IntArray: TypeAlias = NDArray[np.int64]
+FloatArray: TypeAlias = NDArray[np.float64]
+Steps: TypeAlias = Sequence[tuple[int, Sequence[float]]]
+"""The records/s of each partition of a topic, with the times since which they hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The consumers in a group: ``clients`` int32[M], ascending numbers, and the topics of each."""
+
+    clients: Int32Array
+    topics: tuple[tuple[str, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+    @cached_property
+    def common(self) -> frozenset[str]:
+        """The topics to which every member subscribes."""
+        lists = [frozenset(listed) for listed in dict.fromkeys(self.topics)]
+        return frozenset.intersection(*lists) if lists else frozenset()
+
+    @cached_property
+    def any(self) -> frozenset[str]:
+        """The topics to which a member subscribes."""
+        return frozenset().union(*dict.fromkeys(self.topics))
+
+
+class Traffic:
+    """The records/s of the partitions of an index in the course of a run."""
+
+    def __init__(self, index: TopicIndex, steps: Mapping[str, Steps]) -> None:
+        self._index, self._steps = index, steps
+        self._means: dict[tuple[int, int], FloatArray] = {}
+
+    def mean(self, from_ms: int, until_ms: int) -> FloatArray:
+        """float64[P], read-only: the mean records/s of each partition in a time, NaN if the time is empty."""
+        found = self._means.get((from_ms, until_ms))
+        if found is None:
+            found = self._means[from_ms, until_ms] = self._mean(from_ms, until_ms)
+        return found
+
+    def _mean(self, from_ms: int, until_ms: int) -> FloatArray:
+        index = self._index
+        if until_ms <= from_ms:
+            return np.full(index.size, np.nan)
+        produced = np.zeros(index.size)
+        offsets = index.offsets.tolist()
+        for at, topic in enumerate(index.topics):
+            steps = self._steps.get(topic, ())
+            ends = [*(at_ms for at_ms, _ in steps[1:]), until_ms][: len(steps)]
+            for (at_ms, rates), end_ms in zip(steps, ends, strict=True):
+                overlap_ms = min(end_ms, until_ms) - max(at_ms, from_ms)
+                if overlap_ms > 0:
+                    end = min(offsets[at + 1], offsets[at] + len(rates))
+                    produced[offsets[at] : end] += np.array(rates[: end - offsets[at]]) * overlap_ms
+        produced /= until_ms - from_ms
+        return produced
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """An assignment in which the group rested (`history.Settled`) as arrays.
+
+    ``owner`` int32[P]: the number of the client that owns each partition of `index`, or -1.
+    """
+
+    index: TopicIndex
+    from_ms: int
+    until_ms: int
+    owner: Int32Array
+    members: Members
+
+    @cached_property
+    def loads(self) -> IntArray:
+        """int64[>= clients]: the number of partitions of each client, at least up to the last member."""
+        clients = self.members.clients
+        least = int(clients[-1]) + 2 if len(clients) else 1
+        loads: IntArray = np.bincount(self.owner + 1, minlength=least)[1:]
+        return loads
+
+    @cached_property
+    def member_loads(self) -> IntArray:
+        """int64[M]: the number of partitions of each member."""
+        loads: IntArray = self.loads[self.members.clients]
+        return loads
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether every partition of the index has an owner."""
+        return not len(self.owner) or int(self.owner.min()) != NO_OWNER
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The topics with an owner, with their partitions up to the last one that has an owner."""
+        offsets, topics = self.index.offsets, self.index.topics
+        if self.is_whole:
+            sizes = np.diff(offsets)
+        else:
+            held = np.flatnonzero(self.owner != NO_OWNER)
+            sizes = np.zeros(len(topics), dtype=np.int64)
+            at = self.index.topic_of_every[held]
+            sizes[at] = held - offsets[at] + 1
+        return {topic: size for topic, size in zip(topics, sizes.tolist(), strict=True) if size}
+
+    @cached_property
+    def is_alike(self) -> bool:
+        """Whether there are members, and each subscribes to all topics that have owners."""
+        return bool(len(self.members)) and self.members.common.issuperset(self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Rests:
+    """The assignments in which a group rested, in order, and what metrics of moves and balance need beside.
+
+    ``clients`` are the names of consumers by number, ascending. ``before`` int32[P]: the last owner of each
+    partition when the window began at ``from_ms``, or -1. ``last`` is the assignment in force at the end.
+    ``racks`` are those of clients that have one, ``replicas`` those of the partitions of topics.
+    """
+
+    index: TopicIndex
+    clients: tuple[str, ...]
+    from_ms: int
+    before: Int32Array
+    settled: tuple[Rest, ...]
+    last: Rest | None
+    traffic: Traffic
+    racks: Mapping[str, str]
+    replicas: Mapping[str, Sequence[Sequence[str]]]
