@@ -9,7 +9,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.families.variants import expanded, variants
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
-from coordinator_core.simulation.plan import check_planned
+from coordinator_core.simulation.planned_run import check_planned
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.identity import identified
 from rebalance_spark.rows import ALL, Job, registry_with
