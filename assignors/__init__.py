@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 
 from assignors.average import AverageAssignor, AverageByCircleAssignor
-from assignors.cooperative_sticky import CooperativeStickyAssignor
+from assignors.cooperative_sticky import CooperativeStickyAssignor, cooperative_owners
 from assignors.kip848 import Range848Assignor, Uniform848Assignor
 from assignors.lag_aware import LagAwareAssignor
 from assignors.optimal import OPTIONS, OptimalAssignor
-from assignors.range import RangeAssignor
+from assignors.range import RangeAssignor, range_owners
 from assignors.rendezvous import RendezvousAssignor
-from assignors.roundrobin import RoundRobinAssignor
+from assignors.roundrobin import RoundRobinAssignor, roundrobin_owners
 from assignors.sticky import StickyAssignor
 from assignors.weighted.options import read_share
+from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 
@@ -19,13 +20,29 @@ from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 def assignors() -> Iterable[AssignorSpec]:
     """Return the assignors of this package."""
     return [
-        AssignorSpec("range", RangeAssignor, "Each topic in consecutive runs; Kafka's RangeAssignor."),
         AssignorSpec(
-            "roundrobin", RoundRobinAssignor, "All partitions in a circle; Kafka's RoundRobinAssignor."
+            "range",
+            RangeAssignor,
+            "Each topic in consecutive runs; Kafka's RangeAssignor.",
+            owners=range_owners,
         ),
-        AssignorSpec("sticky", StickyAssignor, "Best balance, then racks, then fewest moves; eager."),
         AssignorSpec(
-            "cooperative-sticky", CooperativeStickyAssignor, "Sticky's answer without stopping what stays."
+            "roundrobin",
+            RoundRobinAssignor,
+            "All partitions in a circle; Kafka's RoundRobinAssignor.",
+            owners=roundrobin_owners,
+        ),
+        AssignorSpec(
+            "sticky",
+            StickyAssignor,
+            "Best balance, then racks, then fewest moves; eager.",
+            owners=balanced_owners,
+        ),
+        AssignorSpec(
+            "cooperative-sticky",
+            CooperativeStickyAssignor,
+            "Sticky's answer without stopping what stays.",
+            owners=cooperative_owners,
         ),
         AssignorSpec(
             "optimal",

@@ -16,6 +16,7 @@ from coordinator_core.model import (
     NO_GENERATION,
     GroupAssignment,
     GroupSubscription,
+    Int32Array,
     Partitions,
     RebalanceProtocol,
     Subscription,
@@ -44,10 +45,15 @@ class CooperativeStickyAssignor(Assignor):
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem without the partitions that move."""
-        problem = _with_generations(problem)
-        target = balanced_owners(problem)
-        hold_back(problem, target)
-        return GroupAssignment.from_owners(problem.index, problem.members, target)
+        owner = cooperative_owners(_with_generations(problem))
+        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+
+
+def cooperative_owners(problem: Problem) -> Int32Array:
+    """int32[P]: the owner of each partition, -1 without subscribers, and for partitions that move."""
+    target = balanced_owners(problem)
+    hold_back(problem, target)
+    return target
 
 
 def _with_generations(problem: Problem) -> Problem:

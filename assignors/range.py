@@ -29,17 +29,28 @@ class RangeAssignor(Assignor):
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem."""
-        topic_members = TopicMembers(problem)
-        racks = problem.racks
-        aware = [] if racks is None else _topics_with_racks(problem, topic_members, racks)
-        owner = runs(problem, topic_members)
-        if not aware or racks is None:
-            order = _listing_order(problem)
-            return GroupAssignment.from_owners(problem.index, problem.members, owner, order=order)
-        for topics in _co_partitioned(problem, topic_members):
-            if len(topics) > 1 or topics[0] in aware:
-                _match_racks(problem, topic_members.of(topics[0]), racks, topics, owner)
-        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+        owner, by_racks = _owners(problem)
+        order = None if by_racks else _listing_order(problem)
+        return GroupAssignment.from_owners(problem.index, problem.members, owner, order=order)
+
+
+def range_owners(problem: Problem) -> Int32Array:
+    """int32[P]: the owner of each partition, -1 without subscribers."""
+    return _owners(problem)[0]
+
+
+def _owners(problem: Problem) -> tuple[Int32Array, bool]:
+    """Return the owner of each partition, and whether they are matched by racks."""
+    topic_members = TopicMembers(problem)
+    racks = problem.racks
+    owner = runs(problem, topic_members)
+    aware = [] if racks is None else _topics_with_racks(problem, topic_members, racks)
+    if not aware or racks is None:
+        return owner, False
+    for topics in _co_partitioned(problem, topic_members):
+        if len(topics) > 1 or topics[0] in aware:
+            _match_racks(problem, topic_members.of(topics[0]), racks, topics, owner)
+    return owner, True
 
 
 def _listing_order(problem: Problem) -> Int32Array | None:

@@ -9,7 +9,7 @@ from assignors.circles import TopicMembers, place_in_topic
 from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow.dealing import IntArray
 from coordinator_core.assigning.problem import Problem
-from coordinator_core.model import GroupAssignment
+from coordinator_core.model import GroupAssignment, Int32Array
 
 
 class RoundRobinAssignor(Assignor):
@@ -20,15 +20,18 @@ class RoundRobinAssignor(Assignor):
 
     def solve(self, problem: Problem) -> GroupAssignment:
         """Return the assignment of a problem."""
-        if problem.alike:
-            owner = np.arange(problem.index.size, dtype=np.int32) % np.int32(len(problem.members))
-            return GroupAssignment.from_owners(problem.index, problem.members, owner)
-        topic_members = TopicMembers(problem)
-        first = _first_places(problem, topic_members)
-        topic, place = place_in_topic(problem)
-        circle = np.maximum(topic_members.count, 1)
-        owner = topic_members.pick(topic, (first[topic] + place) % circle[topic])
-        return GroupAssignment.from_owners(problem.index, problem.members, owner)
+        return GroupAssignment.from_owners(problem.index, problem.members, roundrobin_owners(problem))
+
+
+def roundrobin_owners(problem: Problem) -> Int32Array:
+    """int32[P]: the owner of each partition, -1 without subscribers."""
+    if problem.alike:
+        return np.arange(problem.index.size, dtype=np.int32) % np.int32(len(problem.members))
+    topic_members = TopicMembers(problem)
+    first = _first_places(problem, topic_members)
+    topic, place = place_in_topic(problem)
+    circle = np.maximum(topic_members.count, 1)
+    return topic_members.pick(topic, (first[topic] + place) % circle[topic])
 
 
 def _first_places(problem: Problem, topic_members: TopicMembers) -> IntArray:

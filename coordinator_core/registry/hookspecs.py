@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # the help of the command imports no numpy
     import msgspec
 
     from coordinator_core.assigning.assignor import Assignor
+    from coordinator_core.assigning.problem import Problem
+    from coordinator_core.model import Int32Array
     from coordinator_core.registry.host import Host, Provider
 
 PROJECT = "rebalance_lab"
@@ -43,6 +45,11 @@ class AssignorSpec:
     the strategy names another; by default it is the attribute ``provider`` of the factory. ``protocols`` are
     the names of the protocols that the assignor works with; empty means all. ``aliases`` are further names
     for texts of strategies.
+
+    ``owners`` computes the assignment of an assignor without options from a `Problem` alone: int32[P], a
+    position in ``problem.members`` or -1. Claims there are the partitions that each member got last, with
+    its generation, or those that it still owns if the assignor is cooperative. Plans of many groups call it
+    in place of the assignor.
     """
 
     name: str
@@ -51,6 +58,7 @@ class AssignorSpec:
     provider: str = field(default="", kw_only=True)
     protocols: tuple[str, ...] = field(default=(), kw_only=True)
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    owners: "Callable[[Problem], Int32Array] | None" = field(default=None, kw_only=True)
     doc: str = ""
 
 
@@ -198,8 +206,9 @@ class MetricSpec:
 
     ``doc`` is one sentence that defines the figure. ``unit`` follows the figure wherever it is shown.
     ``group`` is one of `METRIC_GROUPS`, or a name of the plugin's own. ``headline``: short tables show the
-    figure. ``planned``: a trace without messages (`simulation.plan`) has the figure, too. ``optional``:
-    tables leave the figure out if no run has it.
+    figure. ``planned``: a trace without messages (`simulation.plan`) has the figure, too. ``rests``: it is
+    computed from `History.rests`, ``moved`` and ``rounds`` alone, which plans of many groups have without a
+    trace. ``optional``: tables leave the figure out if no run has it.
     """
 
     name: str
@@ -209,6 +218,7 @@ class MetricSpec:
     group: str = field(default="", kw_only=True)
     headline: bool = field(default=False, kw_only=True)
     planned: bool = field(default=False, kw_only=True)
+    rests: bool = field(default=False, kw_only=True)
     optional: bool = field(default=False, kw_only=True)
     doc: str = ""
 

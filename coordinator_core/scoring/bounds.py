@@ -75,8 +75,9 @@ def largest_load_bound(
     if not len(loads):
         return 0.0
     supply = sums_at(index.topic_of_every[weighty], loads, len(index.topics))
+    present = supply > 0
     return max(
-        least_level(supply, np.array(list(classes.values()), dtype=np.float64), allowed),
+        least_level(supply[present], np.array(list(classes.values()), dtype=np.float64), allowed[present]),
         float(loads.max()),
         pigeonhole(loads, np.ones(len(subscriptions))),
     )

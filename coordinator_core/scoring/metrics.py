@@ -94,6 +94,7 @@ def _metric(
         group=group,
         headline=headline,
         planned=planned,
+        rests=planned,
         optional=optional,
         doc=doc,
     )

@@ -53,7 +53,7 @@ class _Holding:
 class _TracedOwners:
     """The owners of a planned run, which reports all changes in its trace (`planned_run.Owners`)."""
 
-    def __init__(self, run: PlannedRun) -> None:
+    def __init__(self, run: PlannedRun[Any]) -> None:
         self._run, self._stage = run, run.stage
         self._assignment = GroupAssignment({})
 

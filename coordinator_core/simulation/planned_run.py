@@ -1,4 +1,4 @@
-"""A scenario without messages: every change of the group, and the assignment that follows from it.
+"""A group without messages: its members and its rounds in the course of a scenario.
 
 A plan is much faster than a run, for batches. Its rounds, moves and balance are those of the protocol if
 nothing is lost or late. Changes within a heartbeat interval share a round. A cooperative round that revokes
@@ -10,7 +10,7 @@ a coordinator draws at random, may differ.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.classic.states import GroupState
@@ -81,7 +81,7 @@ def check_planned(strategy: Strategy, registry: Registry) -> None:
 
 
 class Owners(Protocol):
-    """What the members of a planned group own. It sets the generation of consumers that take partitions over."""
+    """What the members of a planned group own, and the generation of those that take partitions over."""
 
     def elected(self, running: Sequence[Member], generation: int) -> None:
         """Begin with a group that is at rest, whose members take over what they own one after the other."""
@@ -127,15 +127,18 @@ class Owners(Protocol):
         ...
 
 
-class PlannedRun:
-    """A simulation without messages. ``own`` makes the owners of its partitions."""
+O_co = TypeVar("O_co", bound=Owners, covariant=True)
+
+
+class PlannedRun(Generic[O_co]):
+    """A simulation without messages. ``own`` makes the ``owners`` of its partitions."""
 
     def __init__(
         self,
         scenario: Scenario,
         strategy: Strategy,
         registry: Registry,
-        own: "Callable[[PlannedRun], Owners]",
+        own: "Callable[[PlannedRun[Any]], O_co]",
     ) -> None:
         self.scenario, self.registry, self.strategy = scenario, registry, strategy
         check_planned(self.strategy, registry)
@@ -150,7 +153,7 @@ class PlannedRun:
         self.stage: Stage[PlannedConsumer] = Stage(self, scenario, self.strategy, registry, self.load)
         self.clock = self.stage.clock
         self.state, self.generation = EMPTY, 0
-        self._owners = own(self)
+        self.owners = own(self)
         self._due = self._waiting = False
         self._known_partitions = dict(self.stage.partitions)
         self.stage.begin()
@@ -174,7 +177,7 @@ class PlannedRun:
         if not running:
             return
         self.state, self.generation = STABLE, running[0].generation
-        self._owners.elected(running, self.generation)
+        self.owners.elected(running, self.generation)
         for member in running:
             self.clock.at_first(0, lambda m=member: self._go_on(m))  # type: ignore[misc]
 
@@ -182,7 +185,7 @@ class PlannedRun:
         """Let a member of that group work on its partitions."""
         consumer = self.stage.launch(member)
         consumer.joined = True
-        self._owners.take_over(consumer, None, leads=consumer is self._leader())
+        self.owners.take_over(consumer, None, leads=consumer is self._leader())
 
     # --- what the stage needs (`stage.Simulation`)
 
@@ -198,7 +201,7 @@ class PlannedRun:
             self._end,
             started_ms=self.clock.now_ms,
         )
-        self._owners.launched(consumer)
+        self.owners.launched(consumer)
         return consumer
 
     def join(self, consumer: PlannedConsumer, before: PlannedConsumer | None) -> None:
@@ -226,11 +229,11 @@ class PlannedRun:
             if self._waiting:
                 self._rebalance()
             return
-        self._owners.take_over(consumer, before, leads=consumer is self._leader())
+        self.owners.take_over(consumer, before, leads=consumer is self._leader())
 
     def _end(self, consumer: PlannedConsumer, how: str) -> None:
         consumer.is_running = False
-        self._owners.stopped(consumer, how)
+        self.owners.stopped(consumer, how)
         if how == "closed" and consumer.instance is None:
             self._remove(consumer)
         else:
@@ -268,7 +271,7 @@ class PlannedRun:
 
     def _drop(self, consumer: PlannedConsumer) -> None:
         if consumer.is_running and consumer.joined:
-            self._owners.lost(consumer)
+            self.owners.lost(consumer)
             self._remove(consumer)
 
     def _back(self, consumer: PlannedConsumer) -> None:
@@ -303,7 +306,7 @@ class PlannedRun:
             return
         present = not self._is_absent(consumer)
         if consumer.is_running:
-            self._owners.lost(consumer)
+            self.owners.lost(consumer)
         self._remove(consumer)
         consumer.joined = present
 
@@ -321,7 +324,7 @@ class PlannedRun:
     def topic_deleted(self, topic: str) -> None:
         """Let its owners see the end of a topic at once, the others when they refresh their metadata."""
         for consumer in self.stage.consumers.values():
-            if self._owners.owns(consumer, topic):
+            if self.owners.owns(consumer, topic):
                 self.clock.after(0, lambda c=consumer: self._notice_partitions(c))  # type: ignore[misc]
         self.partitions_added()
 
@@ -358,7 +361,7 @@ class PlannedRun:
 
     def _to_state(self, after: str, cause: str) -> None:
         if after != self.state:
-            self._owners.state_changed(self.state, after, cause)
+            self.owners.state_changed(self.state, after, cause)
             self.state = after
 
     def _rebalance(self) -> None:
@@ -373,11 +376,11 @@ class PlannedRun:
             self._to_state(EMPTY, "the last member left")
             return
         self._known_partitions = dict(self.stage.partitions)
-        self._owners.compute(members)
+        self.owners.compute(members)
         self.generation += 1
-        self._owners.announce(members, self.generation)
+        self.owners.announce(members, self.generation)
         self._to_state(STABLE, "assigned")
-        if self._owners.hand_out(members, self.generation):
+        if self.owners.hand_out(members, self.generation):
             self._round_soon("partitions were given up")
 
     def _is_absent(self, consumer: PlannedConsumer) -> bool:

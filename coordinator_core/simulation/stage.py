@@ -109,7 +109,8 @@ class Stage(Generic[C]):
     """A simulated group, as scenario events see it (`documents.stage.Stage`).
 
     ``consumers`` has the last process of each name. ``observers`` are called with the time of each event and
-    the event. ``partitions`` and ``rates`` have the current values of each topic.
+    the event. ``events`` is the trace up to now. ``partitions`` and ``rates`` have the current values of each
+    topic.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Stage(Generic[C]):
         self._patterns: dict[str, str | None] = {}
         self._new_names = NewNames()
         self._stays_away: set[str] = set()
-        self._events: list[ev.TraceEvent] = []
+        self.events: list[ev.TraceEvent] = []
 
     # --- the trace
 
@@ -156,7 +157,7 @@ class Stage(Generic[C]):
     def emit(self, event: ev.Event) -> None:
         """Append an event to the trace, at the current time."""
         now_ms = self.clock.now_ms
-        self._events.append(ev.TraceEvent(now_ms, event))
+        self.events.append(ev.TraceEvent(now_ms, event))
         for observe in self.observers:
             observe(now_ms, event)
 
@@ -167,7 +168,7 @@ class Stage(Generic[C]):
     def finish(self, group_state: str, generation: int, messages: dict[str, int]) -> Trace:
         """Return the trace, closed with a RunEnded."""
         self.emit(ev.RunEnded(group_state=group_state, generation=generation, messages=messages))
-        return Trace(tuple(self._events))
+        return Trace(tuple(self.events))
 
     # --- scenario events
 

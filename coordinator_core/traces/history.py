@@ -113,6 +113,7 @@ class History:
         self.lags: list[Lag] = []
         self._first_lag: float | None = None
         self.racks: dict[str, str] = {}
+        self._started: dict[str, None] = {}
         self.marks: list[Mark] = []
         self.spans: dict[TopicPartition, list[Span]] = {}
         self.rates: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
@@ -170,8 +171,7 @@ class History:
         counts: dict[str, int] = {}
         for topic, number in dict.fromkeys(chain.from_iterable(owned)):
             counts[topic] = max(counts.get(topic, 0), number + 1)
-        names = chain.from_iterable([*map(dict.values, owned), *(s.members for s in self.settled)])
-        clients = tuple(sorted(set(names)))
+        clients = tuple(self._started)
         index, number_of = TopicIndex(counts), {name: number for number, name in enumerate(clients)}
         before, *owners = [_owner_array(index, number_of, owners) for owners in owned]
         settled = tuple(
@@ -324,6 +324,7 @@ class History:
         self.counted[type(event)] = self.counted.get(type(event), 0) + 1
 
     def _member_started(self, event: ev.MemberStarted) -> None:
+        self._started[event.client] = None
         if event.rack:
             self.racks[event.client] = event.rack
 
@@ -356,7 +357,7 @@ def _owner_array(
 
 
 def _members(number_of: Mapping[str, int], members: Mapping[str, tuple[str, ...]]) -> Members:
-    ordered = sorted(members)
+    ordered = sorted(members, key=number_of.__getitem__)
     return Members(
         np.array([number_of[m] for m in ordered], dtype=np.int32), tuple(members[m] for m in ordered)
     )

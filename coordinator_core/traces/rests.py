@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,9 +125,10 @@ class Rest:
 class Rests:
     """The assignments in which a group rested, in order, and what metrics of moves and balance need beside.
 
-    ``clients`` are the names of consumers by number, ascending. ``before`` int32[P]: the last owner of each
-    partition when the window began at ``from_ms``, or -1. ``last`` is the assignment in force at the end.
-    ``racks`` are those of clients that have one, ``replicas`` those of the partitions of topics.
+    ``clients`` are the names of consumers by number, in the order in which they first started. ``before``
+    int32[P]: the last owner of each partition when the window began at ``from_ms``, or -1. ``last`` is the
+    assignment in force at the end. ``racks`` are those of clients that have one, ``replicas`` those of the
+    partitions of topics.
     """
 
     index: TopicIndex
@@ -139,3 +140,11 @@ class Rests:
     traffic: Traffic
     racks: Mapping[str, str]
     replicas: Mapping[str, Sequence[Sequence[str]]]
+
+
+class PlannedHistory(NamedTuple):
+    """The part of a `history.History` from which metrics of moves and balance are computed."""
+
+    rounds: int
+    moved: int
+    rests: Rests

@@ -1,7 +1,7 @@
 """Scores of scenarios as plain rows. This module does not use Spark; a worker of Spark uses it."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -18,9 +18,16 @@ from coordinator_core.families.family import check_settings
 from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
-from coordinator_core.scoring.measuring import measure
+from coordinator_core.scoring.measuring import measure, metrics_of
 from coordinator_core.simulation.plan import plan
+from coordinator_core.simulation.planned_rests import (
+    Counting,
+    counting,
+    keeps_topics,
+    planned_histories,
+)
 from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.rests import PlannedHistory
 from coordinator_core.traces.trace import Trace
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group
@@ -104,6 +111,14 @@ def _registry(plugins: tuple[str, ...], _path: tuple[str, ...]) -> Registry:
     return registry
 
 
+class _Measured(NamedTuple):
+    """The metrics of a row, the errors of those that failed, and the time that they took."""
+
+    figures: dict[str, float]
+    broken: dict[str, PluginError]
+    spent: Spent
+
+
 class WorkerDiedError(Exception):
     """A scenario killed the separate process that scored it."""
 
@@ -115,6 +130,9 @@ class Scorer:
         self.job = job
         self.registry = registry_with(job.plugins)
         self._strategies: dict[str, Strategy] = {}
+        self._countings: dict[str, Counting | None] = {}
+        metrics = metrics_of(self.registry, planned=True, only=job.metrics)
+        self._counts = job.fidelity is Fidelity.PLAN and all(metric.rests for metric in metrics)
         self._hashes = dict(zip(job.strategies, job.hashes, strict=False))
         self._versions = {
             "program_version": program_version(),
@@ -130,7 +148,8 @@ class Scorer:
         except Exception as error:
             spent = started.since(len(names))
             return [self.failed(scenario_id, text, name, error, spent) for name in names]
-        return [self._row(scenario_id, text, scenario, name) for name in names]
+        counted = self._counted(scenario, names)
+        return [self._row(scenario_id, text, scenario, name, counted.get(name)) for name in names]
 
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
         where = scenario_id or "a row without scenario_id"
@@ -139,23 +158,59 @@ class Scorer:
         check_settings(scenario.config, texts, f"{where}: config", self.registry)
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
 
-    def _row(self, scenario_id: str, text: str, scenario: Scenario, name: str) -> Row:
-        started = Spent.now()
-        broken: dict[str, PluginError] = {}
-        try:
-            figures = run_within(self.job.timeout, lambda: self._figures(scenario, name, broken))
-        except (Exception, SystemExit) as error:
-            return {**self.failed(scenario_id, text, name, error, started.since()), "seed": scenario.seed}
-        row = {**self._base(scenario_id, text, name, Status.OK, started.since()), "seed": scenario.seed}
-        if broken:
-            row["error"] = _in_one_line("; ".join(map(str, broken.values())))
-        return row | {metric: value for metric, value in figures.items() if not isnan(value)}
+    def _row(
+        self, scenario_id: str, text: str, scenario: Scenario, name: str, measured: "_Measured | None"
+    ) -> Row:
+        if measured is None:
+            started = Spent.now()
+            try:
+                figures, broken = run_within(
+                    self.job.timeout, lambda: self._measured(self._trace(scenario, name))
+                )
+            except (Exception, SystemExit) as error:
+                failed = self.failed(scenario_id, text, name, error, started.since())
+                return {**failed, "seed": scenario.seed}
+            measured = _Measured(figures, broken, started.since())
+        row = {**self._base(scenario_id, text, name, Status.OK, measured.spent), "seed": scenario.seed}
+        if measured.broken:
+            row["error"] = _in_one_line("; ".join(map(str, measured.broken.values())))
+        return row | {metric: value for metric, value in measured.figures.items() if not isnan(value)}
 
-    def _figures(self, scenario: Scenario, name: str, broken: dict[str, PluginError]) -> dict[str, float]:
-        planned = self.job.fidelity is Fidelity.PLAN
-        return measure(
-            self._trace(scenario, name), self.registry, planned=planned, only=self.job.metrics, failed=broken
-        )
+    def _measured(self, run: Trace | PlannedHistory) -> tuple[dict[str, float], dict[str, PluginError]]:
+        """Return the metrics of a run, and the errors of those that failed."""
+        planned, broken = self.job.fidelity is Fidelity.PLAN, dict[str, PluginError]()
+        return measure(run, self.registry, planned=planned, only=self.job.metrics, failed=broken), broken
+
+    def _counted(self, scenario: Scenario, names: Sequence[str]) -> dict[str, "_Measured"]:
+        """Return the metrics under strategies whose assignors only count partitions, without traces.
+
+        Nothing is returned if one of them fails. Then each is measured by itself, with an error of its own.
+        """
+        if not self._counts or not keeps_topics(scenario):
+            return {}
+        alike: dict[tuple[str, ...], dict[str, Counting]] = {}
+        for name in names:
+            strategy = self._counting(name)
+            if strategy is not None:
+                alike.setdefault(tuple(parted(name)[1]), {})[name] = strategy
+        measured: dict[str, _Measured] = {}
+        try:
+            for group in alike.values():
+                run_within(self.job.timeout, lambda g=group: self._measure(scenario, g, measured))  # type: ignore[misc]
+        except (Exception, SystemExit):
+            return {}
+        return measured
+
+    def _measure(
+        self, scenario: Scenario, group: Mapping[str, Counting], measured: dict[str, "_Measured"]
+    ) -> None:
+        """Add the metrics under strategies with the same settings."""
+        started = Spent.now()
+        scenario = self._configured(scenario, next(iter(group)))
+        histories = planned_histories(scenario, list(group.values()), self.registry)
+        found = [self._measured(history) for history in histories]
+        spent = started.since(len(found))
+        measured |= {name: _Measured(*one, spent) for name, one in zip(group, found, strict=True)}
 
     def trace(self, scenario_id: str, text: str, name: str) -> Trace:
         """Return the trace of a scenario under a strategy.
@@ -166,15 +221,26 @@ class Scorer:
         return self._trace(self._scenario(scenario_id, text), name)
 
     def _trace(self, scenario: Scenario, name: str) -> Trace:
-        text, settings = parted(name)
-        strategy = self._strategies.get(name)
-        if strategy is None:
-            strategy = self._strategies[name] = self.registry.strategy(text)
-        if settings:
-            config = grid(settings, scenario.config, f"strategy {name!r}", self.registry)[0][1]
-            scenario = replace(scenario, config=config)
         run = plan if self.job.fidelity is Fidelity.PLAN else simulate
-        return run(scenario, strategy, self.registry)
+        return run(self._configured(scenario, name), self._strategy(name), self.registry)
+
+    def _strategy(self, name: str) -> Strategy:
+        if name not in self._strategies:
+            self._strategies[name] = self.registry.strategy(parted(name)[0])
+        return self._strategies[name]
+
+    def _counting(self, name: str) -> Counting | None:
+        if name not in self._countings:
+            self._countings[name] = counting(self._strategy(name), self.registry)
+        return self._countings[name]
+
+    def _configured(self, scenario: Scenario, name: str) -> Scenario:
+        """Return the scenario with the settings of a strategy."""
+        settings = parted(name)[1]
+        if not settings:
+            return scenario
+        config = grid(settings, scenario.config, f"strategy {name!r}", self.registry)[0][1]
+        return replace(scenario, config=config)
 
     def _base(self, scenario_id: str, text: str, strategy: str, status: Status, spent: Spent) -> Row:
         return {

@@ -35,7 +35,7 @@ def score_batches(
         finally:
             apart.close()
         return
-    longest = (len(job.strategies) + 1) * job.timeout  # the document, and then every strategy
+    longest = (2 * len(job.strategies) + 1) * job.timeout  # the document, and every strategy twice
     scorer, watchdog = Scorer(job), Watchdog(longest + 5 if longest else 0)
 
     def rows(scenario_id: str, text: str, which: int) -> list[Row]:

@@ -262,6 +262,33 @@ def test_a_figure_that_a_run_does_not_have_is_left_out():
     assert "no_figure" not in row_of("range")
 
 
+COUNTING = ("range", "sticky", "cooperative-sticky session.timeout.ms=6s", "range+static")
+CRASH_TEXT = json.dumps({**json.loads(SMALL_TEXT), "events": [{"at": "12s", "crash": "b"}]})
+
+
+def test_rows_without_traces_are_those_with_traces(monkeypatch):
+    scored = rows_of(*COUNTING, text=CRASH_TEXT, plugins=(), fidelity=Fidelity.PLAN)
+    monkeypatch.setattr(rows_module, "keeps_topics", lambda scenario: False)
+    traced = rows_of(*COUNTING, text=CRASH_TEXT, plugins=(), fidelity=Fidelity.PLAN)
+    assert list(map(figures_in, scored)) == list(map(figures_in, traced))
+    assert [row["strategy"] for row in scored] == list(COUNTING)
+    assert all(row["cpu_ms"] > 0 for row in scored)
+
+
+def test_rows_have_their_own_errors_if_plans_without_traces_fail(monkeypatch):
+    monkeypatch.setattr(rows_module, "planned_histories", lambda *_: 1 / 0)
+    monkeypatch.setattr(rows_module, "plan", lambda *_: [][0])
+    rows = rows_of("range", "sticky", plugins=(), fidelity=Fidelity.PLAN)
+    assert [outcome(row) for row in rows] == [("error", "IndexError: list index out of range")] * 2
+
+
+def test_traces_are_made_for_a_metric_that_reads_them(monkeypatch):
+    registry = registry_with(())
+    spec = MetricSpec("lines", "", lambda history: len(history.trace.events), planned=True, doc="Lines.")
+    monkeypatch.setattr(registry, "metrics", lambda: {"lines": spec})
+    assert row_of("range", plugins=(), fidelity=Fidelity.PLAN)["lines"] > 10
+
+
 def test_a_metric_that_fails_is_named_in_the_row_and_leaves_the_others(monkeypatch):
     def broken(history):
         raise ZeroDivisionError("no\n  members")

@@ -1,0 +1,408 @@
+"""The settled assignments of planned groups, as arrays and without a trace.
+
+Groups whose assignors only count partitions, under several strategies at once: those whose rounds are at the
+same times share the run of the group, and differ in the owners.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator_core.assigning.assignor import Capability, is_cooperative
+from coordinator_core.assigning.problem import Claimed, Problem, build_problem
+from coordinator_core.documents.scenario import Member, Scenario
+from coordinator_core.model import (
+    NO_GENERATION,
+    NO_OWNER,
+    GroupSubscription,
+    Int32Array,
+    Partitions,
+    Subscription,
+    TopicIndex,
+)
+from coordinator_core.protocol import events as ev
+from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
+from coordinator_core.registry.registry import Registry
+from coordinator_core.simulation.planned_run import PREPARING, STABLE, PlannedConsumer, PlannedRun
+from coordinator_core.traces.rests import Members, PlannedHistory, Rest, Rests, Traffic
+
+_NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
+
+_EVENTS = frozenset(
+    (
+        "add_partitions",
+        "calm",
+        "coordinator_failover",
+        "crash",
+        "cut",
+        "freeze",
+        "join",
+        "leave",
+        "pause",
+        "remove_member",
+        "restart",
+        "rolling_restart",
+        "subscribe",
+    )
+)
+"""The scenario events that neither create nor delete a topic, and whose rounds depend on no assignment."""
+
+
+class Counting(NamedTuple):
+    """A strategy whose assignor only counts partitions. ``owners`` is that of its `AssignorSpec`."""
+
+    strategy: Strategy
+    owners: Callable[[Problem], Int32Array]
+    cooperative: bool
+    sticky: bool
+
+
+def counting(strategy: Strategy, registry: Registry) -> Counting | None:
+    """Return the record of a strategy of which `planned_histories` can have histories, or None."""
+    spec = registry.assignors().get(strategy.assignor)
+    if spec is None or spec.owners is None or strategy.factory is not None:
+        return None
+    if strategy.arguments or strategy.wrappers or strategy.provider or strategy.delay_ms is not None:
+        return None
+    if strategy.protocol != DEFAULT_PROTOCOL:
+        return None
+    assignor = registry.build(strategy)
+    is_sticky = Capability.STICKY in assignor.capabilities
+    return Counting(strategy, spec.owners, is_cooperative(assignor), is_sticky)
+
+
+def keeps_topics(scenario: Scenario) -> bool:
+    """Return whether `planned_histories` can have the histories of a scenario."""
+    return all(event.kind in _EVENTS for event in scenario.events)
+
+
+def planned_histories(
+    scenario: Scenario, strategies: Sequence[Counting], registry: Registry
+) -> list[PlannedHistory]:
+    """Return the history of a scenario under each strategy. `keeps_topics` must be true of it.
+
+    They are those of the traces of `simulation.plan`.
+
+    Raises:
+        InputError: as `simulation.plan.plan`.
+    """
+    runs: dict[Hashable, list[int]] = {}
+    for number, (strategy, _, cooperative, _) in enumerate(strategies):
+        apart = number if cooperative else None  # its rounds depend on what moves
+        runs.setdefault((apart, strategy.static, *sorted(strategy.settings.items())), []).append(number)
+    index = _final_index(scenario)
+    traffic: Traffic | None = None
+    histories: dict[int, PlannedHistory] = {}
+    for numbers in runs.values():
+        owners = _run(scenario, [strategies[number] for number in numbers], registry, index)
+        traffic = traffic or owners.traffic()
+        histories |= zip(numbers, owners.finish(traffic), strict=True)
+    return [histories[number] for number in range(len(strategies))]
+
+
+def _run(
+    scenario: Scenario, strategies: Sequence[Counting], registry: Registry, index: TopicIndex
+) -> "_CountedOwners":
+    run = PlannedRun(
+        scenario, strategies[0].strategy, registry, lambda run: _CountedOwners(run, index, strategies)
+    )
+    run.run()
+    return run.owners
+
+
+def _final_index(scenario: Scenario) -> TopicIndex:
+    """Return the numbering of all partitions that the topics of a scenario ever have."""
+    counts = {name: topic.partitions for name, topic in scenario.topics.items()}
+    for event in scenario.events:
+        if event.kind == "add_partitions":
+            counts |= event.arguments.counts
+    return TopicIndex(counts)
+
+
+@dataclass(slots=True)
+class _Lane:
+    """The owners under one strategy. Arrays int32[P] have numbers of clients or -1, and are not changed.
+
+    ``owner``: the present owners; ``last``: the last owners; ``given``: the assignment of each generation;
+    ``target``: the one that was computed last. ``begun``: whether the measured window has begun.
+    """
+
+    strategy: Counting
+    owner: Int32Array
+    last: Int32Array
+    before: Int32Array
+    target: Int32Array
+    given: dict[int, Int32Array]
+    settled: list[Rest]
+    resting: Rest | None = None
+    begun: bool = False
+    from_ms: int = 0
+    rounds: int = 0
+    moved: int = 0
+
+    def begin(self, from_ms: int) -> None:
+        """Begin the measured window."""
+        self.begun, self.from_ms, self.before = True, from_ms, self.last
+        self.rounds = self.moved = 0
+
+    def unsettle(self, now_ms: int) -> None:
+        """End the assignment in which the group rests."""
+        if self.resting is not None:
+            self.settled.append(replace(self.resting, until_ms=now_ms))
+            self.resting = None
+
+    def give_up(self, owner: Int32Array, now_ms: int) -> None:
+        """Set the owners after some have given up partitions, on which the group may have rested."""
+        if self.resting is not None and ((owner != self.owner) & (self.resting.owner == self.owner)).any():
+            self.unsettle(now_ms)
+        self.owner = owner
+
+    def take(self, taken: Int32Array, now_ms: int) -> None:
+        """Let clients take partitions over: their numbers, -1 for other partitions."""
+        new = taken != NO_OWNER
+        if not new.any():
+            return
+        self.unsettle(now_ms)
+        self.moved += int(np.count_nonzero(new & (self.last != taken) & (self.last != NO_OWNER)))
+        self.last = np.where(new, taken, self.last)
+        self.owner = np.where(new, taken, self.owner)
+
+
+class _CountedOwners:
+    """The owners of a planned run under several strategies with the same rounds (`planned_run.Owners`).
+
+    ``index`` numbers all partitions that there ever are. Consumers of the same name have the same number.
+    """
+
+    def __init__(self, run: PlannedRun[Any], index: TopicIndex, strategies: Sequence[Counting]) -> None:
+        self._run, self._index = run, index
+        self._clients: dict[str, int] = {}
+        self._racks: dict[str, str] = {}
+        self._size = 0
+        nobody = index.nobody
+        self._lanes = [_Lane(strategy, nobody, nobody, nobody, nobody, {}, []) for strategy in strategies]
+
+    def traffic(self) -> Traffic:
+        """Return the records/s of the partitions, which are the same in all runs of a scenario."""
+        steps: dict[str, list[tuple[int, Sequence[float]]]] = {name: [] for name in self._index.topics}
+        for line in self._run.stage.events:
+            if isinstance(line.event, ev.RatesChanged):
+                steps[line.event.topic].append((line.at_ms, line.event.rates))
+        return Traffic(self._index, steps)
+
+    def finish(self, traffic: Traffic) -> list[PlannedHistory]:
+        """Return the histories up to now."""
+        self._pass_time()
+        return [self._history(lane, traffic) for lane in self._lanes]
+
+    def _history(self, lane: _Lane, traffic: Traffic) -> PlannedHistory:
+        now_ms, settled = self._run.clock.now_ms, lane.settled
+        lane.unsettle(now_ms)
+        rests = Rests(
+            self._index,
+            tuple(self._clients),
+            lane.from_ms,
+            lane.before,
+            tuple(settled),
+            settled[-1] if settled and settled[-1].until_ms == now_ms else None,
+            traffic,
+            self._racks,
+            self._run.scenario.racks,
+        )
+        return PlannedHistory(lane.rounds, lane.moved, rests)
+
+    # --- what the run needs (`planned_run.Owners`)
+
+    def elected(self, running: Sequence[Member], generation: int) -> None:
+        """Note what the members of a running group own."""
+        self._size = len(running)
+        given = self._index.nobody.copy()
+        for number, member in enumerate(running):
+            self._clients[member.id] = number
+            given[Partitions.of(member.owned or ()).dense_in(self._index)] = number
+        for lane in self._lanes:
+            lane.given[generation] = given
+
+    def launched(self, consumer: PlannedConsumer) -> None:
+        """Give a process its number."""
+        name = consumer.member.id
+        consumer.holding = self._clients.setdefault(name, len(self._clients))
+        if consumer.member.rack:
+            self._racks[name] = consumer.member.rack
+
+    def stopped(self, consumer: PlannedConsumer, how: str) -> None:  # noqa: ARG002 - the interface's
+        """Take all partitions from a process that has ended."""
+        self.lost(consumer)
+        self._rest(*self._lanes)
+
+    def lost(self, consumer: PlannedConsumer) -> None:
+        """Take all partitions from a consumer."""
+        self._pass_time()
+        for lane in self._lanes:
+            rest = np.where(lane.owner == consumer.holding, np.int32(NO_OWNER), lane.owner)
+            lane.give_up(rest, self._run.clock.now_ms)
+
+    def take_over(
+        self,
+        consumer: PlannedConsumer,
+        before: PlannedConsumer | None,  # noqa: ARG002 - the interface's
+        *,
+        leads: bool,  # noqa: ARG002 - the interface's
+    ) -> None:
+        """Let a consumer take over what it got in the present generation."""
+        self._pass_time()
+        consumer.generation = self._run.generation
+        for lane in self._lanes:
+            given = lane.given[consumer.generation]
+            lane.take(np.where(given == consumer.holding, given, np.int32(NO_OWNER)), self._run.clock.now_ms)
+        self._settle()
+
+    def owns(self, consumer: PlannedConsumer, topic: str) -> bool:
+        """Fail, because no topic is deleted."""
+        raise NotImplementedError(f"{consumer.member.id} and {topic}")
+
+    def state_changed(self, before: str, after: str, cause: str) -> None:  # noqa: ARG002 - the interface's
+        """End the rest when a round begins, and count it when it ends."""
+        self._pass_time()
+        for lane in self._lanes:
+            if after == PREPARING:
+                lane.unsettle(self._run.clock.now_ms)
+            lane.rounds += after == STABLE
+
+    def compute(self, members: Mapping[str, PlannedConsumer]) -> None:
+        """Compute the assignment of every strategy."""
+        self._pass_time()
+        problem = self._problem(members)
+        clients = np.array([members[m].holding for m in problem.members], dtype=np.int32)
+        places = self._places(problem.index)
+        for lane in self._lanes:
+            self._revoke(lane, members.values())
+            claimed = self._claimed(lane, [members[m] for m in problem.members], places)
+            target = lane.strategy.owners(problem if claimed is None else replace(problem, claimed=claimed))
+            owner = np.append(clients, np.int32(NO_OWNER))[target]
+            lane.target = owner
+            if places is not None:
+                lane.target = self._index.nobody.copy()
+                lane.target[places] = owner
+
+    def announce(self, members: Mapping[str, PlannedConsumer], generation: int) -> None:
+        """Keep the assignments of a generation."""
+        self._size = len(members)
+        for lane in self._lanes:
+            lane.given[generation] = lane.target
+
+    def hand_out(self, members: Mapping[str, PlannedConsumer], generation: int) -> bool:
+        """Let the members take over the assignment."""
+        again, now_ms = False, self._run.clock.now_ms
+        for consumer in members.values():
+            consumer.generation = generation
+        for lane in self._lanes:
+            before = lane.owner
+            kept = np.where(before == lane.target, before, np.int32(NO_OWNER))
+            revoked = bool((kept != before).any())
+            if revoked:
+                lane.give_up(kept, now_ms)
+            lane.take(np.where(lane.target != kept, lane.target, np.int32(NO_OWNER)), now_ms)
+            again |= revoked
+        self._settle()
+        return again
+
+    # --- problems
+
+    def _problem(self, members: Mapping[str, PlannedConsumer]) -> Problem:
+        group = GroupSubscription(
+            {
+                member: Subscription(c.topics, rack=c.member.rack, instance_id=c.instance)
+                for member, c in members.items()
+            }
+        )
+        return build_problem(self._run.cluster_of(members.values()), group)
+
+    def _places(self, index: TopicIndex) -> Int32Array | None:
+        """Return the numbers of the partitions of a problem; None if they are the same."""
+        return None if index.same_numbering(self._index) else self._index.table_from(index)
+
+    def _claimed(
+        self, lane: _Lane, members: Sequence[PlannedConsumer], places: Int32Array | None
+    ) -> Claimed | None:
+        """Return what members claim: what they own, or what they got last. None if nobody reads claims."""
+        if not lane.strategy.sticky:
+            return None
+        generation = np.array([c.generation for c in members], dtype=np.int64)
+        partitions, claimants = [_NOTHING], [_NOTHING]
+        for number in dict.fromkeys(generation.tolist()):
+            if number == NO_GENERATION:
+                continue
+            owner = lane.owner if lane.strategy.cooperative else lane.given[number]
+            position = np.full(len(self._clients) + 1, NO_OWNER, dtype=np.int32)
+            for at, consumer in enumerate(members):
+                if consumer.generation == number:
+                    position[consumer.holding] = at
+            claimant = position[owner if places is None else owner[places]]
+            partitions.append(np.flatnonzero(claimant != NO_OWNER).astype(np.int32))
+            claimants.append(claimant[partitions[-1]])
+        return Claimed(np.concatenate(partitions), np.concatenate(claimants), generation)
+
+    def _revoke(self, lane: _Lane, members: Iterable[PlannedConsumer]) -> None:
+        """Let members give up what they revoke before they join: all, or topics they do not subscribe to."""
+        owner = self._index.nobody
+        if lane.strategy.cooperative:
+            owner = lane.owner.copy()
+            for consumer in members:
+                unsubscribed = [topic not in consumer.topics for topic in self._index.topics]
+                if any(unsubscribed):
+                    of_topics = np.array(unsubscribed)[self._index.topic_of_every]
+                    owner[(owner == consumer.holding) & of_topics] = NO_OWNER
+        lane.give_up(owner, self._run.clock.now_ms)
+
+    # --- assignments in which the group rests
+
+    def _pass_time(self) -> None:
+        """Begin the window if its time is given and has come."""
+        from_ms = self._run.scenario.measure_from_ms
+        if from_ms is not None and self._run.clock.now_ms >= from_ms:
+            for lane in self._lanes:
+                if not lane.begun:
+                    lane.begin(from_ms)
+
+    def _settle(self) -> None:
+        """Note that the group rests, if all members have taken over and no partition is without one."""
+        run = self._run
+        running = [c for c in run.stage.consumers.values() if c.is_running]
+        present = sorted(
+            (c for c in running if c.generation == run.generation), key=lambda consumer: int(consumer.holding)
+        )
+        if run.state != STABLE or len(present) < self._size:
+            return
+        wanted = frozenset().union(*dict.fromkeys(c.topics for c in running))
+        unwanted = np.array([topic not in wanted for topic in self._index.topics])
+        left_out = unwanted[self._index.topic_of_every] if unwanted.any() else None
+        clients = np.array([c.holding for c in present], dtype=np.int32)
+        members = Members(clients, tuple(c.topics for c in present))
+        for lane in self._lanes:
+            if lane.resting is None:
+                self._settle_lane(lane, members, left_out)
+
+    def _settle_lane(self, lane: _Lane, members: Members, left_out: NDArray[np.bool_] | None) -> None:
+        owner, last = lane.owner, lane.last
+        if left_out is not None:
+            owner, last = (np.where(left_out, np.int32(NO_OWNER), values) for values in (owner, last))
+        rest = Rest(self._index, self._run.clock.now_ms, self._run.clock.now_ms, owner, members)
+        lost = not rest.is_whole and ((owner == NO_OWNER) & (last != NO_OWNER)).any()
+        if not lost and (owner != NO_OWNER).any():
+            lane.resting = rest
+            self._rest(lane)
+
+    def _rest(self, *lanes: _Lane) -> None:
+        """Begin the window at the first rest with all consumers that run, if it has no time of its own."""
+        run = self._run
+        if run.scenario.measure_from_ms is not None or any(
+            c.is_running and c.generation != run.generation for c in run.stage.consumers.values()
+        ):
+            return
+        for lane in lanes:
+            if lane.resting is not None and not lane.begun:
+                lane.begin(run.clock.now_ms)
