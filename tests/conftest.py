@@ -4,6 +4,7 @@ import gc
 import io
 import signal
 import sys
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,14 +21,30 @@ settings.load_profile("short")  # --hypothesis-profile=long replaces it before t
 
 MARKED_BY_FIXTURE = ("browser", "spark")
 
-LONGEST = (
-    "tests/rebalance_spark",
+LONG = (
+    "tests/rebalance_spark/test_cluster.py",
+    "tests/rebalance_spark/test_assigning.py",  # with all that shares its session
+    "tests/coordinator_core/families/test_tables.py::test_a_comparison_and_its",
+    "tests/rebalance_jupyter/test_notebooks.py::test_it_runs_from_top_to_bottom",
+    "tests/coordinator_core/simulation/test_quiet.py::test_the_trace_of_any_run",
+    "tests/rebalance_spark/test_connect.py",
+    "tests/rebalance_spark/test_java.py::test_spark_runs",
+    "tests/rebalance_jupyter/test_jupyterlab.py",
+    "tests/rebalance_jupyter/test_notebook7.py",
+    "tests/rebalance_jupyter/test_saved.py",
+    "tests/rebalance_kafka/test_killed.py",
+)
+"""Tests that take longest, and files whose tests share something; none waits in a process behind another."""
+
+BEGINNING = (
+    *LONG,
     "tests/test_readme.py",
+    "tests/rebalance_spark",
     "tests/rebalance_jupyter",
     "tests/rebalance_kafka",
     "tests/assignors",
 )
-"""These begin, so that no process still works on one of them when the others have finished."""
+"""These begin, in this order, so that no process still works on one of them when the others have finished."""
 
 
 def pytest_configure() -> None:
@@ -44,7 +61,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in MARKED_BY_FIXTURE:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(name)
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    """Return the place of a test in the order in which tests begin."""
+    return next((n for n, name in enumerate(BEGINNING) if item.nodeid.startswith(name)), len(BEGINNING))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -72,6 +94,11 @@ SHARING = (
 """Files with slow tests that share something that takes long to set up."""
 
 
+def _is_long(unit: Mapping[str, bool]) -> bool:
+    """Return whether a unit of work of xdist begins with one of the longest tests."""
+    return next(iter(unit)).startswith(LONG)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Distribute the fast tests by file, and slow ones singly unless they share what takes long to set up."""
@@ -85,6 +112,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             if nodeid.startswith(SPARK):
                 return "spark"
             return nodeid.partition("::")[0] if nodeid.startswith(by_file) else nodeid
+
+        def _reschedule(self, node: Any) -> None:
+            """Let one test wait behind the one that runs: a process needs it. Others might wait long."""
+            if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+                super()._reschedule(node)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            """Put none of the longest tests behind another one."""
+            begun = self.assigned_work.get(node, {}).values()
+            if any(_is_long(unit) for unit in begun if not all(unit.values())):
+                other = next((name for name, unit in self.workqueue.items() if not _is_long(unit)), None)
+                if other is not None:
+                    self.workqueue.move_to_end(other, last=False)
+            super()._assign_work_unit(node)
 
     return Together(config, log)
 
