@@ -9,6 +9,7 @@ from coordinator_core.client.classic.states import MemberState
 from coordinator_core.errors import RebalanceLabError
 from rebalance_kafka.addresses import place_of
 from rebalance_kafka.consumer.links import Link
+from rebalance_kafka.consumer.security import security_of
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import (
@@ -127,6 +128,23 @@ def test_a_topic_created_later_is_found_soon():
             await polled(consumer, until=lambda _: consumer.state is MemberState.STABLE)
             kafka.create_topics({"later": 2})
             await settled(consumer, partitions=2)
+
+    run(work())
+
+
+def test_a_link_with_tls_is_closed_when_both_sides_have_ended_it():
+    async def work():
+        async with broker(tls=True) as kafka:
+            ready = asyncio.Event()
+            calls = dict.fromkeys(("received", "lost", "refused"), lambda *_: None)
+            security = security_of(kafka.client_settings(), "here")
+            link = Link(place_of(kafka.address, "test"), "us", ready=ready.set, security=security, **calls)
+            await ready.wait()
+            socket = link._writer.get_extra_info("socket")
+            assert socket.fileno() != -1
+            await link.close()
+            assert socket.fileno() == -1
+            assert link.is_over
 
     run(work())
 

@@ -22,6 +22,9 @@ from rebalance_kafka.wire.responses import Node, Received, response_message
 
 MOST_FRAME_BYTES = 256 * 1024 * 1024
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 2.0
+"""The time in which a broker must answer the end of TLS, and take the data that was sent."""
+
 RECONNECT_SECONDS, MOST_RECONNECT_SECONDS = 0.05, 1.0
 """The delay after a lost connection. It doubles with every failed attempt, up to the maximum (KIP-144)."""
 
@@ -91,6 +94,7 @@ class Link:
         self._is_answered = False
         self._correlation = 0
         self._writer: asyncio.StreamWriter | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def send(self, request_id: int, request: m.Request) -> None:
@@ -114,6 +118,8 @@ class Link:
         """Close, after the data that was sent is flushed."""
         self.drop()
         await asyncio.gather(self._task, return_exceptions=True)
+        if self._closing is not None:
+            await self._closing
 
     def drop(self) -> None:
         """Close without calling ``lost``."""
@@ -124,7 +130,7 @@ class Link:
     @property
     def is_over(self) -> bool:
         """Whether the connection has ended."""
-        return self._task.done()
+        return self._task.done() and (self._closing is None or self._closing.done())
 
     async def _run(self) -> None:
         try:
@@ -288,13 +294,25 @@ class Link:
         self._deliver(request_id, request, body, version)
 
     def _close(self) -> None:
-        if self._writer is not None and not self._writer.is_closing():
+        if self._writer is not None and self._closing is None:
             self._writer.close()
+            self._closing = asyncio.get_running_loop().create_task(_closed(self._writer))
 
     def _end(self, reason: str) -> None:
         self._close()
         lost, self._lost = self._lost, _ignore
         lost(reason)
+
+
+async def _closed(writer: asyncio.StreamWriter) -> None:
+    """Wait until a connection is closed, which takes an answer of the broker with TLS."""
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await writer.wait_closed()
+    except TimeoutError:
+        writer.transport.abort()
+    except OSError:  # it was closed already
+        return
 
 
 def _ignore(_: str) -> None:
