@@ -46,13 +46,14 @@ def choice_of(comparison: Comparison) -> str:
     best = {
         i: [metric.name for metric in comparison.headlines if i in comparison.best(metric)] for i in front
     }
+    contested = {name for names in best.values() for name in names}
+    if any(len(names) == len(contested) for names in best.values()):
+        return ""
     parts = [
         f"{comparison.label(comparison.candidates[i])} is best in {', '.join(names)}"
         for i, names in best.items()
         if names
     ]
-    if len(parts) < 2:
-        return ""
     return f"None is best in everything: {'; '.join(parts)}."
 
 
@@ -64,9 +65,11 @@ def _axes(comparison: Comparison) -> list[MetricSpec]:
 
 
 def _differs(figures: Sequence[Figure]) -> bool:
-    """Return whether medians differ by more than a tie."""
+    """Return whether medians differ by more than a tie, or only some are known."""
     known = [figure.median for figure in figures if not isnan(figure.median)]
-    return len(known) < len(figures) or not isclose(max(known), min(known), rel_tol=TIE)
+    if len(known) in (0, len(figures)):
+        return bool(known) and not isclose(max(known), min(known), rel_tol=TIE)
+    return True
 
 
 def _row(comparison: Comparison, metric: MetricSpec) -> dict[str, Any]:

@@ -101,7 +101,9 @@ def go_to(page, at_ms):
 
 
 def click_lane(page, partition, at_ms, *, lane=18, duration=DURATION, view=0):
-    box = page.locator(".rbl-view").nth(view).locator("canvas").first.bounding_box()
+    canvas = page.locator(".rbl-view").nth(view).locator("canvas").first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
     x, y = box["x"] + at_ms / duration * box["width"], box["y"] + (partition + 0.5) * lane
     page.mouse.click(x, y)
 

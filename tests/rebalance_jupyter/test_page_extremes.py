@@ -255,7 +255,7 @@ def test_letters_on_lanes_can_be_read_on_every_colour(opened):
     owned = {client: {"t": [i]} for i, client in enumerate(clients)}
     begun = [(0, started(client, "t")) for client in clients]
     page = opened(show(trace_of(begun, round_at(1_000, 1, owned), topics={"t": 8})))
-    letters = page.locator(".rbl-stack >> nth=0 >> text[text-anchor=middle]")
+    letters = page.locator(".rbl-owner")
     assert letters.count() == 8
     for i in range(8):
         fill = letters.nth(i).evaluate("(each) => getComputedStyle(each).fill")

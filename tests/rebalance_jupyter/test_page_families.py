@@ -195,7 +195,7 @@ def test_states_of_the_group_and_its_members_have_patterns(opened, strategy):
     trace = ran(scenario, strategy)
     page = opened(show(trace))
     document = view_model(trace).document
-    fills = page.locator(".rbl-band > rect").evaluate_all(
+    fills = page.locator(".rbl-states rect").evaluate_all(
         "(found) => found.map((each) => each.getAttribute('fill').match(/\\w+(?=\\)?$)/)[0])"
     )
     expected = {"vacant": "transparent", "begun": "round", "between": "wait", "resting": "rest"}

@@ -313,6 +313,6 @@ def test_members_below_the_first_ones_are_drawn_when_they_are_scrolled_to(opened
     assert not last.get_attribute("d")
     box.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
     wait_until(page, "document.querySelectorAll('.rbl-calls')[29].getAttribute('d')")
-    canvas, overlay = (box.locator(name).bounding_box() for name in ("canvas", "svg"))
+    canvas, overlay = (box.locator(name).bounding_box() for name in ("canvas", ".rbl-plot"))
     assert canvas["y"] + canvas["height"] == pytest.approx(overlay["y"] + overlay["height"], abs=1)
     assert canvas["height"] < overlay["height"] / 2

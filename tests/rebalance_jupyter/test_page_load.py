@@ -224,7 +224,7 @@ def test_the_start_that_the_figures_leave_out_is_shaded_and_named(both, opened):
     assert shade["x"] + shade["width"] == pytest.approx(
         lanes["x"] + counts / DURATION * lanes["width"], abs=2
     )
-    assert svg_texts(both, ".rbl-lag > text")[0].startswith("← not counted")
+    assert svg_texts(both, ".rbl-lag text")[0].startswith("← not counted")
     assert opened(show(ran())).locator(".rbl-uncounted").count() == 0
 
 

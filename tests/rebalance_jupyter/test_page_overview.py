@@ -11,6 +11,7 @@ from tests.rebalance_jupyter.browser import (
     go_to,
     history_of,
     shown_ms,
+    wait_until,
     window_of,
 )
 from tests.rebalance_jupyter.samples import TWO_TOPICS, ran
@@ -138,4 +139,4 @@ def test_above_a_second_column_the_strip_is_repeated_in_the_columns_of_its_plots
     page.mouse.click(second["x"] + second["width"] / 2, strip["y"] + 20)
     assert shown_ms(page) == pytest.approx(DURATION / 2, abs=400)
     page.set_viewport_size({"width": 1_300, "height": 800})
-    page.wait_for_function("document.querySelector('.rbl-again').style.display === 'none'")
+    wait_until(page, "document.querySelector('.rbl-again').style.display === 'none'")

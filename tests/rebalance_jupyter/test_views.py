@@ -221,11 +221,27 @@ def test_a_front_of_several_says_what_each_is_best_in(strategies, choice):
     assert choice_of(comparison) == choice
 
 
+def test_a_front_of_equals_leaves_nothing_to_choose():
+    specs = [MetricSpec(name, "s", float, group=name, headline=True) for name in ("stops", "moves")]
+    values = {"range": {"stops": 1, "moves": 1}, "sticky": {"stops": 1, "moves": 1}}
+    values["roundrobin"] = {"stops": 2, "moves": 2}
+    comparison = comparison_of("x", 1, specs, values)
+    assert sorted(comparison.front) == [0, 1]
+    assert choice_of(comparison) == ""
+
+
 def test_the_scatter_begins_with_metrics_that_differ():
     registry = Registry()
     registry.register(classic, name="classic")
     registry.register(Fixed(same=([1, 1], "lower"), other=([1, 2], "lower"), third=([3, 4], "lower")))
     assert compare_view([ran()] * 2, registry=registry).figures["axes"] == ["other", "third"]
+
+
+def test_a_metric_that_no_strategy_has_does_not_differ():
+    figures = compare_view([ran(NOBODY, "range"), ran(NOBODY)]).figures
+    metrics = [metric for group in figures["groups"] for metric in group["metrics"]]
+    assert any(cell["number"] is None for metric in metrics for cell in metric["cells"])
+    assert [metric["name"] for metric in metrics if metric["differs"]] == []
 
 
 def test_a_comparison_of_nothing_has_its_errors():

@@ -18,7 +18,10 @@ export function channels(colour) {
   return [n >> 16, (n >> 8) & 255, n & 255];
 }
 
-/** @param {string} colour */
+/**
+ * The bytes of a pixel as a number.
+ * @param {string} colour
+ */
 export function pixel(colour) {
   const [red, green, blue] = channels(colour);
   return (255 << 24) | (blue << 16) | (green << 8) | red;

@@ -43,6 +43,33 @@ export function adjust(element, attributes) {
     if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
+/**
+ * Set the text of an element if it is another one, for the same reason.
+ * @param {Element} element
+ * @param {string} text
+ */
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** @typedef {{ attributes: Attributes, words?: string, title?: string }} Wanted An element with its text and its title. */
+
+/**
+ * Give a group the wanted elements. Those that it has are changed, as new ones take longer to lay out.
+ * @param {SVGElement} group
+ * @param {"line" | "rect" | "text"} tag
+ * @param {Wanted[]} wanted all of them with the same attributes, and with texts and titles or without
+ */
+export function refill(group, tag, wanted) {
+  while (group.childElementCount > wanted.length) group.lastElementChild?.remove();
+  wanted.forEach(({ attributes, words, title }, i) => {
+    const element = group.children[i] ?? group.appendChild(svg(tag));
+    adjust(element, attributes);
+    if (words !== undefined) write(element, words);
+    if (title !== undefined) write(element.firstElementChild ?? element.appendChild(svg("title")), title);
+  });
+}
+
 // Ids must be unique in the document, which may load this module once for each widget.
 export function freshId() {
   return `rbl-${Math.random().toString(36).slice(2)}`;

@@ -1,6 +1,6 @@
 // The states of the group over time, the axis, and what happened from outside.
 
-import { adjust, freshId, html, svg, titled, worded } from "./elements.js";
+import { adjust, freshId, html, refill, svg, titled, worded, write } from "./elements.js";
 import { OF_KINDS, definition, swatch } from "./states.js";
 import { clockText, short } from "./text.js";
 import { ticks } from "./ticks.js";
@@ -18,14 +18,16 @@ export class Group {
     this.shared = shared;
     this.id = freshId();
     const seen = new Set(trace.states.map(([, state]) => OF_KINDS[trace.kind(state)]).filter((pattern) => pattern !== null));
-    this.patterns = svg("defs", {}, ...[...seen].map((pattern) => definition(`${this.id}-${pattern}`, pattern)));
+    const patterns = svg("defs", {}, ...[...seen].map((pattern) => definition(`${this.id}-${pattern}`, pattern)));
+    this.boxes = svg("g", { class: "rbl-states" });
+    this.times = svg("g", { class: "rbl-times" });
+    this.flags = svg("g");
+    this.happened = svg("g");
     this.took = svg("g", { class: "rbl-took" });
     this.cursor = svg("line", { y1: 0, y2: 18, class: "rbl-cursor" });
     this.stateText = svg("text", { y: 13, "text-anchor": "end" });
-    /** @type {SVGElement[]} */
-    this.pieces = [];
     this.band = svg("svg", { class: "rbl-band rbl-plot", height: 52, role: "img", "aria-label": "States of the group" },
-      this.patterns, this.took, this.stateText, this.cursor);
+      patterns, this.boxes, this.times, this.flags, this.happened, this.took, this.stateText, this.cursor);
     this.elements = [html("h4", {}, trace.machine.coordinated ? "Coordinator" : "Group"), this.band, this.legend()];
     shared.pointer.watch(this.band, (x) => this.tell(x));
   }
@@ -56,62 +58,60 @@ export class Group {
   draw() {
     const { trace, band, lens } = this;
     adjust(band, { width: lens.width });
-    /** @type {SVGElement[]} */
-    const pieces = [];
-    trace.states.forEach(([at, state], n) => {
-      const until = trace.states[n + 1]?.[0] ?? trace.duration;
-      if (until <= at || until < lens.from || at > lens.to) return;
+    refill(this.boxes, "rect", this.stretches().map(([from, until, state]) => {
       const pattern = OF_KINDS[trace.kind(state)];
-      const box = svg("rect", {
-        x: lens.clipped(at), y: 2, width: Math.max(1, lens.clipped(until) - lens.clipped(at)), height: 14,
+      return { attributes: {
+        x: lens.clipped(from), y: 2, width: Math.max(1, lens.clipped(until) - lens.clipped(from)), height: 14,
         fill: pattern ? `url(#${this.id}-${pattern})` : "transparent", stroke: pattern ? "#444" : "none", "stroke-width": 0.5,
-      });
-      pieces.push(titled(box, `${clockText(at)} ${state}`));
-    });
+      } };
+    }));
     adjust(this.stateText, { x: lens.left - 6 });
     this.took.replaceChildren();
-    this.axis(pieces);
-    this.nameMarks(pieces);
-    for (const piece of this.pieces) piece.remove(); // the patterns stay: to add them again takes long
-    this.took.before(...pieces);
-    this.pieces = pieces;
-  }
-
-  /** @param {SVGElement[]} pieces */
-  axis(pieces) {
-    const { lens } = this;
-    for (const [at, text] of ticks(lens.from, lens.to, lens.scale))
-      pieces.push(worded(text, { x: lens.x(at), y: 32, "text-anchor": "middle" }));
+    refill(this.times, "text", ticks(lens.from, lens.to, lens.scale).map(([at, words]) =>
+      ({ attributes: { x: lens.x(at), y: 32, "text-anchor": "middle" }, words })));
+    this.nameMarks();
   }
 
   /**
-   * Label changes from outside and notes below the axis, if there is room.
-   * @param {SVGElement[]} pieces
+   * The states that are in sight, with the times of their begin and their end.
+   * @returns {[from: number, until: number, state: string][]}
    */
-  nameMarks(pieces) {
+  stretches() {
+    const { trace: { states, duration }, lens } = this;
+    return states
+      .map(([at, state], n) => /** @type {[number, number, string]} */ ([at, states[n + 1]?.[0] ?? duration, state]))
+      .filter(([from, until]) => until > from && until >= lens.from && from <= lens.to);
+  }
+
+  // Label changes from outside and notes below the axis, if there is room.
+  nameMarks() {
+    const { lens } = this;
     const free = [0, 0]; // in two rows
     const happened = this.trace.marks.map(([at, label]) => {
       const [kind, ...target] = label.split(" ");
       return /** @type {[number, string]} */ ([at, `↑ ${kind} ${short(target.join(" "))}`]);
     });
     const pinned = this.shared.pinned();
-    for (const [at, text] of pinned.filter(([time]) => this.lens.shows(time)))
-      pieces.push(titled(worded("⚑", { x: this.lens.x(at), y: 14, class: "rbl-flag" }), `${clockText(at)} ${text}`));
     const notes = pinned.map(([at, text]) => /** @type {[number, string]} */ ([at, `⚑ ${text.slice(0, LONGEST_NOTE)}`]));
-    for (const [at, said] of [...happened, ...notes].sort(([a], [b]) => a - b)) {
-      if (!this.lens.shows(at)) continue;
-      const row = free.findIndex((from) => from <= this.lens.x(at));
+    /** @type {import("./elements.js").Wanted[]} */
+    const labels = [];
+    for (const [at, words] of [...happened, ...notes].sort(([a], [b]) => a - b)) {
+      if (!lens.shows(at)) continue;
+      const row = free.findIndex((from) => from <= lens.x(at));
       if (row < 0) continue;
-      pieces.push(worded(said, { x: this.lens.x(at) - 4, y: 48 + 14 * row, class: "rbl-happened" }));
-      free[row] = this.lens.x(at) + 7 * said.length + 8;
+      labels.push({ attributes: { x: lens.x(at) - 4, y: 48 + 14 * row, class: "rbl-happened" }, words });
+      free[row] = lens.x(at) + 7 * words.length + 8;
     }
+    refill(this.happened, "text", labels);
+    this.flags.replaceChildren(...pinned.filter(([at]) => lens.shows(at)).map(([at, text]) =>
+      titled(worded("⚑", { x: lens.x(at), y: 14, class: "rbl-flag" }), `${clockText(at)} ${text}`)));
     if (free[1]) adjust(this.band, { height: 66 }); // and stays so, so that nothing below moves
   }
 
   /** @param {number} at */
   move(at) {
     this.lens.place(this.cursor, at);
-    this.stateText.textContent = valueAt(this.trace.states, at) ?? "Empty";
+    write(this.stateText, valueAt(this.trace.states, at) ?? "Empty");
   }
 
   /**

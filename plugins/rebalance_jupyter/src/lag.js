@@ -1,7 +1,7 @@
 // The lag of all strategies, and the partitions that nobody owns, on one axis of time. Lines have dashes, as hues
 // are those of members.
 
-import { adjust, html, svg, titled, worded } from "./elements.js";
+import { adjust, html, refill, svg, titled, worded, write } from "./elements.js";
 import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
 import { heightAt, largest, valueAt } from "./trace.js";
 
@@ -65,15 +65,23 @@ export class Lag {
     this.lens = lens;
     this.most = 1; // records
     this.mostNobodys = views.reduce((most, { trace }) => largest(trace.nobodys, most), 1); // partitions
-    this.cursor = svg("line", { class: "rbl-cursor" });
-    /** @type {[sample: SVGPathElement, text: SVGTextElement][][]} */
-    this.labels = [];
     this.measured = views.some(({ trace }) => trace.lag.length);
     this.height = Math.max(HIGH, LINE * views.length);
     this.depth = Math.max(LOW, LINE * views.length);
     this.floor = this.measured ? 8 + this.height : 0; // where the lag is 0
     this.base = this.floor + GAP + this.depth; // where nobody owns no partition
-    this.drawing = svg("svg", { class: "rbl-lag rbl-plot", role: "img", "aria-label": "Lag, and partitions that nobody owns, over time" });
+    this.cursor = svg("line", { y1: 0, y2: this.base, class: "rbl-cursor" });
+    this.shades = svg("g");
+    this.start = svg("g");
+    this.grid = svg("g");
+    this.values = svg("g");
+    this.lines = views.map(({ name }, i) => ["lag", "partitions that nobody owns"].map((what) =>
+      titled(svg("path", { class: "rbl-line", ...looks(i, views.length) }), `${name}: ${what}`)));
+    this.labels = views.map((_, i) => [1, 2].map(() => /** @type {const} */ ([
+      svg("path", { class: "rbl-line", ...looks(i, views.length) }), svg("text"),
+    ])));
+    this.drawing = svg("svg", { class: "rbl-lag rbl-plot", role: "img", "aria-label": "Lag, and partitions that nobody owns, over time" },
+      this.shades, this.start, this.grid, this.values, ...this.lines.flat(), ...this.labels.flat(2), this.cursor);
     const heading = this.measured ? "Lag, and partitions that nobody owns" : "Partitions that nobody owns";
     this.when = html("small", { class: "rbl-quiet" });
     const partitions = views.some(({ trace }) => trace.partitions);
@@ -83,30 +91,21 @@ export class Lag {
   }
 
   draw() {
-    const { views, lens, drawing, floor } = this;
-    const right = lens.left + lens.plot;
-    const bottom = this.base;
-    adjust(drawing, { width: lens.width, height: bottom + 6 });
+    const { views, lens, drawing, base } = this;
+    adjust(drawing, { width: lens.width, height: base + 6 });
     this.most = this.highest();
-    /** @type {SVGElement[]} */
-    const pieces = views.flatMap(({ trace }) => trace.times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map((times) => {
+    refill(this.shades, "rect", views.flatMap(({ trace }) => trace.times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map((times) => {
       const [from, to] = times.map((at) => lens.clipped(at));
-      return svg("rect", { x: from, y: 0, width: Math.max(LEAST, to - from), height: bottom, class: "rbl-shade" });
-    }));
-    pieces.push(...this.uncounted());
-    pieces.push(...this.ticks(floor, this.height, this.measured ? this.most : 0, "records"));
-    pieces.push(...this.ticks(bottom, this.depth, this.mostNobodys, "partitions"));
-    views.forEach(({ trace, name }, i) => {
-      const look = looks(i, views.length);
-      if (trace.lag.length) pieces.push(titled(svg("path", { class: "rbl-line", d: this.path(trace), ...look }), `${name}: lag`));
-      pieces.push(titled(svg("path", { class: "rbl-line", d: this.steps(trace), ...look }), `${name}: partitions that nobody owns`));
+      return { attributes: { x: from, y: 0, width: Math.max(LEAST, to - from), height: base, class: "rbl-shade" } };
+    })));
+    this.start.replaceChildren(...this.uncounted());
+    this.drawGrid();
+    views.forEach(({ trace }, i) => {
+      const [high, low] = this.lines[i];
+      adjust(high, { d: this.path(trace) });
+      adjust(low, { d: this.steps(trace) });
     });
-    this.labels = views.map((_, i) => [1, 2].map(() => /** @type {[SVGPathElement, SVGTextElement]} */ ([
-      svg("path", { class: "rbl-line", ...looks(i, views.length) }), svg("text", { x: right + 34 }),
-    ])));
     this.place();
-    adjust(this.cursor, { y1: 0, y2: bottom });
-    drawing.replaceChildren(...pieces, ...this.labels.flat(2), this.cursor);
     this.move(this.clock.at);
   }
 
@@ -134,25 +133,32 @@ export class Lag {
     return shown.reduce((most, value) => Math.max(most, value), 1);
   }
 
+  drawGrid() {
+    const { lens } = this;
+    const ticks = [
+      ...this.ticks(this.floor, this.height, this.measured ? this.most : 0, "records"),
+      ...this.ticks(this.base, this.depth, this.mostNobodys, "partitions"),
+    ];
+    refill(this.grid, "line", ticks.map(([y]) => ({ attributes: { x1: lens.left, x2: lens.left + lens.plot, y1: y, y2: y, class: "rbl-grid" } })));
+    refill(this.values, "text", ticks.map(([y, words]) => ({ attributes: { x: lens.left - 6, y: y + 4, "text-anchor": "end" }, words })));
+  }
+
   /**
+   * The heights of the lines of a grid, with their texts.
    * @param {number} base
    * @param {number} height
    * @param {number} most
    * @param {"records" | "partitions"} unit
    */
   ticks(base, height, most, unit) {
-    if (!most) return [];
-    const { lens } = this;
     const step = unit === "partitions" ? Math.max(1, roundStep(most, 2)) : roundStep(most, 4);
-    /** @type {SVGElement[]} */
-    const pieces = [];
-    for (let value = 0; value <= most * 1.0001; value += step) {
-      const y = base - (value / most) * height;
-      pieces.push(svg("line", { x1: lens.left, x2: lens.left + lens.plot, y1: y, y2: y, class: "rbl-grid" }));
+    /** @type {[y: number, words: string][]} */
+    const found = [];
+    for (let value = 0; most && value <= most * 1.0001; value += step) {
       const last = value + step > most * 1.0001;
-      pieces.push(worded(last ? `${amount(value)} ${unit}` : amount(value), { x: lens.left - 6, y: y + 4, "text-anchor": "end" }));
+      found.push([base - (value / most) * height, last ? `${amount(value)} ${unit}` : amount(value)]);
     }
-    return pieces;
+    return found;
   }
 
   /** @param {number} value */
@@ -172,6 +178,7 @@ export class Lag {
   path(trace) {
     const { lens } = this;
     const { lag } = trace;
+    if (!lag.length) return "";
     const [from, to] = [Math.max(lens.from, lag[0][0]), Math.min(lens.to, trace.duration)];
     if (from >= to) return "";
     /** @type {Series<number>} */
@@ -205,26 +212,25 @@ export class Lag {
     const { lens, views } = this;
     const right = lens.left + lens.plot;
     /** @type {(trace: Trace) => number} */
-    const end = (trace) => Math.min(lens.to, trace.duration);
+    const end = (trace) => Math.min(lens.to, trace.duration); // the count ends there
     const high = spread(views.map(({ trace }) => this.high(heightAt(trace.lag, end(trace)) ?? 0)), this.floor);
-    const low = spread(views.map(({ trace }) => this.low(valueAt(trace.nobodys, end(trace)) ?? 0)), this.base);
+    const low = spread(views.map(({ trace }) => this.low(valueAt(trace.nobodys, end(trace) - 1) ?? 0)), this.base);
     this.labels.forEach((label, i) => label.forEach(([sample, text], n) => {
       const y = [high, low][n][i];
-      sample.setAttribute("d", n || this.measured ? `M${right + 6} ${y}H${right + 30}` : "");
-      text.setAttribute("y", y + 4);
+      adjust(sample, { d: n || this.measured ? `M${right + 6} ${y}H${right + 30}` : "" });
+      adjust(text, { x: right + 34, y: y + 4 });
     }));
   }
 
   /** @param {number} at */
   move(at) {
-    if (!this.labels.length) return; // not drawn yet
     this.lens.place(this.cursor, at);
-    this.when.textContent = `grey: rounds; beside: the figures at ${clockText(at)}`;
+    write(this.when, `grey: rounds; beside: the figures at ${clockText(at)}`);
     this.views.forEach(({ trace, name }, i) => {
       const [[, high], [, low]] = this.labels[i];
       const lag = heightAt(trace.lag, at);
-      high.textContent = this.measured ? `${short(name, LONGEST)}${lag === undefined ? "" : ` ${amount(lag)}`}` : "";
-      low.textContent = `${short(name, LONGEST)} ${COUNT.format(valueAt(trace.nobodys, at) ?? 0)}`;
+      write(high, this.measured ? `${short(name, LONGEST)}${lag === undefined ? "" : ` ${amount(lag)}`}` : "");
+      write(low, `${short(name, LONGEST)} ${COUNT.format(valueAt(trace.nobodys, at) ?? 0)}`);
     });
   }
 

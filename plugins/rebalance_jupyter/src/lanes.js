@@ -1,7 +1,7 @@
 // The owner of each partition over time: a lane for each partition.
 
-import { BY_CHANGE, DARK, colourOf } from "./colours.js";
-import { adjust, entry, html, resized, svg, titled, worded } from "./elements.js";
+import { BY_CHANGE, DARK, colourOf, pixel } from "./colours.js";
+import { adjust, entry, html, refill, resized, svg, titled, worded } from "./elements.js";
 import { brushFor } from "./painting.js";
 import { amount, clockText, letter, short } from "./text.js";
 import { NOBODY, valueAt } from "./trace.js";
@@ -11,6 +11,7 @@ const LEAST_GAP = 2; // pixels
 const MOST_LETTERS = 1000;
 const HOT_LINE = 12; // pixels between two names of hot partitions
 const NEAR = 5; // pixels between the pointer and a change from outside that it points at
+const [FRESH, KEPT] = [BY_CHANGE.fresh, BY_CHANGE.kept].map(pixel);
 
 /** @import { Series } from "./model" */
 
@@ -34,7 +35,8 @@ export class Lanes {
     /** @type {Map<number, Int8Array>} */
     this.classes = new Map(); // by partition or owner
     /** @type {number[]} */
-    this.rounds = []; // the columns at which they begin
+    this.rounds = []; // the columns at which they begin, and one that none reaches
+    this.hues = trace.members.map((_, i) => pixel(colourOf(i)));
     this.least = 0; // the width of a border in pixels of the device
     this.hotKey = "";
     /** @type {ImageData | null} */
@@ -52,12 +54,13 @@ export class Lanes {
       this.select(partition === this.selected ? NOBODY : partition); // a second click undoes the first
     });
     this.names = svg("g");
-    this.labels = svg("g");
+    this.marks = svg("g");
+    this.letters = svg("g");
     this.hot = svg("g", { class: "rbl-hottest" });
     this.highlights = svg("g", { class: "rbl-highlights" });
     this.outline = svg("rect", { class: "rbl-selected", visibility: "hidden" });
     this.cursor = svg("line", { y1: 0, y2: this.height, class: "rbl-cursor" });
-    this.overlay.append(this.names, this.hot, this.labels, this.highlights, this.outline, this.cursor);
+    this.overlay.append(this.names, this.hot, this.marks, this.letters, this.highlights, this.outline, this.cursor);
     this.drawLegend();
     shared.pointer.watch(this.overlay, (x, y) => this.tell(x, y));
     if (!trace.partitions) this.stack.replaceChildren(html("p", {}, "No partitions."));
@@ -106,7 +109,7 @@ export class Lanes {
     const brush = brushFor(image, this.laneHeight * ratio, ratio);
     this.least = Math.round(LEAST_GAP * ratio);
     this.classes.clear();
-    this.rounds = this.trace.rounds.map(({ began }) => lens.column(began, image.width));
+    this.rounds = [...this.trace.rounds.map(({ began }) => lens.column(began, image.width)), Infinity];
     for (let row = 0; row < this.trace.partitions; row++) this.paint(brush, row, image.width);
     brush.finish();
     /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d")).putImageData(image, 0, 0);
@@ -121,52 +124,55 @@ export class Lanes {
    * @param {number} width
    */
   paint(brush, row, width) {
-    const { trace, least } = this;
-    const { from: since, to: until } = this.lens;
-    /** @type {(at: number) => number} */
-    const column = (at) => this.lens.column(at, width);
+    const { trace, lens, least, rounds } = this;
+    const { from: since, to: until } = lens;
     let last = NOBODY;
     let free = 0; // after the last gap
+    let round = 0; // the next one: a change is new until it begins
     trace.stretches(this.order[row], (begin, end, owners) => {
       const before = last;
       last = owners.length ? owners[owners.length - 1] : last;
       if (end < since) return;
-      const start = column(begin);
+      const start = lens.column(begin, width);
       if (!owners.length) {
         const from = Math.max(0, Math.min(width - least, start));
-        free = Math.min(width, Math.max(from + least, column(end)));
+        free = Math.min(width, Math.max(from + least, lens.column(end, width)));
         brush.hatch(row, from, free);
         return;
       }
       const from = Math.max(free, Math.min(width - 1, start));
-      const to = Math.min(width, Math.max(from + 1, column(end)));
-      if (this.colouring === "owner") this.paintOwners(brush, row, from, to, { owners, isNew: last !== before, start, column });
-      else this.paintAmounts(brush, row, from, to, { owners, what: this.colouring });
+      const to = Math.min(width, Math.max(from + 1, lens.column(end, width)));
+      while (rounds[round] <= start) round++;
+      const settled = last === before ? from : Math.max(from, Math.min(to, rounds[round]));
+      if (this.colouring === "owner") this.paintOwners(brush, row, from, settled, to, owners);
+      else this.paintAmounts(brush, row, from, to, owners, this.colouring);
       if (last !== before && before !== NOBODY && start >= 0) brush.border(row, from, Math.min(to, from + least));
     }, since, until);
   }
 
   /**
+   * Owners that are too many for hues are shown by brightness: until when a change is new.
    * @param {Brush} brush
    * @param {number} row
    * @param {number} from
+   * @param {number} settled
    * @param {number} to
-   * @param {{ owners: number[], isNew: boolean, start: number, column: (at: number) => number }} stretch
+   * @param {number[]} owners
    */
-  paintOwners(brush, row, from, to, { owners, isNew, start, column }) {
-    const { trace } = this;
-    const owner = owners[owners.length - 1];
-    if (owners.length > 1)
-      brush.share(row, from, to, trace.coloursAreMembers ? owners.map(colourOf) : [BY_CHANGE.fresh, BY_CHANGE.kept]);
-    else if (trace.coloursAreMembers) brush.fill(row, from, to, colourOf(owner));
-    else {
-      const settled = isNew ? Math.max(from, Math.min(to, this.nextRound(start))) : from;
-      brush.fill(row, from, settled, BY_CHANGE.fresh);
-      brush.fill(row, settled, to, BY_CHANGE.kept);
+  paintOwners(brush, row, from, settled, to, owners) {
+    const { trace, lens, hues } = this;
+    if (owners.length > 1) {
+      brush.share(row, from, to, trace.coloursAreMembers ? owners.map((owner) => hues[owner]) : [FRESH, KEPT]);
+      return;
     }
-    if (owners.length > 1) return;
+    const [owner] = owners;
+    if (trace.coloursAreMembers) brush.fill(row, from, to, hues[owner]);
+    else {
+      brush.fill(row, from, settled, FRESH);
+      brush.fill(row, settled, to, KEPT);
+    }
     for (const [halted, resumed] of trace.paused[owner])
-      brush.stripe(row, Math.max(from, column(halted)), Math.min(to, column(resumed)));
+      brush.stripe(row, Math.max(from, lens.column(halted, this.canvas.width)), Math.min(to, lens.column(resumed, this.canvas.width)));
   }
 
   /**
@@ -175,15 +181,16 @@ export class Lanes {
    * @param {number} row
    * @param {number} from
    * @param {number} to
-   * @param {{ owners: number[], what: Amount }} stretch
+   * @param {number[]} owners
+   * @param {Amount} what
    */
-  paintAmounts(brush, row, from, to, { owners, what }) {
+  paintAmounts(brush, row, from, to, owners, what) {
     const scale = this.shared.scales[what];
     const classes = this.classesOf(this.order[row], owners[owners.length - 1], what);
     for (let x = from; x < to;) {
       let end = x + 1;
       while (end < to && classes[end] === classes[x]) end++;
-      brush.fill(row, x, end, scale.colour(classes[x]));
+      brush.fill(row, x, end, pixel(scale.colour(classes[x])));
       x = end;
     }
   }
@@ -214,14 +221,6 @@ export class Lanes {
     });
     classes.set(key, made);
     return made;
-  }
-
-  /**
-   * The column at which the next round begins: a change is new until then.
-   * @param {number} start
-   */
-  nextRound(start) {
-    return this.rounds.find((began) => began > start) ?? Infinity;
   }
 
   drawNames() {
@@ -261,28 +260,25 @@ export class Lanes {
 
   // The changes from outside, and the letters of the owners where there is room.
   drawLabels() {
-    const { trace, lens } = this;
-    /** @type {SVGElement[]} */
-    const pieces = [];
-    for (const [at, label] of trace.marks) {
-      if (!lens.shows(at)) continue;
-      const line = svg("line", { x1: lens.x(at), x2: lens.x(at), y1: 0, y2: this.height, class: "rbl-mark" });
-      pieces.push(titled(line, `${clockText(at)} ${label}`));
-    }
-    const letters = this.laneHeight < 12 ? [] : this.letters();
-    if (letters.length <= MOST_LETTERS) pieces.push(...letters.map((each) => this.letter(each)));
-    this.labels.replaceChildren(...pieces);
+    const { lens } = this;
+    refill(this.marks, "line", this.trace.marks.filter(([at]) => lens.shows(at)).map(([at, label]) => ({
+      attributes: { x1: lens.x(at), x2: lens.x(at), y1: 0, y2: this.height, class: "rbl-mark" },
+      title: `${clockText(at)} ${label}`,
+    })));
+    const places = this.laneHeight < 12 ? [] : this.places();
+    refill(this.letters, "text", places.length > MOST_LETTERS ? [] : places.map((place) => this.letter(place)));
     this.outlineSelected();
   }
 
-  letters() {
+  // Where a stretch is wide enough for the letters of its owners.
+  places() {
     const { trace, lens } = this;
     /** @type {[partition: number, x: number, owners: number[]][]} */
     const found = [];
     for (let p = 0; p < trace.partitions; p++)
       trace.stretches(p, (from, to, owners) => {
         const [left, right] = [lens.clipped(from), lens.clipped(to)];
-        if (owners.length && right - left >= 14 * owners.length) found.push([p, (left + right) / 2, owners]);
+        if (owners.length && right - left >= 14 * owners.length) found.push([p, (left + right) / 2, [...owners]]);
       }, lens.from, lens.to);
     return found;
   }
@@ -290,11 +286,14 @@ export class Lanes {
   /** @param {[partition: number, x: number, owners: number[]]} place */
   letter([partition, x, owners]) {
     const ground = this.trace.coloursAreMembers && this.colouring === "owner" && owners.length === 1 ? colourOf(owners[0]) : "";
-    return worded(owners.map(letter).join(" "), {
-      x, y: this.row[partition] * this.laneHeight + Math.min(this.laneHeight - 2, 12), "text-anchor": "middle",
-      style: `fill: ${DARK.has(ground) ? "#fff" : "#000"}; stroke: ${ground || "#fff"}`,
-      class: owners.length > 1 ? "rbl-several" : "rbl-owner",
-    });
+    return {
+      attributes: {
+        x, y: this.row[partition] * this.laneHeight + Math.min(this.laneHeight - 2, 12), "text-anchor": "middle",
+        style: `fill: ${DARK.has(ground) ? "#fff" : "#000"}; stroke: ${ground || "#fff"}`,
+        class: owners.length > 1 ? "rbl-several" : "rbl-owner",
+      },
+      words: owners.map(letter).join(" "),
+    };
   }
 
   drawLegend() {

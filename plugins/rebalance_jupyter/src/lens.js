@@ -26,6 +26,8 @@ export class Lens {
   /** @param {number} duration */
   constructor(duration) {
     this.duration = duration;
+    // Numbers that are first whole and later not make the engine compile what uses them again, in the first frame of a zoom.
+    this.from = this.to = NaN;
     this.from = 0;
     this.to = duration;
     this.width = 900;

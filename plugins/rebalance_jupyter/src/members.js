@@ -24,15 +24,17 @@ export class Members {
     this.lens = lens;
     this.shared = shared;
     this.focused = 0;
+    this.at = -1; // the time of the texts
     this.mostLoad = Math.max(0, ...trace.members.flatMap(({ load, process_rate }) => [...load, ...(load.length ? process_rate : [])].map(([, rate]) => rate ?? 0)));
     this.lane = this.mostLoad ? STATES + LOAD : STATES;
     /** @type {Map<string, string | CanvasPattern>} */
     this.fills = new Map();
     this.scrolled = 0; // read where it changes, as reading lays out the page
     this.canvas = html("canvas", { class: "rbl-lanes" });
+    this.events = svg("svg", { class: "rbl-overlay", "aria-hidden": "true" }); // apart, so that a zoom does not paint the texts again
     this.overlay = svg("svg", { class: "rbl-overlay rbl-plot", role: "group", "aria-label": "Members" });
     this.legend = html("div", { class: "rbl-legend" });
-    this.stack = html("div", { class: "rbl-stack rbl-scroll" }, this.canvas, this.overlay);
+    this.stack = html("div", { class: "rbl-stack rbl-scroll" }, this.canvas, this.events, this.overlay);
     this.rows = trace.members.map((member, i) => this.row(member, i));
     this.cursor = svg("line", { y1: 0, y2: this.lane * trace.members.length, class: "rbl-cursor" });
     this.unowned = html("div");
@@ -47,10 +49,11 @@ export class Members {
     if (!trace.members.length) this.stack.replaceChildren(html("p", {}, "No member ever started."));
   }
 
-  // Put the elements of all members into the overlay, and write the legend.
+  // Put the elements of all members into the overlays, and write the legend.
   build() {
     const { trace } = this;
-    this.overlay.append(...this.rows.flatMap(({ calls, told, hit }) => [calls, told, hit]), this.cursor);
+    this.events.append(...this.rows.flatMap(({ calls, told }) => [calls, told]));
+    this.overlay.append(...this.rows.map(({ hit }) => hit), this.cursor);
     const hasLimits = this.mostLoad && trace.members.some(({ process_rate }) => process_rate.some(([, rate]) => rate));
     const dots = trace.sentences.length ? "; dots: events of the protocol" : "";
     const ticks = `ticks above: assigned, below: revoked or lost${dots}; beside: generation, partitions, lag${this.mostLoad ? "; areas: load" : ""}${hasLimits ? ", with a line at the process_rate" : ""}`;
@@ -88,7 +91,7 @@ export class Members {
     resized(canvas, lens.plot, Math.max(1, shown * this.lane), ratio);
     canvas.style.marginLeft = `${lens.left}px`;
     canvas.style.transform = `translateY(${first * this.lane}px)`;
-    adjust(this.overlay, { width: lens.width, height: Math.max(1, this.lane * trace.members.length) });
+    for (const overlay of [this.events, this.overlay]) adjust(overlay, { width: lens.width, height: Math.max(1, this.lane * trace.members.length) });
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     context.setTransform(ratio, 0, 0, ratio, 0, -first * this.lane * ratio);
     context.clearRect(0, first * this.lane, lens.plot, shown * this.lane);
@@ -232,6 +235,8 @@ export class Members {
   move(at) {
     const { trace } = this;
     this.lens.place(this.cursor, at);
+    if (at === this.at) return; // the window has moved, not the cursor
+    this.at = at;
     trace.members.forEach((member, i) => {
       const row = this.rows[i];
       const text = this.textOf(member, at);

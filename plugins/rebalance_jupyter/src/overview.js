@@ -1,6 +1,6 @@
 // The whole time in a strip: rounds, stops, the window of the lens, and the cursor, which a slider moves.
 
-import { adjust, freshId, html, svg, worded } from "./elements.js";
+import { adjust, freshId, html, svg, worded, write } from "./elements.js";
 import { lasting } from "./text.js";
 import { leasts } from "./worked.js";
 
@@ -65,7 +65,7 @@ export class Overview {
     for (const strip of [drawing, this.again]) adjust(strip, { width: lens.width });
     adjust(this.track, { x: lens.left, width: lens.plot });
     adjust(this.figure, { x: lens.beside });
-    this.figure.textContent = lasting(lens.duration);
+    write(this.figure, lasting(lens.duration));
     slider.style.left = `${lens.left}px`;
     slider.style.width = `${lens.plot}px`;
     this.happened.replaceChildren(...this.rounds(), this.stops());

@@ -1,10 +1,10 @@
-// Lanes into pixels.
+// Lanes into pixels. Colours are numbers, as `pixel` makes them.
 
-import { GREY, channels, pixel } from "./colours.js";
+import { GREY as NO_OWNER, pixel } from "./colours.js";
 
 const LEAST_SPLIT = 6; // lanes of this height are divided between several owners, lower ones are striped
 const STRIPE = 3;
-const [LIGHT, DARK, INK] = ["#dddddd", "#888888", "#333333"].map(pixel);
+const [LIGHT, DARK, INK, GREY] = ["#dddddd", "#888888", "#333333", NO_OWNER].map(pixel);
 
 // Paints lanes that are at least one pixel high.
 export class Painter {
@@ -39,11 +39,10 @@ export class Painter {
    * @param {number} row
    * @param {number} from
    * @param {number} to
-   * @param {string | number} colour
+   * @param {number} colour
    */
   fill(row, from, to, colour) {
-    const value = typeof colour === "string" ? pixel(colour) : colour;
-    for (let y = this.top(row); y < this.bottom(row); y++) this.pixels.fill(value, y * this.width + from, y * this.width + to);
+    for (let y = this.top(row); y < this.bottom(row); y++) this.pixels.fill(colour, y * this.width + from, y * this.width + to);
   }
 
   /**
@@ -51,15 +50,14 @@ export class Painter {
    * @param {number} row
    * @param {number} from
    * @param {number} to
-   * @param {string[]} colours
+   * @param {number[]} colours
    */
   share(row, from, to, colours) {
-    const values = colours.map(pixel);
     const [top, bottom] = [this.top(row), this.bottom(row)];
     for (let y = top; y < bottom; y++) {
-      const band = this.lane < LEAST_SPLIT * this.ratio ? -1 : Math.floor(((y - top) * values.length) / (bottom - top));
+      const band = this.lane < LEAST_SPLIT * this.ratio ? -1 : Math.floor(((y - top) * colours.length) / (bottom - top));
       for (let x = from; x < to; x++)
-        this.pixels[y * this.width + x] = values[band < 0 ? Math.floor(x / (STRIPE * this.ratio)) % values.length : band];
+        this.pixels[y * this.width + x] = colours[band < 0 ? Math.floor(x / (STRIPE * this.ratio)) % colours.length : band];
     }
   }
 
@@ -119,17 +117,6 @@ export class Mixer {
     this.sums = new Int32Array(5 * (image.width + 1)); // red, green, blue, lanes, and lanes without an owner
     this.changes = new Uint8Array(image.width + 1); // whether the sums change at a pixel
     this.moves = new Uint8Array(image.width);
-    /** @type {Map<string, number[]>} */
-    this.amounts = new Map(); // of a lane in a colour: red, green, blue, lanes
-  }
-
-  /** @param {string} colour */
-  amountsOf(colour) {
-    const known = this.amounts.get(colour);
-    if (known) return known;
-    const made = [...channels(colour), 1];
-    this.amounts.set(colour, made);
-    return made;
   }
 
   /**
@@ -146,34 +133,36 @@ export class Mixer {
    * @param {number} row
    * @param {number} from
    * @param {number} to
-   * @param {string} colour
+   * @param {number} colour
    */
   fill(row, from, to, colour) {
     this.goTo(row);
-    if (from < to) this.add(from, to, this.amountsOf(colour), 0);
+    if (from >= to) return;
+    this.add(from, colour, 1);
+    this.add(to, colour, -1);
   }
 
   /**
-   * @param {number} from
-   * @param {number} to
-   * @param {number[]} amounts
-   * @param {number} without
+   * Change the sums at a pixel by a lane that begins (1) or ends (-1) there.
+   * @param {number} x
+   * @param {number} colour
+   * @param {number} sign
    */
-  add(from, to, amounts, without) {
-    for (let i = 0; i < 4; i++) {
-      this.sums[5 * from + i] += amounts[i];
-      this.sums[5 * to + i] -= amounts[i];
-    }
-    this.sums[5 * from + 4] += without;
-    this.sums[5 * to + 4] -= without;
-    this.changes[from] = this.changes[to] = 1;
+  add(x, colour, sign) {
+    const { sums } = this;
+    const at = 5 * x;
+    sums[at] += sign * (colour & 255);
+    sums[at + 1] += sign * ((colour >> 8) & 255);
+    sums[at + 2] += sign * ((colour >> 16) & 255);
+    sums[at + 3] += sign;
+    this.changes[x] = 1;
   }
 
   /**
    * @param {number} row
    * @param {number} from
    * @param {number} to
-   * @param {string[]} colours
+   * @param {number[]} colours
    */
   share(row, from, to, colours) {
     for (const colour of colours) this.fill(row, from, to, colour);
@@ -185,8 +174,10 @@ export class Mixer {
    * @param {number} to
    */
   hatch(row, from, to) {
-    this.goTo(row);
-    if (from < to) this.add(from, to, this.amountsOf(GREY), 1);
+    this.fill(row, from, to, GREY);
+    if (from >= to) return;
+    this.sums[5 * from + 4] += 1;
+    this.sums[5 * to + 4] -= 1;
   }
 
   // Lanes that are mixed have no room for stripes.
@@ -206,13 +197,17 @@ export class Mixer {
   finish() {
     const { sums, changes, moves, pixels, width } = this;
     const start = this.line * width;
-    const totals = [0, 0, 0, 0, 0];
+    let [red, green, blue, lanes, without] = [0, 0, 0, 0, 0];
     changes[width] = 1; // where the last run of equal pixels ends
     pixels.fill(0, start, start + width);
     for (let x = changes.indexOf(1); x < width;) {
       const next = changes.indexOf(1, x + 1);
-      for (let i = 0; i < 5; i++) totals[i] += sums[5 * x + i];
-      const [red, green, blue, lanes, without] = totals;
+      const at = 5 * x;
+      red += sums[at];
+      green += sums[at + 1];
+      blue += sums[at + 2];
+      lanes += sums[at + 3];
+      without += sums[at + 4];
       const mixed = lanes ? packed(red / lanes, green / lanes, blue / lanes) : 0;
       pixels.fill(mixed, start + x, start + next);
       if (without) this.hatchPixels(start, x, next, halfway(mixed, LIGHT));

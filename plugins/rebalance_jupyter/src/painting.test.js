@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { channels, pixel } from "./colours.js";
 import { Mixer, Painter } from "./painting.js";
 
-const [RED, BLUE] = ["#ff0000", "#0000ff"];
+const [RED, BLUE] = ["#ff0000", "#0000ff"].map(pixel);
 
 /**
  * What `new ImageData` makes.

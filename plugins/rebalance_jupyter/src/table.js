@@ -35,7 +35,7 @@ export class Verdict {
     this.definitions = html("dl");
     this.scatter = new Scatter(figures, this.metrics, (number) => this.select(number));
     const reasons = figures.reasons.map((reason) => html("p", { class: "rbl-reason rbl-because" }, reason));
-    const notes = [figures.title, figures.front_line, ...(figures.strategies.length > 1 ? [SIGNS] : []), START].filter(Boolean).join(". ");
+    const notes = [figures.title, figures.front_line, ...(figures.strategies.length > 1 ? [SIGNS] : []), START].filter(Boolean).map((note) => `${note}.`).join(" ");
     this.element = html("section", { class: "rbl-verdict", "aria-label": "Comparison" },
       ...(figures.answer ? [html("p", { class: "rbl-answer" }, figures.answer)] : []),
       ...(figures.choice ? [html("p", { class: "rbl-answer rbl-choices" }, figures.choice)] : []),
@@ -62,7 +62,7 @@ export class Verdict {
       return html("tbody", {}, ...rows);
     });
     this.table.replaceChildren(html("thead", {}, html("tr", {}, html("th", { scope: "col", colspan: 2 }, this.shown), ...heads)), ...bodies);
-    const same = this.metrics.filter((metric) => metric.headline && !metric.differs && !wanted(metric));
+    const same = this.metrics.filter((metric) => metric.headline && !metric.differs && metric.cells[0].number !== null && !wanted(metric));
     const texts = same.map(({ name, unit, cells }) => `${name} ${cells[0].text}${unit ? ` ${unit}` : ""}`);
     this.same.textContent = texts.length && figures.strategies.length > 1 ? `The same for all: ${listed(texts, texts.length)}.` : "";
     this.definitions.replaceChildren(...this.metrics.filter((metric) => wanted(metric) || metric.headline)

@@ -6,6 +6,8 @@ import { COUNT, clockText, counted, lasting, listed } from "./text.js";
 /** @import { Series, ViewState } from "./model" */
 
 export const NOBODY = -1;
+/** @type {number[]} */
+const NONE = [];
 const HOT = 2;
 const MOST_HOT = 50;
 
@@ -110,22 +112,25 @@ export class Trace {
   /**
    * Visit the stretches of time in which a partition has the same owners. A stretch without owners begins when
    * the partition exists and the group has begun to work. Only those within a window of time, and at least one
-   * before it, need to be visited.
+   * before it, need to be visited. The owners are valid until `visit` returns.
    * @param {number} partition
    * @param {(from: number, to: number, owners: number[]) => void} visit
    */
   stretches(partition, visit, since = 0, until = this.duration) {
     const { spans } = this;
     const end = this.first[partition + 1];
+    const last = Math.min(this.duration, until);
+    const alone = [NOBODY]; // one array for all stretches with one owner, which are many
     let next = this.firstSpan(partition, since);
     /** @type {number[]} */
     let held = []; // spans
     let at = this.firstTime(partition, next);
-    while (at < Math.min(this.duration, until)) {
+    while (at < last) {
       if (held.length) held = held.filter((i) => spans[4 * i + 3] > at);
       const isAlone = next < end && spans[4 * next + 2] <= at && (next + 1 === end || spans[4 * next + 3] <= spans[4 * next + 6]);
       if (!held.length && isAlone) { // as most are
-        visit(at, spans[4 * next + 3], [spans[4 * next + 1]]);
+        alone[0] = spans[4 * next + 1];
+        visit(at, spans[4 * next + 3], alone);
         at = spans[4 * next + 3];
         next += 1;
         continue;
@@ -133,7 +138,7 @@ export class Trace {
       while (next < end && spans[4 * next + 2] <= at) held.push(next++);
       let to = next < end ? spans[4 * next + 2] : this.duration;
       for (const i of held) to = Math.min(to, spans[4 * i + 3]);
-      visit(at, to, held.map((i) => spans[4 * i + 1]));
+      visit(at, to, held.length ? held.map((i) => spans[4 * i + 1]) : NONE);
       at = to;
     }
   }

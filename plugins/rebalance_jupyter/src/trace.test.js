@@ -51,7 +51,7 @@ function round(began, stable) {
 function stretchesOf(trace, partition, ...since) {
   /** @type {[number, number, number[]][]} */
   const found = [];
-  trace.stretches(partition, (from, to, owners) => found.push([from, to, owners]), ...since);
+  trace.stretches(partition, (from, to, owners) => found.push([from, to, [...owners]]), ...since);
   return found;
 }
 

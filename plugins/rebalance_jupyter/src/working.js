@@ -1,6 +1,6 @@
 // The number of partitions that are being worked on, over time. A stop of the group is a fall to nothing.
 
-import { adjust, html, svg, worded } from "./elements.js";
+import { adjust, html, svg, worded, write } from "./elements.js";
 import { COUNT } from "./text.js";
 import { leasts, stepAt, workedOn } from "./worked.js";
 
@@ -47,7 +47,7 @@ export class Working {
   /** @param {number} at */
   move(at) {
     this.lens.place(this.cursor, at);
-    this.figure.textContent = this.figureAt(at);
+    write(this.figure, this.figureAt(at));
   }
 
   /** @param {number} at */
