@@ -45,14 +45,25 @@ class TopicIndex:
     """A dense numbering of partitions. Topics are in Java's order.
 
     ``topics``   tuple of T names;
-    ``offsets``  int32[T + 1]; the partitions of topic t are numbered offsets[t] .. offsets[t + 1] - 1.
+    ``offsets``  int32[T + 1]; the partitions of topic t are numbered offsets[t] .. offsets[t + 1] - 1;
+    ``counts``   the number of partitions of each topic.
     """
 
-    __slots__ = ("_nobody", "_position", "_remapped", "_topic_of_every", "offsets", "size", "topics")
+    __slots__ = (
+        "_nobody",
+        "_position",
+        "_remapped",
+        "_topic_of_every",
+        "counts",
+        "offsets",
+        "size",
+        "topics",
+    )
 
     def __init__(self, partition_counts: Mapping[str, int]) -> None:
         self.topics = tuple(java_order(partition_counts))
         counts = [partition_counts[t] for t in self.topics]
+        self.counts: Mapping[str, int] = dict(zip(self.topics, counts, strict=True))
         if counts and min(counts) < 0:
             worst = self.topics[counts.index(min(counts))]
             raise InputError(f"topics.{worst}.partitions", f"{min(counts)}", "0 or more")

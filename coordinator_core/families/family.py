@@ -139,9 +139,9 @@ def family_for(scenario: Scenario, strategy: Strategy, registry: Registry) -> Fa
         reason = spec.meaningless.get("static", "it has no static members")
         found = f"an instance_id under the protocol {spec.name!r} ({reason})"
         raise InputError(f"{where}: member {static!r}", found, "members without one, or another protocol")
-    known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
-    known |= settings_of(spec.settings) if spec.settings is not None else {}
     for name in strategy.settings:
+        known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
+        known |= settings_of(spec.settings) if spec.settings is not None else {}
         if name not in known:
             raise unknown_name(f"setting of strategy {strategy.name!r}", name, known)
     return Family(spec, {**scenario.config, **strategy.settings})

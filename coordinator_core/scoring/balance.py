@@ -35,7 +35,6 @@ def avoidable_moves(history: History) -> float:
 
 def _fewest_between(clients: tuple[str, ...], before: Int32Array, after: Rest) -> int:
     """Return the fewest moves: exact at the best balance, else with loads from the least to the most."""
-    balanced = _gap(after) == 0
     loads = after.member_loads
     within = int(loads.min()), int(loads.max())
     if after.is_alike and after.is_whole and int(loads.sum()) == len(after.owner):
@@ -45,7 +44,7 @@ def _fewest_between(clients: tuple[str, ...], before: Int32Array, after: Rest) -
         clients[m]: topics for m, topics in zip(after.members.clients, after.members.topics, strict=True)
     }
     owners = _owners(clients, after, before)
-    if balanced:
+    if _gap(after) == 0:
         return fewest_moves_in_balance(owners, after.sizes, named)
     partitions = [tp for tp, owner in _owners(clients, after, after.owner).items() if owner in named]
     return fewest_moves(owners, partitions, named, within)
@@ -90,7 +89,11 @@ def weighted_optimality_gap(history: History) -> float:
     if rest is None or not len(rest.members):
         return nan
     rates = rests.traffic.mean(rest.from_ms, rest.until_ms)
-    bound = largest_load_bound(rates * (rest.owner >= 0), rest.index, rest.members.topics)
+    owned = rest.owner != NO_OWNER
+    bound = rests.traffic.once(
+        (rest.from_ms, rest.until_ms, rest.members.topics, rest.is_whole or owned.tobytes()),
+        lambda: largest_load_bound(rates * owned, rest.index, rest.members.topics),
+    )
     if not bound > 0:
         return nan
     gap = max(_rate_loads(rest, rates)) / bound - 1

@@ -47,11 +47,20 @@ def measure(
     figures = {}
     for metric in metrics:
         try:
-            with registry.blaming("metrics", metric.name, passing=()):
-                figures[metric.name] = float(metric.compute(history))
-        except PluginError as error:
+            figures[metric.name] = float(metric.compute(history))
+        except (Exception, SystemExit) as error:
+            blamed = _blamed(registry, metric, error)
             if failed is None:
-                raise
-            failed[metric.name] = error
+                raise blamed from error
+            failed[metric.name] = blamed
             figures[metric.name] = nan
     return figures
+
+
+def _blamed(registry: Registry, metric: MetricSpec, error: BaseException) -> PluginError:
+    """Return the error of a metric's code as one that names its plugin."""
+    try:
+        with registry.blaming("metrics", metric.name, passing=()):
+            raise error
+    except PluginError as blamed:
+        return blamed

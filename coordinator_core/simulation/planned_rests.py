@@ -4,14 +4,13 @@ Groups whose assignors only count partitions, under several strategies at once: 
 same times share the run of the group, and differ in the owners.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.assigning.assignor import Capability, is_cooperative
 from coordinator_core.assigning.problem import Claimed, Problem, build_problem
 from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.model import (
@@ -24,90 +23,43 @@ from coordinator_core.model import (
     TopicIndex,
 )
 from coordinator_core.protocol import events as ev
-from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
+from coordinator_core.simulation.counting import Counting, Results, shape_of
 from coordinator_core.simulation.planned_run import PREPARING, STABLE, PlannedConsumer, PlannedRun
 from coordinator_core.traces.rests import Members, PlannedHistory, Rest, Rests, Traffic
 
 _NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
 
-_EVENTS = frozenset(
-    (
-        "add_partitions",
-        "calm",
-        "coordinator_failover",
-        "crash",
-        "cut",
-        "freeze",
-        "join",
-        "leave",
-        "pause",
-        "remove_member",
-        "restart",
-        "rolling_restart",
-        "subscribe",
-    )
-)
-"""The scenario events that neither create nor delete a topic, and whose rounds depend on no assignment."""
-
-
-class Counting(NamedTuple):
-    """A strategy whose assignor only counts partitions. ``owners`` is that of its `AssignorSpec`."""
-
-    strategy: Strategy
-    owners: Callable[[Problem], Int32Array]
-    cooperative: bool
-    sticky: bool
-
-
-def counting(strategy: Strategy, registry: Registry) -> Counting | None:
-    """Return the record of a strategy of which `planned_histories` can have histories, or None."""
-    spec = registry.assignors().get(strategy.assignor)
-    if spec is None or spec.owners is None or strategy.factory is not None:
-        return None
-    if strategy.arguments or strategy.wrappers or strategy.provider or strategy.delay_ms is not None:
-        return None
-    if strategy.protocol != DEFAULT_PROTOCOL:
-        return None
-    assignor = registry.build(strategy)
-    is_sticky = Capability.STICKY in assignor.capabilities
-    return Counting(strategy, spec.owners, is_cooperative(assignor), is_sticky)
-
-
-def keeps_topics(scenario: Scenario) -> bool:
-    """Return whether `planned_histories` can have the histories of a scenario."""
-    return all(event.kind in _EVENTS for event in scenario.events)
-
 
 def planned_histories(
-    scenario: Scenario, strategies: Sequence[Counting], registry: Registry
+    scenario: Scenario, strategies: Sequence[Counting], registry: Registry, results: Results
 ) -> list[PlannedHistory]:
     """Return the history of a scenario under each strategy. `keeps_topics` must be true of it.
 
-    They are those of the traces of `simulation.plan`.
+    They are those of the traces of `simulation.plan`. ``results`` may be those of other scenarios, too.
 
     Raises:
         InputError: as `simulation.plan.plan`.
     """
-    runs: dict[Hashable, list[int]] = {}
-    for number, (strategy, _, cooperative, _) in enumerate(strategies):
-        apart = number if cooperative else None  # its rounds depend on what moves
-        runs.setdefault((apart, strategy.static, *sorted(strategy.settings.items())), []).append(number)
-    index = _final_index(scenario)
-    traffic: Traffic | None = None
+    together: dict[Hashable, list[int]] = {}
+    for number, strategy in enumerate(strategies):
+        rest = strategy.strategy.static, *sorted(strategy.strategy.settings.items())
+        together.setdefault(rest, []).append(number)
+    shared = _Shared(_final_index(scenario), results)
     histories: dict[int, PlannedHistory] = {}
-    for numbers in runs.values():
-        owners = _run(scenario, [strategies[number] for number in numbers], registry, index)
-        traffic = traffic or owners.traffic()
-        histories |= zip(numbers, owners.finish(traffic), strict=True)
+    waiting = list(together.values())
+    for numbers in waiting:
+        owners = _run(scenario, [strategies[number] for number in numbers], registry, shared)
+        waiting += [[number] for number, lane in zip(numbers, owners.lanes, strict=True) if lane.is_apart]
+        histories |= zip(numbers, owners.finish(), strict=True)
     return [histories[number] for number in range(len(strategies))]
 
 
 def _run(
-    scenario: Scenario, strategies: Sequence[Counting], registry: Registry, index: TopicIndex
+    scenario: Scenario, strategies: Sequence[Counting], registry: Registry, shared: "_Shared"
 ) -> "_CountedOwners":
     run = PlannedRun(
-        scenario, strategies[0].strategy, registry, lambda run: _CountedOwners(run, index, strategies)
+        scenario, strategies[0].strategy, registry, lambda run: _CountedOwners(run, shared, strategies)
     )
     run.run()
     return run.owners
@@ -122,12 +74,32 @@ def _final_index(scenario: Scenario) -> TopicIndex:
     return TopicIndex(counts)
 
 
-@dataclass(slots=True)
+class _Round(NamedTuple):
+    """The problem of a round without claims. ``places``: the numbers of its partitions, None if the same."""
+
+    problem: Problem
+    shape: Hashable
+    places: Int32Array | None
+
+
+@dataclass
+class _Shared:
+    """What the runs of a scenario share. ``index`` numbers all partitions that there ever are."""
+
+    index: TopicIndex
+    results: Results
+    rounds: dict[Hashable, _Round] = field(default_factory=dict)
+    members: dict[Hashable, Members] = field(default_factory=dict)
+    traffic: Traffic | None = None
+
+
+@dataclass(slots=True, eq=False)
 class _Lane:
     """The owners under one strategy. Arrays int32[P] have numbers of clients or -1, and are not changed.
 
     ``owner``: the present owners; ``last``: the last owners; ``given``: the assignment of each generation;
     ``target``: the one that was computed last. ``begun``: whether the measured window has begun.
+    ``is_apart``: whether its next round is not one of the others, so that it needs a run of its own.
     """
 
     strategy: Counting
@@ -139,6 +111,7 @@ class _Lane:
     settled: list[Rest]
     resting: Rest | None = None
     begun: bool = False
+    is_apart: bool = False
     from_ms: int = 0
     rounds: int = 0
     moved: int = 0
@@ -167,36 +140,40 @@ class _Lane:
             return
         self.unsettle(now_ms)
         self.moved += int(np.count_nonzero(new & (self.last != taken) & (self.last != NO_OWNER)))
-        self.last = np.where(new, taken, self.last)
-        self.owner = np.where(new, taken, self.owner)
+        if new.all():
+            self.last = self.owner = taken
+        else:
+            self.last, self.owner = np.where(new, taken, self.last), np.where(new, taken, self.owner)
 
 
 class _CountedOwners:
     """The owners of a planned run under several strategies with the same rounds (`planned_run.Owners`).
 
-    ``index`` numbers all partitions that there ever are. Consumers of the same name have the same number.
+    Consumers of the same name have the same number.
     """
 
-    def __init__(self, run: PlannedRun[Any], index: TopicIndex, strategies: Sequence[Counting]) -> None:
-        self._run, self._index = run, index
+    def __init__(self, run: PlannedRun[Any], shared: _Shared, strategies: Sequence[Counting]) -> None:
+        self._run, self._shared, self._index = run, shared, shared.index
         self._clients: dict[str, int] = {}
         self._racks: dict[str, str] = {}
         self._size = 0
-        nobody = index.nobody
-        self._lanes = [_Lane(strategy, nobody, nobody, nobody, nobody, {}, []) for strategy in strategies]
+        nobody = self._index.nobody
+        self.lanes = [_Lane(strategy, nobody, nobody, nobody, nobody, {}, []) for strategy in strategies]
+        self._active = list(self.lanes)
 
-    def traffic(self) -> Traffic:
-        """Return the records/s of the partitions, which are the same in all runs of a scenario."""
+    def finish(self) -> list[PlannedHistory]:
+        """Return the histories up to now."""
+        self._pass_time()
+        if self._shared.traffic is None:
+            self._shared.traffic = self._traffic()
+        return [self._history(lane, self._shared.traffic) for lane in self.lanes]
+
+    def _traffic(self) -> Traffic:
         steps: dict[str, list[tuple[int, Sequence[float]]]] = {name: [] for name in self._index.topics}
         for line in self._run.stage.events:
             if isinstance(line.event, ev.RatesChanged):
                 steps[line.event.topic].append((line.at_ms, line.event.rates))
         return Traffic(self._index, steps)
-
-    def finish(self, traffic: Traffic) -> list[PlannedHistory]:
-        """Return the histories up to now."""
-        self._pass_time()
-        return [self._history(lane, traffic) for lane in self._lanes]
 
     def _history(self, lane: _Lane, traffic: Traffic) -> PlannedHistory:
         now_ms, settled = self._run.clock.now_ms, lane.settled
@@ -223,7 +200,7 @@ class _CountedOwners:
         for number, member in enumerate(running):
             self._clients[member.id] = number
             given[Partitions.of(member.owned or ()).dense_in(self._index)] = number
-        for lane in self._lanes:
+        for lane in self._active:
             lane.given[generation] = given
 
     def launched(self, consumer: PlannedConsumer) -> None:
@@ -236,12 +213,12 @@ class _CountedOwners:
     def stopped(self, consumer: PlannedConsumer, how: str) -> None:  # noqa: ARG002 - the interface's
         """Take all partitions from a process that has ended."""
         self.lost(consumer)
-        self._rest(*self._lanes)
+        self._rest(*self._active)
 
     def lost(self, consumer: PlannedConsumer) -> None:
         """Take all partitions from a consumer."""
         self._pass_time()
-        for lane in self._lanes:
+        for lane in self._active:
             rest = np.where(lane.owner == consumer.holding, np.int32(NO_OWNER), lane.owner)
             lane.give_up(rest, self._run.clock.now_ms)
 
@@ -255,7 +232,7 @@ class _CountedOwners:
         """Let a consumer take over what it got in the present generation."""
         self._pass_time()
         consumer.generation = self._run.generation
-        for lane in self._lanes:
+        for lane in self._active:
             given = lane.given[consumer.generation]
             lane.take(np.where(given == consumer.holding, given, np.int32(NO_OWNER)), self._run.clock.now_ms)
         self._settle()
@@ -267,7 +244,7 @@ class _CountedOwners:
     def state_changed(self, before: str, after: str, cause: str) -> None:  # noqa: ARG002 - the interface's
         """End the rest when a round begins, and count it when it ends."""
         self._pass_time()
-        for lane in self._lanes:
+        for lane in self._active:
             if after == PREPARING:
                 lane.unsettle(self._run.clock.now_ms)
             lane.rounds += after == STABLE
@@ -275,62 +252,68 @@ class _CountedOwners:
     def compute(self, members: Mapping[str, PlannedConsumer]) -> None:
         """Compute the assignment of every strategy."""
         self._pass_time()
-        problem = self._problem(members)
-        clients = np.array([members[m].holding for m in problem.members], dtype=np.int32)
-        places = self._places(problem.index)
-        for lane in self._lanes:
-            self._revoke(lane, members.values())
-            claimed = self._claimed(lane, [members[m] for m in problem.members], places)
-            target = lane.strategy.owners(problem if claimed is None else replace(problem, claimed=claimed))
-            owner = np.append(clients, np.int32(NO_OWNER))[target]
-            lane.target = owner
+        problem, shape, places = self._round(members)
+        consumers = [members[m] for m in problem.members]
+        clients = np.array([*(c.holding for c in consumers), NO_OWNER], dtype=np.int32)
+        for lane in self._active:
+            self._revoke(lane, consumers)
+            claimed = self._claimed(lane, consumers, places) if lane.strategy.sticky else None
+            owner = clients[self._shared.results.owners(lane.strategy, problem, shape, claimed)]
             if places is not None:
                 lane.target = self._index.nobody.copy()
                 lane.target[places] = owner
+            else:
+                lane.target = owner
 
     def announce(self, members: Mapping[str, PlannedConsumer], generation: int) -> None:
         """Keep the assignments of a generation."""
         self._size = len(members)
-        for lane in self._lanes:
+        for lane in self._active:
             lane.given[generation] = lane.target
 
     def hand_out(self, members: Mapping[str, PlannedConsumer], generation: int) -> bool:
-        """Let the members take over the assignment."""
-        again, now_ms = False, self._run.clock.now_ms
+        """Let the members take over the assignment. Of several strategies leave out those that go on."""
         for consumer in members.values():
             consumer.generation = generation
-        for lane in self._lanes:
-            before = lane.owner
-            kept = np.where(before == lane.target, before, np.int32(NO_OWNER))
-            revoked = bool((kept != before).any())
-            if revoked:
-                lane.give_up(kept, now_ms)
-            lane.take(np.where(lane.target != kept, lane.target, np.int32(NO_OWNER)), now_ms)
-            again |= revoked
+        again = [lane for lane in self._active if self._move(lane)]
         self._settle()
-        return again
+        if len(self.lanes) == 1:
+            return bool(again)
+        for lane in again:
+            lane.is_apart = True
+            self._active.remove(lane)
+        return False
+
+    def _move(self, lane: _Lane) -> bool:
+        """Let members revoke and take over what changes. Return whether any was revoked."""
+        before, now_ms = lane.owner, self._run.clock.now_ms
+        if not lane.strategy.cooperative:
+            lane.take(lane.target, now_ms)
+            return False
+        kept = np.where(before == lane.target, before, np.int32(NO_OWNER))
+        revoked = bool((kept != before).any())
+        if revoked:
+            lane.give_up(kept, now_ms)
+        lane.take(np.where(lane.target != kept, lane.target, np.int32(NO_OWNER)), now_ms)
+        return revoked
 
     # --- problems
 
-    def _problem(self, members: Mapping[str, PlannedConsumer]) -> Problem:
-        group = GroupSubscription(
-            {
-                member: Subscription(c.topics, rack=c.member.rack, instance_id=c.instance)
-                for member, c in members.items()
-            }
-        )
-        return build_problem(self._run.cluster_of(members.values()), group)
+    def _round(self, members: Mapping[str, PlannedConsumer]) -> _Round:
+        described = tuple((m, c.topics, c.member.rack, c.instance) for m, c in members.items())
+        key = described, *self._run.stage.partitions.values()
+        found = self._shared.rounds.get(key)
+        if found is None:
+            group = {m: Subscription(t, rack=r, instance_id=i) for m, t, r, i in described}
+            cluster = self._run.cluster_of(members.values())
+            problem, index = build_problem(cluster, GroupSubscription(group)), cluster.index
+            same = index.same_numbering(self._index)
+            places = None if same else self._index.table_from(index)
+            found = self._shared.rounds[key] = _Round(problem, shape_of(problem), places)
+        return found
 
-    def _places(self, index: TopicIndex) -> Int32Array | None:
-        """Return the numbers of the partitions of a problem; None if they are the same."""
-        return None if index.same_numbering(self._index) else self._index.table_from(index)
-
-    def _claimed(
-        self, lane: _Lane, members: Sequence[PlannedConsumer], places: Int32Array | None
-    ) -> Claimed | None:
-        """Return what members claim: what they own, or what they got last. None if nobody reads claims."""
-        if not lane.strategy.sticky:
-            return None
+    def _claimed(self, lane: _Lane, members: Sequence[PlannedConsumer], places: Int32Array | None) -> Claimed:
+        """Return what members claim: what they own, or what they got last."""
         generation = np.array([c.generation for c in members], dtype=np.int64)
         partitions, claimants = [_NOTHING], [_NOTHING]
         for number in dict.fromkeys(generation.tolist()):
@@ -364,7 +347,7 @@ class _CountedOwners:
         """Begin the window if its time is given and has come."""
         from_ms = self._run.scenario.measure_from_ms
         if from_ms is not None and self._run.clock.now_ms >= from_ms:
-            for lane in self._lanes:
+            for lane in self._active:
                 if not lane.begun:
                     lane.begin(from_ms)
 
@@ -378,11 +361,14 @@ class _CountedOwners:
         if run.state != STABLE or len(present) < self._size:
             return
         wanted = frozenset().union(*dict.fromkeys(c.topics for c in running))
-        unwanted = np.array([topic not in wanted for topic in self._index.topics])
-        left_out = unwanted[self._index.topic_of_every] if unwanted.any() else None
-        clients = np.array([c.holding for c in present], dtype=np.int32)
-        members = Members(clients, tuple(c.topics for c in present))
-        for lane in self._lanes:
+        unwanted = [topic not in wanted for topic in self._index.topics]
+        left_out = np.array(unwanted)[self._index.topic_of_every] if any(unwanted) else None
+        key = tuple(c.holding for c in present), tuple(c.topics for c in present)
+        members = self._shared.members.get(key)
+        if members is None:
+            clients = np.array(key[0], dtype=np.int32)
+            members = self._shared.members[key] = Members(clients, key[1])
+        for lane in self._active:
             if lane.resting is None:
                 self._settle_lane(lane, members, left_out)
 

@@ -1,6 +1,6 @@
 """The assignments in which a group rested, as arrays. Metrics of moves and balance are computed from them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -44,6 +44,7 @@ class Traffic:
     def __init__(self, index: TopicIndex, steps: Mapping[str, Steps]) -> None:
         self._index, self._steps = index, steps
         self._means: dict[tuple[int, int], FloatArray] = {}
+        self._once: dict[Hashable, float] = {}
 
     def mean(self, from_ms: int, until_ms: int) -> FloatArray:
         """float64[P], read-only: the mean records/s of each partition in a time, NaN if the time is empty."""
@@ -51,6 +52,12 @@ class Traffic:
         if found is None:
             found = self._means[from_ms, until_ms] = self._mean(from_ms, until_ms)
         return found
+
+    def once(self, key: Hashable, compute: Callable[[], float]) -> float:
+        """Return a figure that follows from the records/s and a key. It is computed once."""
+        if key not in self._once:
+            self._once[key] = compute()
+        return self._once[key]
 
     def _mean(self, from_ms: int, until_ms: int) -> FloatArray:
         index = self._index
@@ -105,15 +112,12 @@ class Rest:
     @cached_property
     def sizes(self) -> dict[str, int]:
         """The topics with an owner, with their partitions up to the last one that has an owner."""
-        offsets, topics = self.index.offsets, self.index.topics
         if self.is_whole:
-            sizes = np.diff(offsets)
-        else:
-            held = np.flatnonzero(self.owner != NO_OWNER)
-            sizes = np.zeros(len(topics), dtype=np.int64)
-            at = self.index.topic_of_every[held]
-            sizes[at] = held - offsets[at] + 1
-        return {topic: size for topic, size in zip(topics, sizes.tolist(), strict=True) if size}
+            return {topic: count for topic, count in self.index.counts.items() if count}
+        held = np.flatnonzero(self.owner != NO_OWNER)
+        at = self.index.topic_of_every[held]
+        sizes = dict(zip(at.tolist(), (held - self.index.offsets[at] + 1).tolist(), strict=True))
+        return {self.index.topics[topic]: size for topic, size in sizes.items()}
 
     @cached_property
     def is_alike(self) -> bool:

@@ -19,13 +19,9 @@ from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry
 from coordinator_core.scoring.measuring import measure, metrics_of
+from coordinator_core.simulation.counting import Counting, Results, counting, keeps_topics
 from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.planned_rests import (
-    Counting,
-    counting,
-    keeps_topics,
-    planned_histories,
-)
+from coordinator_core.simulation.planned_rests import planned_histories
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.rests import PlannedHistory
 from coordinator_core.traces.trace import Trace
@@ -131,6 +127,7 @@ class Scorer:
         self.registry = registry_with(job.plugins)
         self._strategies: dict[str, Strategy] = {}
         self._countings: dict[str, Counting | None] = {}
+        self._results = Results()
         metrics = metrics_of(self.registry, planned=True, only=job.metrics)
         self._counts = job.fidelity is Fidelity.PLAN and all(metric.rests for metric in metrics)
         self._hashes = dict(zip(job.strategies, job.hashes, strict=False))
@@ -207,7 +204,7 @@ class Scorer:
         """Add the metrics under strategies with the same settings."""
         started = Spent.now()
         scenario = self._configured(scenario, next(iter(group)))
-        histories = planned_histories(scenario, list(group.values()), self.registry)
+        histories = planned_histories(scenario, list(group.values()), self.registry, self._results)
         found = [self._measured(history) for history in histories]
         spent = started.since(len(found))
         measured |= {name: _Measured(*one, spent) for name, one in zip(group, found, strict=True)}

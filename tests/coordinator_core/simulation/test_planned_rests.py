@@ -9,11 +9,13 @@ from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.scoring.measuring import measure
+from coordinator_core.simulation.counting import Results, counting, keeps_topics
 from coordinator_core.simulation.plan import plan
-from coordinator_core.simulation.planned_rests import counting, keeps_topics, planned_histories
+from coordinator_core.simulation.planned_rests import planned_histories
 from tests.examples import scaled
 
 REGISTRY = default_registry()
+RESULTS = Results()
 COUNTING = [
     *("range", "roundrobin", "sticky", "cooperative-sticky"),
     *("range+static", "sticky+static", "cooperative-sticky+static"),
@@ -32,7 +34,7 @@ def with_traces(scenario, strategies=COUNTING):
 
 def without_traces(scenario, strategies=COUNTING):
     records = [counting(REGISTRY.strategy(name), REGISTRY) for name in strategies]
-    return [figures(history) for history in planned_histories(scenario, records, REGISTRY)]
+    return [figures(history) for history in planned_histories(scenario, records, REGISTRY, RESULTS)]
 
 
 def same(some, others):
