@@ -477,6 +477,19 @@ def test_the_requests_after_one_that_waits_stay_with_the_kernel(stand):
     stand.run(waits())
 
 
+def test_a_connection_without_more_requests_has_no_further_turn(stand):
+    async def turns():
+        line = await stand.line()
+        await line.ask(Api.METADATA, 9)
+        own, frames = list(stand.broker._connections)[-1], request(Api.METADATA, 9) * 2
+        own.get_buffer(-1)[: len(frames)] = frames
+        own.buffer_updated(len(frames))
+        assert [own.take_turn(0.0), own.take_turn(0.0)] == [True, False]
+        await line.close()
+
+    stand.run(turns())
+
+
 def test_a_client_that_never_reads_is_disconnected(monkeypatch):
     monkeypatch.setattr("rebalance_kafka.broker.connections.LINGER_SECONDS", 0.1)
     with Stand(idle_seconds=0.5, neighbour=False) as stand:

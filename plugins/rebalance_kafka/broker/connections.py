@@ -248,7 +248,7 @@ class Connection(asyncio.BufferedProtocol):
             is_over = self._loop.time() >= until
         self._send()
         if self._work is Work.READING:
-            self._work = Work.QUEUED if is_over and self._may_read else Work.IDLE
+            self._work = Work.QUEUED if is_over and self._buffer and self._may_read else Work.IDLE
         self._adapt_flow()
         return self._work is Work.QUEUED
 

@@ -7,7 +7,7 @@ from typing import Protocol
 FIRST_SECONDS = 0.0001
 """How long a connection handles requests that have just arrived. Those of many may have arrived at once."""
 
-TURN_SECONDS = 0.0005
+TURN_SECONDS = 0.00025
 """How long a connection with more requests handles them before the next one has its turn."""
 
 ROUND_SECONDS = 0.001
