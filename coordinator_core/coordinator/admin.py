@@ -3,12 +3,12 @@
 Not implemented: authorized operations.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
 from coordinator_core.coordinator.expiry import Unattended, delete_group
-from coordinator_core.coordinator.records import OffsetRecord
+from coordinator_core.coordinator.records import OffsetRecord, Partition, PendingRecord, Record
 from coordinator_core.coordinator.shard import DEAD, Group, Step
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.messages import (
@@ -43,11 +43,15 @@ def delete(step: Step, group: Group) -> None:
     """Write the tombstones of a group and of its offsets, also of offsets that are being written."""
     group.forget_expected()
     offsets = set(step.shard.table.offsets.get(group.group_id, {}))
+    pending = set(_pending_keys(step, group.group_id))
     for record in step.on_their_way(group.group_id):
         if isinstance(record, OffsetRecord):
             offsets.add((record.topic, record.partition))
-    records = tuple(OffsetRecord(group.group_id, topic, number, None) for topic, number in sorted(offsets))
-    delete_group(step, group, records, "deleted")
+        elif isinstance(record, PendingRecord):
+            pending.add((record.producer_id, record.epoch, record.topic, record.partition))
+    records = [OffsetRecord(group.group_id, topic, number, None) for topic, number in sorted(offsets)]
+    dropped = [PendingRecord(group.group_id, *key, None) for key in sorted(pending)]
+    delete_group(step, group, (*records, *dropped), "deleted")
 
 
 def delete_offsets(step: Step, request_id: int, request: OffsetDeleteRequest) -> None:
@@ -68,12 +72,8 @@ def delete_offsets(step: Step, request_id: int, request: OffsetDeleteRequest) ->
         )
         for tp in request.partitions
     )
-    committed = step.shard.table.offsets.get(request.group_id, {})
-    records = tuple(
-        OffsetRecord(request.group_id, tp.topic, tp.partition, None)
-        for tp in request.partitions
-        if tp.topic not in subscribed and tp in committed
-    )
+    free = {tp for tp in request.partitions if tp.topic not in subscribed}
+    records = _tombstones(step, request.group_id, lambda tp: tp in free)
     write = DeleteOffsets(request_id, errors)
     if records:
         step.append(records, write)
@@ -83,10 +83,26 @@ def delete_offsets(step: Step, request_id: int, request: OffsetDeleteRequest) ->
 
 def delete_offsets_of(step: Step, group_id: str, topics: Collection[str]) -> None:
     """Delete the committed offsets of topics that are deleted."""
-    committed = step.shard.table.offsets.get(group_id, {})
-    records = tuple(OffsetRecord(group_id, topic, n, None) for topic, n in committed if topic in topics)
+    records = _tombstones(step, group_id, lambda partition: partition[0] in topics)
     if records:
         step.append(records, Unattended())
+
+
+def _tombstones(step: Step, group_id: str, is_gone: Callable[[Partition], bool]) -> tuple[Record, ...]:
+    """Return the tombstones of offsets, also of those in transactions, which then commit nothing."""
+    committed = step.shard.table.offsets.get(group_id, {})
+    offsets = [OffsetRecord(group_id, *partition, None) for partition in committed if is_gone(partition)]
+    pending = [
+        PendingRecord(group_id, *key, None) for key in _pending_keys(step, group_id) if is_gone(key[2:])
+    ]
+    return (*offsets, *pending)
+
+
+def _pending_keys(step: Step, group_id: str) -> Iterator[tuple[int, int, str, int]]:
+    """Yield producer id, epoch, topic and partition of the offsets of a group in transactions."""
+    for producer_id, held in step.shard.table.pending.get(group_id, {}).items():
+        for partition in held.offsets:
+            yield (producer_id, held.epoch, *partition)
 
 
 class DeleteOffsets(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from coordinator_core.coordinator.records import (
     GroupRecord,
     OffsetRecord,
     Partition,
+    PendingRecord,
     Record,
 )
 from coordinator_core.coordinator.shard import Group, Step
@@ -19,7 +20,8 @@ def check_retention(step: Step, group: Group) -> None:
     on_their_way = step.on_their_way(group.group_id)
     expired = _expired(step, group, on_their_way)
     records: list[Record] = [OffsetRecord(group.group_id, *partition, None) for partition in expired]
-    is_unused = group.is_empty and not group.expects_members and not on_their_way
+    is_written_to = bool(on_their_way) or group.group_id in step.shard.table.pending
+    is_unused = group.is_empty and not group.expects_members and not is_written_to
     if is_unused and len(expired) == len(offsets):
         delete_group(step, group, tuple(records), "no member and no offset is left")
         return
@@ -29,10 +31,14 @@ def check_retention(step: Step, group: Group) -> None:
 
 
 def _expired(step: Step, group: Group, on_their_way: list[Record]) -> list[Partition]:
-    """Return the partitions whose offsets have expired, without those that are being committed."""
+    """Return the partitions whose offsets have expired, without those that are being committed.
+
+    An offset in a transaction keeps the committed one, too.
+    """
     retention_ms = step.config.offsets_retention_minutes * 60_000
     since_ms = group.emptied_at_ms if group.is_empty else 0
-    written = {(r.topic, r.partition) for r in on_their_way if isinstance(r, OffsetRecord)}
+    written = {(r.topic, r.partition) for r in on_their_way if isinstance(r, (OffsetRecord, PendingRecord))}
+    written |= step.shard.table.pending_partitions(group.group_id)
     expired = sorted(
         partition
         for partition, offset in step.shard.table.offsets.get(group.group_id, {}).items()

@@ -10,7 +10,7 @@ from coordinator_core.coordinator import find_coordinator as finding
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.parts import CoordinatorPart, Row
-from coordinator_core.coordinator.records import Partition, Record, StoredGroup, StoredOffset
+from coordinator_core.coordinator.records import Partition, PendingOffsets, Record, StoredGroup, StoredOffset
 from coordinator_core.coordinator.shard import Group, Shard, Step, Writes
 from coordinator_core.coordinator.simple_group import SimpleGroup
 from coordinator_core.coordinator.timers import RETENTION, Timers
@@ -24,6 +24,7 @@ DEFAULT_TYPE = "classic"
 
 OFFSET_ROWS: Mapping[type[Any], Row] = {
     m.OffsetCommitRequest: Row(offset_commit.handle, offset_commit.refused, needs_group_id=False),
+    m.TxnOffsetCommitRequest: Row(offset_commit.handle_in_transaction, offset_commit.refused_in_transaction),
     m.OffsetFetchRequest: Row(
         offset_fetch.handle, lambda _, error: m.OffsetFetchResponse(error=error), needs_group_id=False
     ),
@@ -93,7 +94,7 @@ class Coordinator:
         for group_id, stored in shard.table.groups.items():
             restore = self._part_of(group_id, stored).restore
             shard.groups[group_id] = restore(step, group_id, stored, shard.table.generations.get(group_id, 0))
-        for group_id in (*shard.table.offsets, *shard.table.generations):
+        for group_id in (*shard.table.offsets, *shard.table.pending, *shard.table.generations):
             if group_id not in shard.groups:
                 group = shard.groups[group_id] = SimpleGroup(group_id)
                 step.schedule_retention(group)
@@ -162,8 +163,20 @@ class Coordinator:
         """Delete the offsets that groups have committed for topics."""
         effects = Outcome()
         for shard in self._shards.values():
-            for group_id in list(shard.table.offsets):
+            for group_id in dict.fromkeys((*shard.table.offsets, *shard.table.pending)):
                 admin.delete_offsets_of(self._step(shard, effects, now_ms), group_id, topics)
+        return effects
+
+    def end_transaction(self, group_id: str, producer_id: int, *, committed: bool, now_ms: int) -> Outcome:
+        """Commit the offsets of a group in the transaction of a producer, or drop them.
+
+        If the append fails, they stay in the transaction, and the call can be repeated. A call without such
+        offsets changes nothing.
+        """
+        effects, shard = Outcome(), self._shards.get(self._home(group_id))
+        if shard is not None:
+            step = self._step(shard, effects, now_ms)
+            offset_commit.end_transaction(step, group_id, producer_id, committed=committed)
         return effects
 
     def next_deadline_ms(self) -> int | None:
@@ -200,6 +213,11 @@ class Coordinator:
         """Return the committed offsets of a group, to be read only."""
         shard = self._shards.get(self._home(group_id))
         return {} if shard is None else shard.table.offsets.get(group_id, {})
+
+    def pending_offsets(self, group_id: str) -> Mapping[int, PendingOffsets]:
+        """Return the offsets of a group in transactions, by producer id, to be read only."""
+        shard = self._shards.get(self._home(group_id))
+        return {} if shard is None else shard.table.pending.get(group_id, {})
 
     def _part_of(self, group_id: str, stored: StoredGroup) -> CoordinatorPart:
         part = self._parts.get(stored.family)

@@ -7,6 +7,7 @@ value None deletes. An encoded record has its length and a checksum, so that a t
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
@@ -68,6 +69,17 @@ class OffsetRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
     value: StoredOffset | None
 
 
+class PendingRecord(msgspec.Struct, frozen=True, tag="t", array_like=True):
+    """An offset in the transaction of a producer; None removes it from the transaction."""
+
+    group_id: str
+    producer_id: int
+    epoch: int
+    topic: str
+    partition: int
+    value: StoredOffset | None
+
+
 class GenerationRecord(msgspec.Struct, frozen=True, tag="n", array_like=True):
     """The highest generation that may be handed out; None deletes it.
 
@@ -90,7 +102,7 @@ class PartRecord(msgspec.Struct, frozen=True, tag="p", array_like=True):
     value: bytes | None
 
 
-Record: TypeAlias = GroupRecord | OffsetRecord | GenerationRecord | PartRecord
+Record: TypeAlias = GroupRecord | OffsetRecord | PendingRecord | GenerationRecord | PartRecord
 
 
 class CommittedOffsets(msgspec.Struct, frozen=True):
@@ -112,7 +124,7 @@ class CommittedOffsets(msgspec.Struct, frozen=True):
 Records: TypeAlias = tuple[Record, ...] | CommittedOffsets
 """Records that are appended together."""
 
-RecordKey: TypeAlias = tuple[str] | tuple[str, str] | tuple[str, str, int]
+RecordKey: TypeAlias = tuple[str] | tuple[str, str] | tuple[str, str, int] | tuple[str, int, str, int]
 Partition: TypeAlias = tuple[str, int]
 """A topic and the number of a partition: a plain pair, which a `TopicPartition` equals."""
 
@@ -129,15 +141,29 @@ def record_key(record: Record) -> RecordKey:
         return (record.group_id, "", -1)
     if isinstance(record, PartRecord):
         return (record.group_id, record.key)
+    if isinstance(record, PendingRecord):
+        return (record.group_id, record.producer_id, record.topic, record.partition)
     return (record.group_id, record.topic, record.partition)
 
 
+@dataclass(slots=True)
+class PendingOffsets:
+    """The offsets of a group in the transaction of a producer of this epoch."""
+
+    epoch: int
+    offsets: dict[Partition, StoredOffset] = field(default_factory=dict)
+
+
 class GroupTable:
-    """The durable state: groups with their parts, offsets, generations. Only records change it."""
+    """The durable state: groups with their parts, offsets, generations. Only records change it.
+
+    ``pending`` has the offsets in transactions, by group and producer id.
+    """
 
     def __init__(self) -> None:
         self.groups: dict[str, StoredGroup] = {}
         self.offsets: defaultdict[str, dict[Partition, StoredOffset]] = defaultdict(dict)
+        self.pending: defaultdict[str, dict[int, PendingOffsets]] = defaultdict(dict)
         self.generations: dict[str, int] = {}
         self.parts: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
 
@@ -169,10 +195,28 @@ class GroupTable:
                 self.parts[record.group_id].pop(record.key, None)
             else:
                 self.parts[record.group_id][record.key] = record.value
+        elif isinstance(record, PendingRecord):
+            self._apply_pending(record)
         elif record.value is None:
             self.generations.pop(record.group_id, None)
         else:
             self.generations[record.group_id] = record.value
+
+    def pending_partitions(self, group_id: str) -> set[Partition]:
+        """Return the partitions of a group that have offsets in transactions."""
+        return {partition for held in self.pending.get(group_id, {}).values() for partition in held.offsets}
+
+    def _apply_pending(self, record: PendingRecord) -> None:
+        producers, partition = self.pending[record.group_id], (record.topic, record.partition)
+        held = producers.setdefault(record.producer_id, PendingOffsets(record.epoch))
+        if record.value is None:
+            held.offsets.pop(partition, None)
+        else:
+            held.offsets[partition] = record.value
+        if not held.offsets:
+            del producers[record.producer_id]
+        if not producers:
+            del self.pending[record.group_id]
 
     def _delete_offset(self, record: OffsetRecord) -> None:
         offsets = self.offsets[record.group_id]

@@ -14,7 +14,7 @@ from coordinator_core.coordinator.records import GroupTable, Record, Records
 from coordinator_core.coordinator.timers import RETENTION, Timers
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.events import GroupStateChanged
-from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest
+from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest, TxnOffsetCommitRequest
 
 EMPTY, DEAD = "Empty", "Dead"
 """The states that every family has: a group without members, and one that is forgotten."""
@@ -73,6 +73,9 @@ class Group(Protocol):
 
     def accept_commit(self, step: "Step", request: OffsetCommitRequest) -> ErrorCode:
         """Check a commit. A commit by a member is a sign of life of that member."""
+
+    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Check a commit in a transaction that names a member or a generation. It is no sign of life."""
 
     def forget_expected(self) -> None:
         """Forget the clients that have announced that they will join, because the group is being deleted."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from coordinator_core.coordinator.shard import EMPTY, GROUP_BYTES, Step
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest
+from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest, TxnOffsetCommitRequest
 
 
 @dataclass(slots=True)
@@ -36,6 +36,10 @@ class SimpleGroup:
     def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:  # noqa: ARG002 - the interface's
         """Accept only commits without a generation."""
         return ErrorCode.NONE if request.generation_id < 0 else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:  # noqa: ARG002 - the interface's
+        """Accept no member."""
+        return ErrorCode.UNKNOWN_MEMBER_ID
 
     def forget_expected(self) -> None:
         """Do nothing: no member is expected."""

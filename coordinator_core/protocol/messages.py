@@ -151,11 +151,32 @@ class OffsetCommitResponse(_Message, frozen=True):
     partitions: tuple[PartitionError, ...] = ()
 
 
+class TxnOffsetCommitRequest(_Message, frozen=True):
+    """A commit in the transaction of a producer. A member may name itself and its generation (KIP-447)."""
+
+    transactional_id: str
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    generation_id: int = -1
+    member_id: str = NO_MEMBER
+    group_instance_id: str | None = None
+    offsets: tuple[OffsetToCommit, ...] = ()
+
+
+class TxnOffsetCommitResponse(_Message, frozen=True):
+    partitions: tuple[PartitionError, ...] = ()
+
+
 class OffsetFetchRequest(_Message, frozen=True):
-    """``partitions``: None for all offsets of the group. A member may name itself and its epoch (KIP-848)."""
+    """``partitions``: None for all offsets of the group. A member may name itself and its epoch (KIP-848).
+
+    ``require_stable``: an offset that a transaction may still change is an error (KIP-447).
+    """
 
     group_id: str
     partitions: tuple[TopicPartition, ...] | None = None
+    require_stable: bool = False
     member_id: str | None = None
     member_epoch: int = -1
 
@@ -411,6 +432,7 @@ Request: TypeAlias = (
     | HeartbeatRequest
     | LeaveGroupRequest
     | OffsetCommitRequest
+    | TxnOffsetCommitRequest
     | OffsetFetchRequest
     | DescribeGroupsRequest
     | ListGroupsRequest
@@ -430,6 +452,7 @@ Response: TypeAlias = (
     | HeartbeatResponse
     | LeaveGroupResponse
     | OffsetCommitResponse
+    | TxnOffsetCommitResponse
     | OffsetFetchResponse
     | DescribeGroupsResponse
     | ListGroupsResponse

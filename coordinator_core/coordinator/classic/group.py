@@ -21,11 +21,12 @@ from coordinator_core.protocol.messages import (
     JoinGroupRequest,
     OffsetCommitRequest,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
 )
 
 FAMILY = "classic"
 
-MemberRequest: TypeAlias = SyncGroupRequest | HeartbeatRequest | OffsetCommitRequest
+MemberRequest: TypeAlias = SyncGroupRequest | HeartbeatRequest | OffsetCommitRequest | TxnOffsetCommitRequest
 """The requests that only members in good standing may send."""
 
 
@@ -162,6 +163,10 @@ class ClassicGroup:
         if not error and request.member_id in self.members:
             self.restart_session(step, request.member_id)
         return error
+
+    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Check a commit in a transaction. It is accepted in CompletingRebalance, too."""
+        return self.check(request)
 
     def restart_session(self, step: Step, member_id: str) -> None:
         """Restart the session of a member. The session of a new member has not begun (PROTOCOL 3.11)."""

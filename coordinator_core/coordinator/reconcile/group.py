@@ -12,7 +12,12 @@ from coordinator_core.coordinator.shard import DEAD, EMPTY, GROUP_BYTES, MEMBER_
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import DescribedGroup, OffsetCommitRequest, OffsetFetchRequest
+from coordinator_core.protocol.messages import (
+    DescribedGroup,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    TxnOffsetCommitRequest,
+)
 
 if TYPE_CHECKING:
     from coordinator_core.coordinator.reconcile.changes import Changes
@@ -147,6 +152,11 @@ class ReconcileGroup:
         if request.member_id in self.members and request.version < WITH_EPOCHS:
             return ErrorCode.UNSUPPORTED_VERSION
         return self.check_epoch(request.member_id, request.generation_id)
+
+    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Check a commit in a transaction. Another epoch than the member's is ILLEGAL_GENERATION."""
+        error = self.check_epoch(request.member_id, request.generation_id)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def check_epoch(self, member_id: str, epoch: int) -> ErrorCode:
         """Check the epoch that a request for offsets names."""

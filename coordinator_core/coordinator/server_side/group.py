@@ -8,7 +8,12 @@ from coordinator_core.coordinator.records import StoredGroup, StoredMember
 from coordinator_core.coordinator.shard import DEAD, EMPTY, GROUP_BYTES, MEMBER_BYTES, Step
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from coordinator_core.protocol.error_codes import ErrorCode
-from coordinator_core.protocol.messages import DescribedGroup, DescribedMember, OffsetCommitRequest
+from coordinator_core.protocol.messages import (
+    DescribedGroup,
+    DescribedMember,
+    OffsetCommitRequest,
+    TxnOffsetCommitRequest,
+)
 
 FAMILY = "server-side"
 
@@ -128,6 +133,10 @@ class ServerSideGroup:
         if not error:
             self.restart_session(step, self.members[request.member_id])
         return error
+
+    def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Check a commit in a transaction."""
+        return self.check(request.member_id, request.generation_id)
 
     def check(self, member_id: str, generation: int) -> ErrorCode:
         """Check that an id is a member's, and that the member has the present generation."""

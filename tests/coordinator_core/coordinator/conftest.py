@@ -217,6 +217,28 @@ class Bench:
         answer = self.ask(request)
         return answer and answer.partitions[0].error
 
+    def commit_in_transaction(
+        self, member_id="", generation=-1, offset=5, *, group="g", instance=None, topic="t", producer=(7, 0)
+    ):
+        """Commit one partition in a transaction. Returns the error, or None while it is being written."""
+        producer_id, epoch = producer
+        request = m.TxnOffsetCommitRequest(
+            transactional_id="tx",
+            group_id=group,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            offsets=(m.OffsetToCommit(topic, 0, offset),),
+        )
+        answer = self.ask(request)
+        return answer and answer.partitions[0].error
+
+    def end_transaction(self, *, committed, group="g", producer=7):
+        outcome = self.coordinator.end_transaction(group, producer, committed=committed, now_ms=self.now_ms)
+        self.take(outcome)
+
     def committed(self, *, group="g", topic="t"):
         request = m.OffsetFetchRequest(group_id=group, partitions=(TopicPartition(topic, 0),))
         return self.ask(request).offsets[0].offset

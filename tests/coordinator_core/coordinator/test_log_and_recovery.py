@@ -11,6 +11,7 @@ from coordinator_core.coordinator.records import (
     GroupRecord,
     GroupTable,
     OffsetRecord,
+    PendingRecord,
     StoredGroup,
     StoredMember,
     StoredOffset,
@@ -50,6 +51,9 @@ offsets = st.builds(
 records = st.one_of(
     st.builds(GroupRecord, names, st.none() | groups),
     st.builds(OffsetRecord, names, names, st.integers(0, 2), st.none() | offsets),
+    st.builds(
+        PendingRecord, names, st.integers(0, 1), st.just(3), names, st.integers(0, 2), st.none() | offsets
+    ),
 )
 logs = st.lists(records, max_size=15)
 
@@ -58,7 +62,7 @@ def replayed(found):
     table = GroupTable()
     for record in found:
         table.apply(record)
-    return table.groups, table.offsets
+    return table.groups, table.offsets, table.pending
 
 
 @given(logs)
@@ -68,7 +72,8 @@ def test_a_compacted_log_has_the_same_contents(log):
     kept = compact(log)
     assert replayed(kept) == replayed(log)
     tables = replayed(log)
-    assert len(kept) == len(tables[0]) + sum(len(offsets) for offsets in tables[1].values())
+    pending = [held.offsets for producers in tables[2].values() for held in producers.values()]
+    assert len(kept) == len(tables[0]) + sum(map(len, (*tables[1].values(), *pending)))
     assert compact(kept) == kept
 
 
@@ -81,7 +86,7 @@ def test_a_log_compacted_up_to_any_record_has_the_same_contents(log, data):
         live.apply(record)
     for record in log[at:]:
         live.apply(record)
-    assert (live.groups, live.offsets) == replayed(log)
+    assert (live.groups, live.offsets, live.pending) == replayed(log)
 
 
 @given(logs, st.data())

@@ -253,6 +253,12 @@ REQUESTS = {
         )
     ),
     "simple commit": lambda b, leader, follower: b.ask(m.OffsetCommitRequest(group_id="g", offsets=OFFSETS)),
+    "commit in a transaction": lambda b, leader, follower: m.HeartbeatResponse(
+        error=b.commit_in_transaction(follower, b.group().generation if b.group() else 1)
+    ),
+    "simple commit in a transaction": lambda b, leader, follower: m.HeartbeatResponse(
+        error=b.commit_in_transaction()
+    ),
     "fetch": lambda b, leader, follower: b.ask(m.OffsetFetchRequest(group_id="g", partitions=PARTITIONS)),
     "describe": lambda b, leader, follower: b.ask(m.DescribeGroupsRequest(group_ids=("g",))),
     "list": lambda b, leader, follower: b.ask(m.ListGroupsRequest()),
@@ -278,6 +284,8 @@ ANSWERS = {  # for an unknown group, Empty, PreparingRebalance, CompletingRebala
     "leave": (UNKNOWN, UNKNOWN, E.NONE, E.NONE, E.NONE),
     "commit": (NOT_FOUND, UNKNOWN, E.NONE, ROUND, E.NONE),
     "simple commit": (E.NONE, E.NONE, UNKNOWN, UNKNOWN, UNKNOWN),
+    "commit in a transaction": (ILLEGAL, UNKNOWN, E.NONE, E.NONE, E.NONE),
+    "simple commit in a transaction": (E.NONE, E.NONE, E.NONE, E.NONE, E.NONE),
     "fetch": (E.NONE, E.NONE, E.NONE, E.NONE, E.NONE),
     "describe": (NOT_FOUND, E.NONE, E.NONE, E.NONE, E.NONE),
     "list": (E.NONE, E.NONE, E.NONE, E.NONE, E.NONE),
