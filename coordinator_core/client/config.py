@@ -5,6 +5,8 @@ import msgspec
 from coordinator_core.errors import InputError
 
 OFFSET_RESETS = ("earliest", "latest", "none")
+ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+"""The names of the isolation levels, by their numbers."""
 
 
 class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,6 +28,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     enable_auto_commit: bool = msgspec.field(default=True, name="enable.auto.commit")
     auto_commit_interval_ms: int = msgspec.field(default=5_000, name="auto.commit.interval.ms")
     auto_offset_reset: str = msgspec.field(default="latest", name="auto.offset.reset")
+    isolation: str = msgspec.field(default=ISOLATION_LEVELS[0], name="isolation.level")
 
     request_timeout_ms: int = msgspec.field(default=30_000, name="request.timeout.ms")
     default_api_timeout_ms: int = msgspec.field(default=60_000, name="default.api.timeout.ms")
@@ -56,7 +59,14 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise InputError(
                 "heartbeat.interval.ms", found, f"less than session.timeout.ms ({self.session_timeout_ms})"
             )
-        if self.auto_offset_reset not in OFFSET_RESETS:
-            raise InputError(
-                "auto.offset.reset", repr(self.auto_offset_reset), f"one of {', '.join(OFFSET_RESETS)}"
-            )
+        for where, name, names in (
+            ("auto.offset.reset", self.auto_offset_reset, OFFSET_RESETS),
+            ("isolation.level", self.isolation, ISOLATION_LEVELS),
+        ):
+            if name not in names:
+                raise InputError(where, repr(name), f"one of {', '.join(names)}")
+
+    @property
+    def isolation_level(self) -> int:
+        """The number of the isolation level in requests."""
+        return ISOLATION_LEVELS.index(self.isolation)

@@ -129,6 +129,7 @@ class Fetcher:
             partitions=changed,
             forgotten=forgotten,
             max_wait_ms=self._core.config.fetch_max_wait_ms,
+            isolation_level=self._core.config.isolation_level,
         )
         self._core.send(
             node,

@@ -124,7 +124,9 @@ class Positions:
             return
         self._core.send(
             node,
-            OffsetFetchRequest(group_id=self._core.config.group_id, partitions=tuple(partitions)),
+            OffsetFetchRequest(
+                group_id=self._core.config.group_id, partitions=tuple(partitions), require_stable=True
+            ),
             partial(self._on_committed, _Requested(self._core.subscriptions, partitions)),
             now_ms=now_ms,
         )
@@ -166,7 +168,11 @@ class Positions:
         for node, led in self._by_leader(partitions, now_ms=now_ms).items():
             self._core.send(
                 node,
-                ListOffsetsRequest(partitions=tuple(led), timestamp=TIMESTAMPS[strategy]),
+                ListOffsetsRequest(
+                    partitions=tuple(led),
+                    timestamp=TIMESTAMPS[strategy],
+                    isolation_level=self._core.config.isolation_level,
+                ),
                 partial(self._on_listed, _Requested(self._core.subscriptions, led), strategy),
                 now_ms=now_ms,
             )

@@ -16,6 +16,8 @@ from coordinator_core.protocol.error_codes import ErrorCode
 
 NO_MEMBER = ""
 NO_OFFSET = -1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels: all records, or those of ended transactions without the aborted ones (KIP-98)."""
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,6 +306,7 @@ class ListOffsetsRequest(_Message, frozen=True):
 
     partitions: tuple[TopicPartition, ...]
     timestamp: int
+    isolation_level: int = READ_UNCOMMITTED
 
 
 class ListedOffset(msgspec.Struct, frozen=True):
@@ -363,6 +366,7 @@ class FetchRequest(_Message, frozen=True):
     partitions: tuple[FetchPartition, ...] = ()
     forgotten: tuple[TopicPartition, ...] = ()
     max_wait_ms: int = 500
+    isolation_level: int = READ_UNCOMMITTED
 
 
 class FetchedRecord(msgspec.Struct, frozen=True):

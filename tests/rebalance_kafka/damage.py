@@ -147,6 +147,28 @@ REQUESTS: dict[Api, dict[str, Any]] = {
         "group_id": "g",
     },
     Api.END_TXN: {"transactional_id": "tx", "producer_id": 0, "producer_epoch": 0, "committed": True},
+    Api.TXN_OFFSET_COMMIT: {
+        "transactional_id": "tx",
+        "group_id": "g",
+        "producer_id": 0,
+        "producer_epoch": 0,
+        "generation_id": -1,
+        "member_id": "",
+        "group_instance_id": None,
+        "topics": (
+            {
+                "name": TOPIC,
+                "partitions": (
+                    {
+                        "partition_index": 0,
+                        "committed_offset": 7,
+                        "committed_leader_epoch": -1,
+                        "committed_metadata": "note",
+                    },
+                ),
+            },
+        ),
+    },
     Api.DESCRIBE_TRANSACTIONS: {"transactional_ids": ("tx", "unknown")},
     Api.LIST_TRANSACTIONS: {"state_filters": ("Empty",), "producer_id_filters": (0,), "duration_filter": -1},
     Api.OFFSET_FOR_LEADER_EPOCH: {

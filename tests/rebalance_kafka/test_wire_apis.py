@@ -46,6 +46,16 @@ def of_topics(make):
 
 # --- requests of the core in each version
 
+OFFSETS = of_topics(
+    lambda topic, number: st.builds(
+        m.OffsetToCommit,
+        topic=st.just(topic),
+        partition=st.just(number),
+        offset=INT64,
+        leader_epoch=INT32,
+        metadata=NAMES,
+    )
+)
 REQUESTS = {
     Api.JOIN_GROUP: st.builds(
         m.JoinGroupRequest,
@@ -84,20 +94,23 @@ REQUESTS = {
         generation_id=INT32,
         member_id=NAMES,
         group_instance_id=SOME,
-        offsets=of_topics(
-            lambda topic, number: st.builds(
-                m.OffsetToCommit,
-                topic=st.just(topic),
-                partition=st.just(number),
-                offset=INT64,
-                leader_epoch=INT32,
-                metadata=NAMES,
-            )
-        ),
+        offsets=OFFSETS,
+    ),
+    Api.TXN_OFFSET_COMMIT: st.builds(
+        m.TxnOffsetCommitRequest,
+        transactional_id=NAMES,
+        group_id=NAMES,
+        producer_id=INT64,
+        producer_epoch=st.integers(-1, 2**15 - 1),
+        generation_id=INT32,
+        member_id=NAMES,
+        group_instance_id=SOME,
+        offsets=OFFSETS,
     ),
     Api.OFFSET_FETCH: st.builds(
         m.OffsetFetchRequest,
         group_id=NAMES,
+        require_stable=st.booleans(),
         partitions=of_topics(lambda topic, number: st.just(TopicPartition(topic, number))),
     ),
     Api.DESCRIBE_GROUPS: st.builds(m.DescribeGroupsRequest, group_ids=some(NAMES, unique=True)),
@@ -129,15 +142,25 @@ def request_as_of(request, version):
                 return replace(request, members=(m.MemberIdentity(request.members[0].member_id),))
             silent = tuple(replace(each, reason="") for each in request.members)
             return request if version >= 5 else replace(request, members=silent)
-        case m.OffsetCommitRequest():
-            request = replace(request, version=version)
-            if version < 6:
-                untold = tuple(replace(each, leader_epoch=-1) for each in request.offsets)
-                request = replace(request, offsets=untold)
-            return request if version >= 7 else replace(request, group_instance_id=None)
+        case m.OffsetCommitRequest() | m.TxnOffsetCommitRequest():
+            return commit_as_of(request, version)
+        case m.OffsetFetchRequest():
+            return request if version >= 7 else replace(request, require_stable=False)
         case m.ListGroupsRequest():
             return request if version >= 4 else m.ListGroupsRequest()
     return request
+
+
+def commit_as_of(request, version):
+    is_plain = isinstance(request, m.OffsetCommitRequest)
+    if version < (6 if is_plain else 2):
+        untold = tuple(replace(each, leader_epoch=-1) for each in request.offsets)
+        request = replace(request, offsets=untold)
+    if version < (7 if is_plain else 3):
+        request = replace(request, group_instance_id=None)
+    if is_plain:
+        return replace(request, version=version)
+    return request if version >= 3 else replace(request, generation_id=-1, member_id="")
 
 
 def frame_of(request, version):
@@ -186,6 +209,15 @@ EXAMPLES = [
     m.LeaveGroupRequest(group_id="g", members=(m.MemberIdentity("a-1", "a", "closed"),)),
     m.OffsetCommitRequest(
         group_id="g",
+        generation_id=3,
+        member_id="a-1",
+        offsets=(m.OffsetToCommit("t", 0, 5, 0, "x"), m.OffsetToCommit("u", 0, 9)),
+    ),
+    m.TxnOffsetCommitRequest(
+        transactional_id="tx",
+        group_id="g",
+        producer_id=4,
+        producer_epoch=1,
         generation_id=3,
         member_id="a-1",
         offsets=(m.OffsetToCommit("t", 0, 5, 0, "x"), m.OffsetToCommit("u", 0, 9)),
@@ -290,6 +322,9 @@ def test_offsets_to_delete_are_read():
 
 # --- responses
 
+PARTITION_ERRORS = of_topics(
+    lambda t, n: st.builds(m.PartitionError, topic=st.just(t), partition=st.just(n), error=ERRORS)
+)
 ANSWERS = {
     Api.JOIN_GROUP: st.builds(
         m.JoinGroupResponse,
@@ -313,12 +348,8 @@ ANSWERS = {
             st.builds(m.LeaveGroupMemberResponse, member_id=NAMES, group_instance_id=SOME, error=ERRORS)
         ),
     ),
-    Api.OFFSET_COMMIT: st.builds(
-        m.OffsetCommitResponse,
-        partitions=of_topics(
-            lambda t, n: st.builds(m.PartitionError, topic=st.just(t), partition=st.just(n), error=ERRORS)
-        ),
-    ),
+    Api.OFFSET_COMMIT: st.builds(m.OffsetCommitResponse, partitions=PARTITION_ERRORS),
+    Api.TXN_OFFSET_COMMIT: st.builds(m.TxnOffsetCommitResponse, partitions=PARTITION_ERRORS),
     Api.OFFSET_FETCH: st.builds(
         m.OffsetFetchResponse,
         error=st.just(ErrorCode.NONE),

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
+from coordinator_core.protocol.messages import READ_COMMITTED
 from rebalance_kafka.access import Access, Operation
 from rebalance_kafka.addresses import Place
 from rebalance_kafka.broker import topic_admin
-from rebalance_kafka.broker.fetching import READ_COMMITTED, Fetch
+from rebalance_kafka.broker.fetching import Fetch
 from rebalance_kafka.broker.sessions import Sessions
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Appended, Topics

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
+from coordinator_core.protocol.messages import READ_COMMITTED
 from rebalance_kafka.access import Operation
 from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Sessions, Wanted
 from rebalance_kafka.wire.frames import Request, Values, in_ms
@@ -18,9 +19,6 @@ MOST_FETCHED_BYTES = 55 * 1024 * 1024
 
 BY_TOPIC_ID = 13
 """The version from which on topics have ids instead of names."""
-
-READ_COMMITTED = 1
-"""The isolation level of a request that reads up to the last stable offset."""
 
 
 class Fetch:

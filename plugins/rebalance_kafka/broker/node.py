@@ -35,6 +35,7 @@ from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
+from rebalance_kafka.broker.transaction_states import Producer
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.consumer_groups import (
     describe_messages,
@@ -51,6 +52,8 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 MOST_GROUP_BYTES = 256 * 1024 * 1024
 LONGEST_WAIT_MS = 300_000
 """The longest time that a Fetch waits for records, whatever the client asks for."""
+
+COMMITS = (m.OffsetCommitRequest, m.TxnOffsetCommitRequest)
 
 LOG = logging.getLogger(__name__)
 
@@ -110,6 +113,7 @@ class Node:
             records = store.read(partition)
             self._carry_out(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms()))
         self._carry_out(self.coordinator.on_topics_changed(now_ms=self.now_ms()))
+        data.transactions.end_on_group = self._end_on_group
         data.transactions.resume(self.now_ms())
         self._set_timer()
 
@@ -168,12 +172,12 @@ class Node:
         permit = permitted(self._message_of(request), request.access, self.coordinator.refusal)
         received = message = permit.message
         now_ms = self.now_ms()
-        refusal = permit.refusal or self._room.refused(message)
-        if isinstance(message, m.OffsetCommitRequest) and refusal is None:
+        refusal = permit.refusal or self._refused_commit(message) or self._room.refused(message)
+        if isinstance(message, COMMITS) and refusal is None:
             has = self.data.topics.has
             known = tuple(offset for offset in message.offsets if has(offset.topic, offset.partition))
             if message.offsets and not known:
-                refusal = _committed(message, m.OffsetCommitResponse())
+                refusal = self.coordinator.refusal(message, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             message = msgspec.structs.replace(message, offsets=known)
         if refusal is not None:
             reply(self._body_of(request, permit.complete(refusal)))
@@ -182,7 +186,7 @@ class Node:
 
         def respond(response: m.Response) -> None:
             self._recorder.answered(message, response, request.client_id, self.now_ms())
-            if isinstance(received, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
+            if isinstance(received, COMMITS):
                 response = _committed(received, response)
             reply(self._body_of(request, permit.complete(response)))
 
@@ -198,6 +202,25 @@ class Node:
             self._give(self._requests, self.coordinator.refusal(message, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
         self._carry_out(outcome)
+
+    def _refused_commit(self, message: m.Request) -> m.Response | None:
+        """Return the response to a commit in another transaction than the current one of its producer."""
+        if not isinstance(message, m.TxnOffsetCommitRequest):
+            return None
+        transactions, named = self.data.transactions, Producer(message.producer_id, message.producer_epoch)
+        if transactions.is_group_in_transaction(*named, message.group_id):
+            return None
+        found = transactions.find(message.transactional_id)
+        error = ErrorCode.INVALID_TXN_STATE
+        if found is not None and found.producer.producer_id == named.producer_id:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH if found.producer.epoch > named.epoch else error
+        return self.coordinator.refusal(message, error)
+
+    def _end_on_group(self, group_id: str, producer_id: int, committed: bool, now_ms: int) -> bool:
+        """End a transaction on a group. Return False if the store does not accept it."""
+        outcome = self.coordinator.end_transaction(group_id, producer_id, committed=committed, now_ms=now_ms)
+        self._carry_out(outcome)
+        return producer_id not in self.coordinator.pending_offsets(group_id)
 
     def _message_of(self, request: Request) -> m.Request:
         if request.api is Api.CONSUMER_GROUP_HEARTBEAT:
@@ -367,16 +390,16 @@ def _earlier(first_ms: int | None, second_ms: int | None) -> int | None:
     return min(first_ms, second_ms)
 
 
-def _committed(request: m.OffsetCommitRequest, response: m.OffsetCommitResponse) -> m.OffsetCommitResponse:
+def _committed(request: Any, response: Any) -> m.Response:
     """Return an error code for every committed partition: partitions that do not exist are unknown."""
     errors = {(row.topic, row.partition): row.error for row in response.partitions}
-    return m.OffsetCommitResponse(
-        partitions=tuple(
-            m.PartitionError(
-                offset.topic,
-                offset.partition,
-                errors.get((offset.topic, offset.partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            )
-            for offset in request.offsets
+    partitions = tuple(
+        m.PartitionError(
+            offset.topic,
+            offset.partition,
+            errors.get((offset.topic, offset.partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         )
+        for offset in request.offsets
     )
+    completed: m.Response = msgspec.structs.replace(response, partitions=partitions)
+    return completed

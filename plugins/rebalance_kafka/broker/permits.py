@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from coordinator_core.coordinator.offset_commit import refused_in_transaction
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import (
@@ -15,6 +16,7 @@ from coordinator_core.protocol.reconcile import (
 from rebalance_kafka.access import EVERYTHING, Access, Operation
 
 _GROUP, _TOPIC = ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_TRANSACTIONAL_ID = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 Refuse: TypeAlias = Callable[[m.Request, ErrorCode], m.Response]
 """Returns the response that reports an error to a request to one group."""
@@ -65,12 +67,18 @@ _REFUSALS: Mapping[type, Refuse] = {
 """Refusals of requests that the coordinator answers for itself."""
 
 
-def _commit(message: m.OffsetCommitRequest, access: Access) -> Permit:
+def _commit(message: m.OffsetCommitRequest | m.TxnOffsetCommitRequest, access: Access) -> Permit:
     allowed, others = _divided(message.offsets, access, Operation.READ)
     return Permit(
         replace(message, offsets=allowed),
         complete=lambda response: replace(response, partitions=response.partitions + _errors(others)),
     )
+
+
+def _commit_in_transaction(message: m.TxnOffsetCommitRequest, access: Access) -> Permit:
+    if not access.transactional_id(Operation.WRITE, message.transactional_id):
+        return Permit(message, refused_in_transaction(message, _TRANSACTIONAL_ID))
+    return _commit(message, access)
 
 
 def _delete_offsets(message: m.OffsetDeleteRequest, access: Access) -> Permit:
@@ -133,6 +141,7 @@ def _beat(message: ConsumerGroupHeartbeatRequest, access: Access) -> Permit:
 
 _PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
     m.OffsetCommitRequest: _commit,
+    m.TxnOffsetCommitRequest: _commit_in_transaction,
     m.OffsetDeleteRequest: _delete_offsets,
     m.OffsetFetchRequest: _fetch_offsets,
     m.DescribeGroupsRequest: _describe,

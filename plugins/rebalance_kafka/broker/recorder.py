@@ -3,7 +3,8 @@
 A broker knows its clients by their requests only. A member revokes the partitions that its JoinGroup no
 longer lists as owned, and those that a new assignment leaves out. Until then it works on its last assignment.
 A member of the consumer protocol revokes what its heartbeat no longer lists as owned.
-Lag is measured when offsets are committed, and integrated by the trapezoid rule.
+Lag is measured when offsets are committed, and integrated by the trapezoid rule. Offsets in a transaction
+count when they are received, even if the transaction is aborted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -173,6 +174,9 @@ class Recorder:
         elif isinstance(request, m.SyncGroupRequest) and isinstance(response, m.SyncGroupResponse):
             self._synced(group, request, response, now_ms)
         elif isinstance(request, m.OffsetCommitRequest) and isinstance(response, m.OffsetCommitResponse):
+            self._committed(group, request, response, now_ms)
+        elif isinstance(request, m.TxnOffsetCommitRequest):
+            assert isinstance(response, m.TxnOffsetCommitResponse)
             self._committed(group, request, response, now_ms)
 
     def happened(self, event: ev.Event, now_ms: int) -> None:
@@ -415,8 +419,8 @@ class Recorder:
     def _committed(
         self,
         group: _Recorded,
-        request: m.OffsetCommitRequest,
-        response: m.OffsetCommitResponse,
+        request: m.OffsetCommitRequest | m.TxnOffsetCommitRequest,
+        response: m.OffsetCommitResponse | m.TxnOffsetCommitResponse,
         now_ms: int,
     ) -> None:
         member = group.members.get(request.member_id)

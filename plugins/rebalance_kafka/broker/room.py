@@ -24,7 +24,13 @@ OFFSET_BYTES = 500
 """An estimate of the memory of a committed offset, without its metadata."""
 
 _GROWING = frozenset(
-    {m.JoinGroupRequest, m.SyncGroupRequest, m.OffsetCommitRequest, ConsumerGroupHeartbeatRequest}
+    {
+        m.JoinGroupRequest,
+        m.SyncGroupRequest,
+        m.OffsetCommitRequest,
+        m.TxnOffsetCommitRequest,
+        ConsumerGroupHeartbeatRequest,
+    }
 )
 
 COUNTING = 0.1
@@ -70,6 +76,10 @@ class Room:
                     m.PartitionError(offset.topic, offset.partition, full) for offset in request.offsets
                 )
                 return m.OffsetCommitResponse(partitions=tuple(errors))
+        elif isinstance(request, m.TxnOffsetCommitRequest):
+            added = GROUP_BYTES + sum(OFFSET_BYTES + len(offset.metadata) for offset in request.offsets)
+            if not self._admits(added):
+                return self._coordinator.refusal(request, full)
         return None
 
     def _refused_join(self, request: m.JoinGroupRequest) -> ErrorCode:
@@ -109,7 +119,9 @@ class Room:
 def _kept_bytes(coordinator: Coordinator) -> int:
     size = 0
     for group in coordinator.groups():
-        offsets = coordinator.offsets(group.group_id).values()
+        offsets = list(coordinator.offsets(group.group_id).values())
+        for held in coordinator.pending_offsets(group.group_id).values():
+            offsets += held.offsets.values()
         size += group.size_bytes() + sum(OFFSET_BYTES + len(offset.metadata) for offset in offsets)
     return size
 

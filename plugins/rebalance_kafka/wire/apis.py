@@ -46,6 +46,7 @@ class Api(IntEnum):
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
+    TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     SASL_AUTHENTICATE = 36
@@ -100,6 +101,7 @@ ROWS: Mapping[Api, Row] = {
     Api.ADD_PARTITIONS_TO_TXN: Row((0, 3)),  # higher versions are of brokers
     Api.ADD_OFFSETS_TO_TXN: Row((0, 4)),
     Api.END_TXN: Row((0, 4)),
+    Api.TXN_OFFSET_COMMIT: Row((0, 4), m.TxnOffsetCommitRequest, m.TxnOffsetCommitResponse),
     Api.DESCRIBE_CONFIGS: Row((1, 4)),
     Api.ALTER_CONFIGS: Row((0, 2)),
     Api.SASL_AUTHENTICATE: Row((0, 2)),

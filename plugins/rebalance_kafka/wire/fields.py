@@ -24,6 +24,8 @@ NAMES: Mapping[type, Mapping[str, str]] = {
     m.OffsetCommitRequest: {"generation_id": "generation_id_or_member_epoch", "offsets": "topics"},
     m.OffsetToCommit: _COMMITTED,
     m.OffsetCommitResponse: {"partitions": "topics"},
+    m.TxnOffsetCommitRequest: {"offsets": "topics"},
+    m.TxnOffsetCommitResponse: {"partitions": "topics"},
     m.OffsetFetchRequest: {"partitions": "topics"},
     m.OffsetFetchResponse: {"offsets": "topics"},
     m.FetchedOffset: _COMMITTED | {"metadata": "metadata"},
@@ -62,7 +64,6 @@ CONSTANTS: Mapping[str, Any] = {
     "include_authorized_operations": False,
     "include_cluster_authorized_operations": False,
     "include_topic_authorized_operations": False,
-    "isolation_level": 0,  # uncommitted records too
     "key_type": 0,  # a group
     "max_bytes": MOST_BYTES,
     "min_bytes": 1,

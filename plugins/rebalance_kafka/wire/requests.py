@@ -51,6 +51,7 @@ def offset_requests(request: Request) -> list[m.OffsetFetchRequest]:
         messages[group.group_id] = m.OffsetFetchRequest(
             group_id=group.group_id,
             partitions=listed,
+            require_stable=request.body.require_stable,
             member_id=getattr(group, "member_id", None),
             member_epoch=getattr(group, "member_epoch", -1),
         )
@@ -97,12 +98,6 @@ class _Topics(msgspec.Struct):
     topics: tuple[_Topic, ...] | None
 
 
-class _Committed(msgspec.Struct):
-    group_id: str
-    topics: tuple[TopicPartition, ...] | None
-    require_stable: bool
-
-
 class _Offset(msgspec.Struct):
     topic: str
     partition: int
@@ -111,6 +106,7 @@ class _Offset(msgspec.Struct):
 
 class _Offsets(msgspec.Struct):
     topics: tuple[_Offset, ...]
+    isolation_level: int
 
 
 def _find(request: m.FindCoordinatorRequest, _: int) -> _Coordinators:
@@ -130,21 +126,16 @@ def _metadata(request: m.MetadataRequest, version: int) -> _Topics:
     return _Topics(tuple(map(_Topic, request.topics)))
 
 
-def _fetch_offsets(request: m.OffsetFetchRequest, _: int) -> _Committed:
-    """Require stable offsets (KIP-447) for a member, but not for a request of all offsets of a group."""
-    return _Committed(request.group_id, request.partitions, request.partitions is not None)
-
-
 def _list_offsets(request: m.ListOffsetsRequest, _: int) -> _Offsets:
     return _Offsets(
-        tuple(_Offset(topic, partition, request.timestamp) for topic, partition in request.partitions)
+        tuple(_Offset(topic, partition, request.timestamp) for topic, partition in request.partitions),
+        request.isolation_level,
     )
 
 
 _SHAPES: Mapping[type, Callable[[Any, int], Any]] = {
     m.FindCoordinatorRequest: _find,
     m.LeaveGroupRequest: _leave,
-    m.OffsetFetchRequest: _fetch_offsets,
     m.MetadataRequest: _metadata,
     m.ListOffsetsRequest: _list_offsets,
 }

@@ -14,7 +14,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
 from rebalance_kafka.wire.apis import ROWS, Api, api_of
-from rebalance_kafka.wire.batches import records_of
+from rebalance_kafka.wire.batches import Aborted, records_of
 from rebalance_kafka.wire.consumer_groups import NO_TOPICS, Topics, describe_response, heartbeat_response
 from rebalance_kafka.wire.frames import Request, Values, encode_response
 from rebalance_kafka.wire.mapping import Convert, reader, writer
@@ -181,6 +181,11 @@ class _Metadata(msgspec.Struct):
     topics: tuple[_Topic, ...]
 
 
+class _Aborted(msgspec.Struct):
+    producer_id: int
+    first_offset: int
+
+
 class _Records(msgspec.Struct):
     topic: str
     partition: int
@@ -189,6 +194,7 @@ class _Records(msgspec.Struct):
     last_stable_offset: int
     records: bytes
     log_start_offset: int = -1
+    aborted_transactions: tuple[_Aborted, ...] = ()
 
 
 class _Fetched(msgspec.Struct):
@@ -245,7 +251,8 @@ def _fetched(body: Any, version: int) -> Received:
 def _with_records(partition: _Records) -> m.FetchedPartition:
     error = partition.error
     try:
-        records, next_offset = records_of(partition.records)
+        aborted = [Aborted(each.producer_id, each.first_offset) for each in partition.aborted_transactions]
+        records, next_offset = records_of(partition.records, aborted)
     except ProtocolError:  # the other partitions can be read
         records, next_offset, error = [], -1, ErrorCode.CORRUPT_MESSAGE
     return m.FetchedPartition(

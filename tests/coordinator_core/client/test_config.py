@@ -20,6 +20,7 @@ def test_the_defaults_are_kafkas():
         "enable.auto.commit": True,
         "auto.commit.interval.ms": 5_000,
         "auto.offset.reset": "latest",
+        "isolation.level": "read_uncommitted",
         "request.timeout.ms": 30_000,
         "default.api.timeout.ms": 60_000,
         "retry.backoff.ms": 100,
@@ -70,3 +71,10 @@ def test_the_reset_policy_is_one_of_three():
         ClientConfig(group_id="g", auto_offset_reset=known)
     with pytest.raises(InputError, match=r"auto\.offset\.reset: found 'first'"):
         ClientConfig(group_id="g", auto_offset_reset="first")
+
+
+@pytest.mark.parametrize(("name", "number"), [("read_uncommitted", 0), ("read_committed", 1)])
+def test_the_isolation_level_is_one_of_two(name, number):
+    assert ClientConfig(group_id="g", isolation=name).isolation_level == number
+    with pytest.raises(InputError, match=r"isolation\.level: found 'serializable', expected one of read_unc"):
+        ClientConfig(group_id="g", isolation="serializable")

@@ -50,6 +50,17 @@ def test_a_poll_returns_records_and_advances_the_position():
     assert requested(bench) == {T0: 102}
 
 
+@pytest.mark.parametrize(("isolation", "number"), [("read_uncommitted", 0), ("read_committed", 1)])
+def test_ends_and_records_are_requested_with_the_isolation_level(isolation, number):
+    """KIP-98."""
+    bench = fetching(isolation=isolation)
+    asked = [*bench.requests(m.ListOffsetsRequest), *bench.requests(m.FetchRequest)]
+    assert [(type(request), request.isolation_level) for request in asked] == [
+        (m.ListOffsetsRequest, number),
+        (m.FetchRequest, number),
+    ]
+
+
 def test_records_keep_their_offsets_if_some_are_missing():
     """Given offsets 100, 103 and 104 of a compacted partition, then polls return them as they are, and the
     next fetch starts at the next offset of the response."""

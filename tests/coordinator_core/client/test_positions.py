@@ -31,7 +31,7 @@ def test_a_partition_starts_at_its_committed_offset():
     bench = holding(m.OffsetFetchRequest)
     assert looks(bench) == (INITIALIZING, -1)
     (request,) = bench.requests(m.OffsetFetchRequest)
-    assert (request.group_id, request.partitions) == ("g", (T0, T1))
+    assert (request.group_id, request.partitions, request.require_stable) == ("g", (T0, T1), True)
     bench.committed = {T0: (7, -1), T1: (0, -1)}
     bench.respond(m.OffsetFetchRequest, bench.offsets(request))
     assert (looks(bench), looks(bench, T1)) == ((FETCHING, 7), (FETCHING, 0))
@@ -88,12 +88,13 @@ def test_a_group_that_the_consumer_may_not_read_ends_it():
     assert bench.client.failure == "OffsetFetch: GROUP_AUTHORIZATION_FAILED"
 
 
-def test_one_partition_in_error_is_requested_alone():
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNSTABLE_OFFSET_COMMIT])
+def test_one_partition_in_error_is_requested_alone(error):
     """PROTOCOL 9.11."""
     bench = holding(m.OffsetFetchRequest)
     offsets = (
         m.FetchedOffset("t", 0, 7),
-        m.FetchedOffset("t", 1, -1, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        m.FetchedOffset("t", 1, -1, error=error),
     )
     bench.respond(m.OffsetFetchRequest, m.OffsetFetchResponse(error=ErrorCode.NONE, offsets=offsets))
     bench.sleep(100, polling=True)
