@@ -144,7 +144,7 @@ def test_coordinator_and_client_do_not_know_each_other():
 
 
 FAMILY_WORDS = re.compile(
-    r"(Join|Sync)Group|(PREPARING|COMPLETING)_REBALANCE|(Preparing|Completing)Rebalance|STABLE"
+    r"(Join|Sync)Group|(PREPARING|COMPLETING)_REBALANCE|(Preparing|Completing)Rebalance|(?<!UN)STABLE"
     r"|AwaitingSync|GroupState\."
 )
 

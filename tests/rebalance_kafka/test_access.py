@@ -139,7 +139,7 @@ def test_a_user_without_an_entry_is_refused_in_every_api():
 
 
 TWO = ("open", "closed")
-ALLOWED = ("*:all:topic:open", "*:all:group:ours")
+ALLOWED = ("*:all:topic:open", "*:all:group:ours", "*:write:transactional_id:tx")
 
 
 def committed(topic):
@@ -176,6 +176,11 @@ def test_a_refused_topic_does_not_affect_the_others():
             offsets = tuple(map(committed, TWO))
             ours = {"group_id": "ours"}
             assert await errors(Api.OFFSET_COMMIT, 8, topics=offsets, **ours) == expected
+            in_transaction = await errors(Api.TXN_OFFSET_COMMIT, 3, topics=offsets, **ours)
+            assert in_transaction == {"open": Wire.invalid_txn_state, "closed": TOPIC_ERROR}
+            other = ours | {"transactional_id": "other"}
+            in_transaction = await errors(Api.TXN_OFFSET_COMMIT, 3, topics=offsets, **other)
+            assert in_transaction == dict.fromkeys(TWO, ID_ERROR)
             wanted = tuple({"name": topic, "partition_indexes": (0,)} for topic in TWO)
             assert await errors(Api.OFFSET_FETCH, 7, topics=wanted, **ours) == expected
             every = await errors(Api.OFFSET_FETCH, 7, topics=None, **ours)

@@ -3,6 +3,8 @@
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.model import TopicPartition
+from coordinator_core.protocol import events as ev
+from rebalance_kafka.broker import recorder, room
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.damage import REQUESTS
@@ -57,10 +59,16 @@ class Producer:
         added = await self.line.ask(Api.ADD_OFFSETS_TO_TXN, 3, group_id="g", **self.named)
         assert added.error_code is Wire.none
 
-    async def commit(self, *partitions, version=3, offset=5, **other):
+    async def commit(self, *partitions, version=3, offset=5, metadata="", **other):
         """Commit an offset for partitions 0, or those given. Return the errors by partition."""
         rows = tuple(
-            {**ROW, "partition_index": number, "committed_offset": offset} for number in partitions or (0,)
+            {
+                **ROW,
+                "partition_index": number,
+                "committed_offset": offset,
+                "committed_metadata": metadata,
+            }
+            for number in partitions or (0,)
         )
         topics = ({"name": TOPIC, "partitions": rows},)
         answer = await self.line.ask(
@@ -216,6 +224,41 @@ def test_our_consumer_waits_for_stable_offsets():
                 assert await values(consumer, 1) == [b"1"]
                 await consumer.commit()
                 assert dict(kafka._node.coordinator.offsets("g"))[TopicPartition(TOPIC, 0)].offset in (2, 3)
+            await producer.line.close()
+
+    run(work())
+
+
+def test_offsets_in_transactions_count_towards_the_memory_of_groups():
+    async def work():
+        async with broker({TOPIC: 3}, most_group_bytes=14_000) as kafka:
+            producer = await Producer.to(kafka.address)
+            await producer.add_group()
+            assert await producer.commit(metadata="x" * 4_000) == {0: Wire.none}
+            kept = room._kept_bytes(kafka._node.coordinator)
+            full = Wire.group_max_size_reached
+            assert await producer.commit(1, 2, metadata="x" * 4_000) == {1: full, 2: full}
+            await producer.end(committed=False)
+            assert kept - room._kept_bytes(kafka._node.coordinator) == room.OFFSET_BYTES + 4_000
+            await producer.line.close()
+
+    run(work())
+
+
+def test_lag_is_measured_at_commits_in_transactions(monkeypatch):
+    monkeypatch.setattr(recorder, "MEASURE_EVERY_MS", 0)
+
+    async def work():
+        async with broker({TOPIC: 1}) as kafka, member(kafka, TOPIC) as consumer:
+            producer = await Producer.to(kafka.address)
+            await producer.write(b"0", b"1", b"2")
+            await producer.end(committed=True)
+            await values(consumer, 3)
+            await producer.add_group()
+            mine = {"member_id": consumer.member_id, "generation_id": consumer.generation}
+            assert await producer.commit(offset=1, **mine) == {0: Wire.none}
+            trace = kafka.trace("g")
+            assert [each.event.lag for each in trace.events if type(each.event) is ev.LagMeasured] == [3.0]
             await producer.line.close()
 
     run(work())
