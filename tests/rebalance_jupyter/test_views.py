@@ -26,7 +26,6 @@ from rebalance_jupyter import RebalanceView, compare_view, display, run, show, t
 from rebalance_jupyter.display import SEAM, picture, words
 from rebalance_jupyter.figures import choice_of
 from rebalance_jupyter.view_model import view_model
-from tests.examples import rest_slow
 from tests.places import SCENARIOS
 from tests.rebalance_jupyter.samples import ALONE, NOBODY, SCALE_OUT, TOO_SHORT, ran
 
@@ -348,7 +347,8 @@ def test_a_page_has_the_picture_for_readers_that_run_no_scripts():
     assert f"<noscript>{view.to_svg()}</noscript>" in view.to_html()
 
 
-@pytest.mark.parametrize("stored", rest_slow([True, False]))
+@pytest.mark.slow
+@pytest.mark.parametrize("stored", [True, False])
 def test_what_nbconvert_writes_has_the_picture_with_and_without_the_state_of_widgets(shell, stored):
     exporters = pytest.importorskip("nbconvert.exporters", reason="nbconvert is not installed")
     nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")

@@ -54,6 +54,8 @@ TWO = findings_of(
     },
     front=[OnFront("sticky", 20.0, 1.5, True), OnFront("range", 50.0, 1.25, False)],
 )
+PLAIN = replace(TWO, curves={}, front=[])
+"""The same without plots, which are most of the work on a page."""
 
 
 class Page(HTMLParser):
@@ -121,7 +123,7 @@ def test_the_page_has_a_table_for_each_statistic_and_the_best_is_bold():
 def test_the_best_is_what_the_metric_calls_better(monkeypatch):
     for module in ("findings", "report_tables"):
         monkeypatch.setattr(f"rebalance_spark.{module}.higher_is_better", lambda name: name == "imbalance")
-    assert Page(as_page(TWO)).tables["mean"][2:] == [
+    assert Page(as_page(PLAIN)).tables["mean"][2:] == [
         ["moved_partitions", "50", "20*"],
         ["imbalance", "1.25", "1.5*"],
     ]
@@ -129,7 +131,7 @@ def test_the_best_is_what_the_metric_calls_better(monkeypatch):
 
 def test_the_page_says_what_became_of_the_rows_and_which_scenario_was_the_worst():
     statuses = {**TWO.statuses, "range": {"ok": 1_230, "error": 3, "timeout": 1}}
-    page = Page(as_page(replace(TWO, statuses=statuses)))
+    page = Page(as_page(replace(PLAIN, statuses=statuses)))
     assert page.tables["Rows"] == [
         ["strategy", "ok", "error", "timeout"],
         ["range", "1,230", "3", "1"],
@@ -139,7 +141,7 @@ def test_the_page_says_what_became_of_the_rows_and_which_scenario_was_the_worst(
 
 
 def test_the_page_says_how_often_one_strategy_is_better_than_another():
-    changed = replace(TWO, wins={**TWO.wins, ("rounds", "sticky", "range"): (0, 0, 0)})
+    changed = replace(PLAIN, wins={**TWO.wins, ("rounds", "sticky", "range"): (0, 0, 0)})
     tables = Page(as_page(changed)).tables
     assert tables["imbalance"] == [
         ["better than", "range", "sticky"],
@@ -150,7 +152,7 @@ def test_the_page_says_how_often_one_strategy_is_better_than_another():
 
 
 def test_the_page_is_headed_by_what_was_scored_with_what():
-    made = replace(TWO, fidelities=["plan", "protocol"], versions=["rebalance-lab 1", "rebalance-lab 2"])
+    made = replace(PLAIN, fidelities=["plan", "protocol"], versions=["rebalance-lab 1", "rebalance-lab 2"])
     texts = texts_of(as_page(made))
     assert texts.count("1,234 scenarios, plan and protocol fidelity") == 2  # the title, and the heading
     assert "rebalance-lab 1; rebalance-lab 2" in texts
@@ -189,7 +191,7 @@ def test_every_metric_has_a_plot_and_so_has_the_front():
 
 def test_strategies_with_the_same_means_share_a_name_on_the_front():
     front = [OnFront("sticky", 20.0, 1.5, True), OnFront("range", 20.0, 1.5, True)]
-    assert "sticky, range" in texts_of(as_page(replace(TWO, front=front)))
+    assert "sticky, range" in texts_of(as_page(replace(PLAIN, front=front)))
     assert "sticky, range" not in texts_of(page_of_two())
 
 
@@ -229,7 +231,8 @@ def test_one_strategy_alone_has_no_best_and_no_pairs():
 
 
 def test_a_metric_that_a_strategy_does_not_have_is_a_dash():
-    made = findings_of({"range": {"rounds": 3.0, "messages": 7.0}, "failing": {"rounds": 2.0}})
+    means = {"range": {"rounds": 3.0, "messages": 7.0}, "failing": {"rounds": 2.0}}
+    made = findings_of(means, curves={})
     page = Page(as_page(made))
     assert page.tables["mean"][1:] == [["rounds", "3", "2*"], ["messages", "7", "-"]]
     assert page.tables["the worst scenario"][2] == ["messages", "day-7", "-"]
@@ -390,7 +393,7 @@ def test_the_best_is_bold_and_green_where_there_is_one():
 def test_scenarios_that_are_not_compared_are_named():
     sentence = "8 scenarios are left out, because not all completed them: range did not complete 8 (day-7)"
     assert printed(replace(TWO, left_out=[sentence]))[1] == sentence
-    assert sentence in texts_of(as_page(replace(TWO, left_out=[sentence])))
+    assert sentence in texts_of(as_page(replace(PLAIN, left_out=[sentence])))
 
 
 def test_names_are_no_markup():
@@ -461,7 +464,7 @@ def test_csv_has_the_differences_and_their_intervals():
 
 def test_parts_have_a_table_for_moves_and_one_for_balance():
     means = {("moved_partitions", "range"): 5.0, ("moved_partitions", "sticky"): 4.0}
-    made = replace(TWO, by="team", parts=[Part("blue", 7, means), Part("green", 0, {})])
+    made = replace(PLAIN, by="team", parts=[Part("blue", 7, means), Part("green", 0, {})])
     lines = printed(made)
     at = next(n for n, line in enumerate(lines) if line.startswith("moved_partitions by team"))
     assert [line.split() for line in lines[at + 1 : at + 3]] == [
@@ -495,12 +498,12 @@ def test_a_sweep_has_its_parameters_as_columns():
 
 
 def test_units_and_definitions_are_in_the_page():
-    made = replace(TWO, units={"rounds": "rounds"}, definitions={"rounds": "The number of rebalances."})
+    made = replace(PLAIN, units={"rounds": "rounds"}, definitions={"rounds": "The number of rebalances."})
     assert "The number of rebalances. (rounds)" in texts_of(as_page(made))
 
 
 def test_the_worst_scenarios_lead_to_their_views():
-    page = Page(as_page(TWO, {"day-7": "page-scenarios/0 1.html"}))
+    page = Page(as_page(PLAIN, {"day-7": "page-scenarios/0 1.html"}))
     assert ("a", "href", "page-scenarios/0%201.html") in page.attributes
 
 
