@@ -10,10 +10,11 @@ three come while the groups are Stable, the others at any moment from the start 
 import asyncio
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from coordinator_core.errors import RebalanceLabError
 from coordinator_core.model import TopicPartition
@@ -25,6 +26,7 @@ from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.served import Served, serving
 from tests.rebalance_kafka.stand import Line
 
+T = TypeVar("T")
 TOPIC = "orders"
 IDEMPOTENT = (0, 1)
 PLAIN = 2
@@ -324,21 +326,31 @@ def run(folder: Path, kills: int, seed: int) -> Result:
     return asyncio.run(worlds())
 
 
-def main() -> None:
-    """Print the result."""
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+def print_run(
+    run: Callable[[Path, int, int], T], kills: int, told: Callable[[T], tuple[str, str, list[float]]]
+) -> None:
+    """Run with the arguments of the command, KILLS (``kills`` by default) and SEED, and print the result.
+
+    ``told`` returns what was acknowledged, what comes after a kill, and after how many seconds.
+    """
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else kills
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     begun = monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        result = run(Path(folder), kills, seed)
-    times = sorted(result.stable_after)
+        acknowledged, again, seconds = told(run(Path(folder), kills, seed))
+    times = sorted(seconds)
     lines = (
-        f"{result.kills} kills in {monotonic() - begun:.0f} s, seed {seed}",
-        f"{result.records:,} records and {result.commits:,} commits acknowledged, none lost",
-        f"Stable again after {times[len(times) // 2]:.1f} s in the median, {times[-1]:.1f} s at most",
+        f"{kills} kills in {monotonic() - begun:.0f} s, seed {seed}",
+        acknowledged,
+        f"{again} after {times[len(times) // 2]:.1f} s in the median, {times[-1]:.1f} s at most",
     )
-    print("\n".join(lines))  # noqa: T201
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _told(result: Result) -> tuple[str, str, list[float]]:
+    acknowledged = f"{result.records:,} records and {result.commits:,} commits acknowledged, none lost"
+    return acknowledged, "Stable again", result.stable_after
 
 
 if __name__ == "__main__":
-    main()
+    print_run(run, 100, _told)

@@ -5,8 +5,6 @@
 Kills come at any moment. After each, the group must have all partitions, write, read and commit again.
 """
 
-import sys
-import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -17,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from tests.rebalance_kafka.killed import OPTIONS, PARTITIONS, SESSION_MS, TOPIC
+from tests.rebalance_kafka.killed import OPTIONS, PARTITIONS, SESSION_MS, TOPIC, print_run
 from tests.rebalance_kafka.peers import wait_until
 from tests.rebalance_kafka.peers.waiting import pause
 from tests.rebalance_kafka.served import Served, serving
@@ -199,21 +197,10 @@ def run(folder: Path, kills: int, seed: int) -> Result:
     return Result(kills, len(work.written), again_after)
 
 
-def main() -> None:
-    """Print the result."""
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    begun = monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        result = run(Path(folder), kills, seed)
-    times = sorted(result.again_after)
-    lines = (
-        f"{result.kills} kills in {monotonic() - begun:.0f} s, seed {seed}",
-        f"{result.records:,} records acknowledged, none lost and none twice",
-        f"The group goes on after {times[len(times) // 2]:.1f} s in the median, {times[-1]:.1f} s at most",
-    )
-    sys.stdout.write("\n".join(lines) + "\n")
+def _told(result: Result) -> tuple[str, str, list[float]]:
+    acknowledged = f"{result.records:,} records acknowledged, none lost and none twice"
+    return acknowledged, "The group goes on", result.again_after
 
 
 if __name__ == "__main__":
-    main()
+    print_run(run, 20, _told)
