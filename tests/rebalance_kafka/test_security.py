@@ -333,13 +333,14 @@ def test_plaintext_against_tls_is_reported_with_the_setting(caplog):
     assert "expected security.protocol=SSL or SASL_SSL" in caplog.text
 
 
-def test_no_authentication_against_sasl_is_reported_with_the_setting():
+def test_no_authentication_against_sasl_is_reported_with_the_setting(caplog):
     async def work():
         async with guarded("PLAIN") as kafka:
             with pytest.raises(ProtocolError, match=r"security\.protocol"):
                 await error_at(kafka.address, {})
 
     run(work())
+    assert "(security.protocol=SASL_PLAINTEXT or SASL_SSL)" in caplog.text
 
 
 def test_authentication_against_a_broker_without_users_is_reported_with_the_setting():

@@ -78,7 +78,8 @@ class Login:
         if handle is None or not is_served(head):
             found = f"API {head.key} in version {head.version} before authentication"
             expected = "ApiVersions, SaslHandshake and SaslAuthenticate, in this order"
-            return self._out_of_order(frame, head, f"{found}, expected {expected}")
+            hint = "security.protocol=SASL_PLAINTEXT or SASL_SSL"
+            return self._out_of_order(frame, head, f"{found}, expected {expected} ({hint})")
         return handle(self, decode_request(frame, head))
 
     def _out_of_order(self, frame: bytes, head: Head, fault: str) -> Answer:
