@@ -64,6 +64,8 @@ def largest_load_bound(
     no subscribed partition has a weight.
     """
     classes = Counter(map(frozenset, subscriptions))
+    if classes and frozenset.intersection(*classes).issuperset(index.topics):
+        return _bound_of_alike(weight[weight > 0], len(subscriptions))
     allowed = np.array([[t in listed for listed in classes] for t in index.topics], dtype=np.bool_)
     if not allowed.size:
         return 0.0
@@ -76,11 +78,15 @@ def largest_load_bound(
         return 0.0
     supply = sums_at(index.topic_of_every[weighty], loads, len(index.topics))
     present = supply > 0
-    return max(
-        least_level(supply[present], np.array(list(classes.values()), dtype=np.float64), allowed[present]),
-        float(loads.max()),
-        pigeonhole(loads, np.ones(len(subscriptions))),
-    )
+    level = least_level(supply[present], np.array(list(classes.values()), dtype=np.float64), allowed[present])
+    return max(level, _bound_of_alike(loads, len(subscriptions)))
+
+
+def _bound_of_alike(loads: NDArray[np.float64], members: int) -> float:
+    """Return the greatest of the average, the heaviest partition, and the pigeonhole bound."""
+    if not len(loads):
+        return 0.0
+    return max(float(loads.sum()) / members, float(loads.max()), pigeonhole(loads, np.ones(members)))
 
 
 def fewest_moves_in_balance(

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 from coordinator_core.assigning.assignor import Capability, is_cooperative
-from coordinator_core.assigning.problem import Claimed, Problem
+from coordinator_core.assigning.problem import Claimed, Problem, build_problem
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.model import Int32Array
+from coordinator_core.model import Cluster, GroupSubscription, Int32Array
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 
@@ -65,6 +66,30 @@ def keeps_topics(scenario: Scenario) -> bool:
     return all(event.kind in _EVENTS for event in scenario.events)
 
 
+class CountedGroup:
+    """A group without claims. ``members`` are its ids in the order of the problem."""
+
+    def __init__(self, cluster: Cluster, group: GroupSubscription) -> None:
+        self._cluster, self._group = cluster, group
+        self.index, self.members = cluster.index, tuple(group.sorted_members())
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The group as arrays."""
+        return build_problem(self._cluster, self._group)
+
+    @cached_property
+    def shape(self) -> Hashable:
+        """All that a counting assignor reads of the group; None if the group has racks or is not small."""
+        described = self._cluster.topics.values()
+        if self.index.size > SMALL or any(topic.racks is not None for topic in described):
+            return None
+        lists = [subscription.topics for subscription in self._group.in_order(self.members)]
+        position = self.index.topic_positions
+        numbers = {listed: frozenset(map(position.get, listed)) for listed in dict.fromkeys(lists)}
+        return self.index.offsets.tobytes(), tuple(map(numbers.__getitem__, lists))
+
+
 class Results:
     """The assignments of small groups. Among many groups, the same problem comes again and again.
 
@@ -74,27 +99,22 @@ class Results:
     def __init__(self) -> None:
         self._known: dict[Hashable, Int32Array] = {}
 
-    def owners(
-        self, strategy: Counting, problem: Problem, shape: Hashable, claimed: Claimed | None
-    ) -> Int32Array:
-        """int32[P], not to be changed: the owners of a problem with claims. ``shape``: `shape_of` it."""
-        key = None if shape is None else (strategy.owners, shape, claimed and _order_of(claimed))
-        found = None if key is None else self._known.get(key)
+    def owners(self, strategy: Counting, group: CountedGroup, claimed: Claimed | None) -> Int32Array:
+        """int32[P], not to be changed: the owners in a group with these claims."""
+        if group.shape is None:
+            return _computed(strategy, group, claimed)
+        key = strategy.owners, group.shape, claimed and _order_of(claimed)
+        found = self._known.get(key)
         if found is None:
-            found = strategy.owners(problem if claimed is None else replace(problem, claimed=claimed))
             if len(self._known) >= MOST:
                 self._known.clear()
-            if key is not None:
-                self._known[key] = found
+            found = self._known[key] = _computed(strategy, group, claimed)
         return found
 
 
-def shape_of(problem: Problem) -> Hashable:
-    """Return all that a counting assignor reads of a problem but its claims; None if it is not small."""
-    if problem.racks is not None or problem.index.size > SMALL:
-        return None
-    arrays = problem.index.offsets, problem.member_class, problem.class_subscribes
-    return tuple(array.tobytes() for array in arrays)
+def _computed(strategy: Counting, group: CountedGroup, claimed: Claimed | None) -> Int32Array:
+    problem = group.problem
+    return strategy.owners(problem if claimed is None else replace(problem, claimed=claimed))
 
 
 def _order_of(claimed: Claimed) -> Hashable:

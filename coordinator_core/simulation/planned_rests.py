@@ -5,13 +5,13 @@ same times share the run of the group, and differ in the owners.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.assigning.problem import Claimed, Problem, build_problem
+from coordinator_core.assigning.problem import Claimed
 from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.model import (
     NO_GENERATION,
@@ -24,7 +24,7 @@ from coordinator_core.model import (
 )
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
-from coordinator_core.simulation.counting import Counting, Results, shape_of
+from coordinator_core.simulation.counting import CountedGroup, Counting, Results
 from coordinator_core.simulation.planned_run import PREPARING, STABLE, PlannedConsumer, PlannedRun
 from coordinator_core.traces.rests import Members, PlannedHistory, Rest, Rests, Traffic
 
@@ -75,10 +75,9 @@ def _final_index(scenario: Scenario) -> TopicIndex:
 
 
 class _Round(NamedTuple):
-    """The problem of a round without claims. ``places``: the numbers of its partitions, None if the same."""
+    """The group of a round without claims. ``places``: the numbers of its partitions, None if the same."""
 
-    problem: Problem
-    shape: Hashable
+    group: CountedGroup
     places: Int32Array | None
 
 
@@ -124,7 +123,7 @@ class _Lane:
     def unsettle(self, now_ms: int) -> None:
         """End the assignment in which the group rests."""
         if self.resting is not None:
-            self.settled.append(replace(self.resting, until_ms=now_ms))
+            self.settled.append(self.resting.until(now_ms))
             self.resting = None
 
     def give_up(self, owner: Int32Array, now_ms: int) -> None:
@@ -252,13 +251,13 @@ class _CountedOwners:
     def compute(self, members: Mapping[str, PlannedConsumer]) -> None:
         """Compute the assignment of every strategy."""
         self._pass_time()
-        problem, shape, places = self._round(members)
-        consumers = [members[m] for m in problem.members]
+        group, places = self._round(members)
+        consumers = [members[m] for m in group.members]
         clients = np.array([*(c.holding for c in consumers), NO_OWNER], dtype=np.int32)
         for lane in self._active:
             self._revoke(lane, consumers)
             claimed = self._claimed(lane, consumers, places) if lane.strategy.sticky else None
-            owner = clients[self._shared.results.owners(lane.strategy, problem, shape, claimed)]
+            owner = clients[self._shared.results.owners(lane.strategy, group, claimed)]
             if places is not None:
                 lane.target = self._index.nobody.copy()
                 lane.target[places] = owner
@@ -304,12 +303,11 @@ class _CountedOwners:
         key = described, *self._run.stage.partitions.values()
         found = self._shared.rounds.get(key)
         if found is None:
-            group = {m: Subscription(t, rack=r, instance_id=i) for m, t, r, i in described}
-            cluster = self._run.cluster_of(members.values())
-            problem, index = build_problem(cluster, GroupSubscription(group)), cluster.index
-            same = index.same_numbering(self._index)
-            places = None if same else self._index.table_from(index)
-            found = self._shared.rounds[key] = _Round(problem, shape_of(problem), places)
+            subscribed = {m: Subscription(t, rack=r, instance_id=i) for m, t, r, i in described}
+            group = CountedGroup(self._run.cluster_of(members.values()), GroupSubscription(subscribed))
+            same = group.index.same_numbering(self._index)
+            places = None if same else self._index.table_from(group.index)
+            found = self._shared.rounds[key] = _Round(group, places)
         return found
 
     def _claimed(self, lane: _Lane, members: Sequence[PlannedConsumer], places: Int32Array | None) -> Claimed:

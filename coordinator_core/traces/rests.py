@@ -90,6 +90,10 @@ class Rest:
     owner: Int32Array
     members: Members
 
+    def until(self, until_ms: int) -> "Rest":
+        """Return the same assignment until another time."""
+        return Rest(self.index, self.from_ms, until_ms, self.owner, self.members)
+
     @cached_property
     def loads(self) -> IntArray:
         """int64[>= clients]: the number of partitions of each client, at least up to the last member."""
