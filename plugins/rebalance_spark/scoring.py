@@ -9,6 +9,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.families.variants import expanded, variants
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
+from coordinator_core.simulation.counting import counting
 from coordinator_core.simulation.planned_run import check_planned
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity
 from rebalance_spark.identity import identified
@@ -174,8 +175,11 @@ def cost_of(job: Job) -> "Column":
     from pyspark.sql import functions as sf
 
     registry = registry_with(job.plugins)
-    assignors = [registry.strategy(parted(name)[0]).assignor for name in job.strategies]
-    costs = [estimated_cost(job.fidelity, assignor) for assignor in assignors]
+    strategies = [registry.strategy(parted(name)[0]) for name in job.strategies]
+    costs = [
+        estimated_cost(job.fidelity, each.assignor, counts=counting(each, registry) is not None)
+        for each in strategies
+    ]
     which = sf.col("which")
     return sf.when(which == ALL, reduce(add, costs)).otherwise(sf.get(sf.array(*costs), which))
 

@@ -99,15 +99,18 @@ def _size(name: str, kind: str) -> "Column":
     return sf.when(fits, number).try_cast("int")
 
 
-def estimated_cost(fidelity: Fidelity, assignor: str = "") -> "Column":
+def estimated_cost(fidelity: Fidelity, assignor: str = "", *, counts: bool = False) -> "Column":
     """Return the approximate cost of a row under a strategy, in milliseconds of a core.
 
     A plan costs time for every change of the group, and the protocol for every member at every change.
-    Assignors of `SEARCHING` cost more the more assignments there are to try.
+    Assignors of `SEARCHING` cost more the more assignments there are to try. ``counts``: its
+    plans need no traces (`simulation.counting`).
     """
     from pyspark.sql import functions as sf
 
     members, partitions, events = (sf.coalesce(sf.col(n).cast("double"), sf.lit(0.0)) for n in Size._fields)
+    if counts and fidelity is Fidelity.PLAN:
+        return 0.2 + (1.0 + events) * (0.15 + 0.004 * members + 0.0002 * partitions)
     cost = 0.5 + (1.0 + events) * (0.5 + 0.06 * members + 0.012 * partitions)
     if assignor in SEARCHING:
         search = sf.least(0.12 * members * partitions, sf.lit(MOST_SEARCH_MS))

@@ -321,14 +321,14 @@ def test_rows_that_cost_the_same_are_in_as_many_tasks_as_asked_for(spark):
     assert sum(load.values()) == 60
 
 
-def test_a_search_costs_more_than_other_strategies(spark):
-    job = checked_job(["range", "optimal"], "plan", 0, None, ())
+def test_a_search_costs_more_than_other_strategies_and_counting_less(spark):
+    job = checked_job(["range", "optimal", "average"], "plan", 0, None, ())
     both = units(frame(spark, {"s": GIANT})).withColumn(
-        "which", sf.explode(sf.array(*map(sf.lit, (ALL, 0, 1))))
+        "which", sf.explode(sf.array(*map(sf.lit, (ALL, 0, 1, 2))))
     )
     cost = {row.which: row.cost for row in both.select("which", cost_of(job).alias("cost")).collect()}
-    assert cost[1] > 2 * cost[0]
-    assert cost[ALL] == pytest.approx(cost[0] + cost[1])
+    assert cost[1] > 2 * cost[2] > 4 * cost[0]
+    assert cost[ALL] == pytest.approx(cost[0] + cost[1] + cost[2])
 
 
 # --- sessions
