@@ -6,7 +6,10 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.access import Acl, access_of
 from rebalance_kafka.broker.transactions import RETRY_MS
 from rebalance_kafka.wire.apis import Api
+from rebalance_kafka.wire.frames import from_ms
 from tests.rebalance_kafka.frames import Desk, their_class, versions
+from tests.rebalance_kafka.live import broker, run
+from tests.rebalance_kafka.stand import Line
 
 TIMEOUT_MS = 60_000
 FENCED = {False: Wire.invalid_producer_epoch, True: Wire.producer_fenced}
@@ -249,3 +252,48 @@ def test_lists_leave_out_what_the_user_may_not_see(desk):
     )
     (row,) = described(desk, "other")
     assert [topic.topic for topic in row.topics] == ["t"]
+
+
+# --- the broker
+
+
+def test_a_transaction_that_is_not_ended_is_aborted_after_its_time():
+    async def work():
+        async with broker({"t": 1}) as kafka:
+            line = await Line.to(kafka.address)
+            time = from_ms(20)
+            found = await line.ask(Api.INIT_PRODUCER_ID, 4, transactional_id="x", transaction_timeout=time)
+            names = {"transactional_id": "x", "producer_id": found.producer_id, "producer_epoch": 0}
+            added = await line.ask(
+                Api.ADD_PARTITIONS_TO_TXN,
+                3,
+                v3_and_below_topics=({"name": "t", "partitions": (0,)},),
+                **{f"v3_and_below_{name}": value for name, value in names.items()},
+            )
+            assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+            rows = ({"name": "t", "partitions": ({"partition_index": 0, "timestamp": -1},)},)
+            end = 0
+            while end == 0:
+                listed = await line.ask(Api.LIST_OFFSETS, 9, topics=rows)
+                end = listed.topics[0].partitions[0].offset
+            assert end == 1, "the marker"
+            assert (await line.ask(Api.END_TXN, 4, **names)).error_code == Wire.producer_fenced
+            await line.close()
+
+    run(work())
+
+
+def test_the_coordinator_of_a_transactional_id_is_for_those_who_may_see_it():
+    async def work():
+        async with broker({"t": 1}, acls=["*:write:transactional_id:ours"]) as kafka:
+            line = await Line.to(kafka.address)
+            names = ("ours", "theirs")
+            answer = await line.ask(Api.FIND_COORDINATOR, 6, key_type=1, coordinator_keys=names)
+            found = {row.key: (row.error_code, f"{row.host}:{row.port}") for row in answer.coordinators}
+            assert found == {
+                "ours": (Wire.none, kafka.address),
+                "theirs": (Wire.transactional_id_authorization_failed, ":-1"),
+            }
+            await line.close()
+
+    run(work())
