@@ -83,6 +83,7 @@ REFUSED = (
         Api.PRODUCE,
         {"transactional_id": "t", "topic_data": ({"name": TOPIC, "partition_data": (NOT_ADDED,)},)},
     ),
+    Refused("TxnOffsetCommit for a group that was not added to the transaction", Api.TXN_OFFSET_COMMIT, {}),
     Refused("Produce with other acks than -1, 0 and 1", Api.PRODUCE, {"acks": 2}),
     Refused(
         "a record batch larger than `max.message.bytes` of its topic",

@@ -95,6 +95,21 @@ def test_a_newer_producer_fences_the_older(kafka_broker):
     assert values(broker) == [b"newer"]
 
 
+def test_offsets_are_committed_with_the_transaction(kafka_broker):
+    broker = kafka_broker(topics={"t": 1})
+    producer, member = transactional(broker), consumer(broker)
+    place = confluent_kafka.TopicPartition("t", 0)
+    found = []
+    for offset, ends in ((3, False), (5, True)):
+        producer.begin_transaction()
+        wanted = [confluent_kafka.TopicPartition("t", 0, offset)]
+        producer.send_offsets_to_transaction(wanted, member.consumer_group_metadata(), SECONDS)
+        (producer.commit_transaction if ends else producer.abort_transaction)(SECONDS)
+        found += [row.offset for row in member.committed([place], timeout=SECONDS)]
+    member.close()
+    assert found == [confluent_kafka.OFFSET_INVALID, 5]
+
+
 @pytest.mark.slow
 def test_a_transaction_that_takes_too_long_is_aborted(kafka_broker):
     broker = kafka_broker(topics={"t": 1})
@@ -134,11 +149,13 @@ def test_aiokafka_commits_and_aborts(kafka_broker):
     broker = kafka_broker(topics={"t": 1})
 
     async def work():
+        place = aiokafka.TopicPartition("t", 0)
         async with aiokafka.AIOKafkaProducer(
             bootstrap_servers=broker.address, transactional_id="x"
         ) as producer:
             async with producer.transaction():
                 await producer.send("t", b"one", partition=0)
+                await producer.send_offsets_to_transaction({place: 7}, "g")
             await producer.begin_transaction()
             await producer.send_and_wait("t", b"two", partition=0)
             await producer.abort_transaction()
@@ -169,6 +186,6 @@ def test_kafkajs_commits_and_aborts(tmp_path):
     with Stage(tmp_path, {"t": 1}) as stage:
         tool = stage.tool("kafkajs")
         for value, commit in (("one", True), ("two", False)):
-            tool.ask("transact", topic="t", values=[value], commit=commit)
+            tool.ask("transact", topic="t", values=[value], commit=commit, group="g", offset=7)
         assert values(stage.broker) == [b"one"]
         assert values(stage.broker, "read_uncommitted") == [b"one", b"two"]

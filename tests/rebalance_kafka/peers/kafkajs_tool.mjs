@@ -43,10 +43,12 @@ class Tool {
     await this.producer.send({ topic, messages: values.map((value) => ({ partition, value })) });
   }
 
-  async transact({ topic, values, commit }) {
+  async transact({ topic, values, commit, group, offset }) {
     await this.transactional.connect();
     const transaction = await this.transactional.transaction();
     await transaction.send({ topic, messages: values.map((value) => ({ partition: 0, value })) });
+    const partitions = [{ partition: 0, offset: String(offset) }];
+    await transaction.sendOffsets({ consumerGroupId: group, topics: [{ topic, partitions }] });
     await (commit ? transaction.commit() : transaction.abort());
   }
 

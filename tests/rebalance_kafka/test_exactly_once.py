@@ -1,0 +1,164 @@
+"""Consume, transform and produce in transactions: every record counts once, whatever is killed."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from tests.places import ROOT
+from tests.rebalance_kafka.served import Served, serving
+
+pytestmark = [pytest.mark.peer, pytest.mark.slow, pytest.mark.killed]
+
+confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+
+SECONDS = 60.0
+QUIET = {"log_level": 0}
+PARTITIONS, RECORDS = 4, 200
+OPTIONS = (
+    *("--topic", f"input={PARTITIONS}", "--topic", f"output={PARTITIONS}"),
+    *("--set", "group.initial.rebalance.delay.ms=0", "--set", "group.min.session.timeout.ms=500"),
+)
+DIES_BEFORE_THE_MARKERS = (
+    "import os, signal; from rebalance_kafka.broker.transactions import Transactions;"
+    " Transactions._write_markers = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+)
+VALUES = [b"value-%d" % number for number in range(RECORDS)]
+EXPECTED = sorted(value.upper() for value in VALUES)
+
+
+class Transformer:
+    """A process of `peers.transformer`, which is killed at the end of the block."""
+
+    def __init__(self, address, name, stop_after=-1):
+        command = [sys.executable, "-m", "tests.rebalance_kafka.peers.transformer"]
+        self.process = subprocess.Popen(
+            [*command, address, name, str(stop_after)], stdout=subprocess.PIPE, cwd=ROOT, encoding="utf-8"
+        )
+
+    def wait_for_its_transaction(self):
+        assert self.process.stdout.readline() == "in a transaction\n"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+        self.process.stdout.close()
+
+
+def fill(address):
+    producer = confluent_kafka.Producer({"bootstrap.servers": address, **QUIET})
+    for number, value in enumerate(VALUES):
+        producer.produce("input", value, partition=number % PARTITIONS)
+    assert producer.flush(SECONDS) == 0
+
+
+class Reader:
+    """Reads all partitions of the output from the start."""
+
+    def __init__(self, address, isolation):
+        self.values = []
+        self._client = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": "reader",
+                "isolation.level": isolation,
+                "enable.auto.commit": False,
+                **QUIET,
+            }
+        )
+        places = [confluent_kafka.TopicPartition("output", number, 0) for number in range(PARTITIONS)]
+        self._client.assign(places)
+
+    def read(self, seconds=0.1):
+        messages = self._client.consume(500, seconds)
+        assert not any(message.error() for message in messages)
+        self.values += [message.value() for message in messages]
+
+    def read_until(self, condition):
+        while not condition(self.values):
+            self.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._client.close()
+
+
+def committed_offsets(address):
+    client = confluent_kafka.Consumer({"bootstrap.servers": address, "group.id": "transformers", **QUIET})
+    places = [confluent_kafka.TopicPartition("input", number) for number in range(PARTITIONS)]
+    found = client.committed(places, timeout=SECONDS)
+    client.close()
+    return [place.offset for place in found]
+
+
+def test_every_record_counts_once_through_crashes_and_rebalances(kafka_broker):
+    broker = kafka_broker(
+        topics={"input": PARTITIONS, "output": PARTITIONS}, settings={"group.min.session.timeout.ms": 500}
+    )
+    address = broker.address
+    fill(address)
+    with ExitStack() as stack:
+        first = stack.enter_context(Transformer(address, "first", stop_after=2))
+        first.wait_for_its_transaction()
+        second = stack.enter_context(Transformer(address, "second", stop_after=2))
+        first.kill()
+        second.wait_for_its_transaction()
+        stack.enter_context(Transformer(address, "first"))
+        second.kill()
+        stack.enter_context(Transformer(address, "second"))
+        committed = stack.enter_context(Reader(address, "read_committed"))
+        committed.read_until(lambda values: len(values) >= RECORDS)
+        everything = stack.enter_context(Reader(address, "read_uncommitted"))
+        everything.read_until(lambda values: len(values) > RECORDS)
+        committed.read(1.0)
+    assert sorted(committed.values) == EXPECTED
+    assert set(everything.values) == set(EXPECTED)
+    assert sum(committed_offsets(address)) == RECORDS
+
+
+def test_every_record_counts_once_though_the_broker_is_killed(tmp_path):
+    with ExitStack() as stack:
+        broker = stack.enter_context(serving(tmp_path, "127.0.0.1:0", OPTIONS))
+        address = broker.address()
+        fill(address)
+        for name in ("first", "second"):
+            stack.enter_context(Transformer(address, name))
+        committed = stack.enter_context(Reader(address, "read_committed"))
+        for count in (RECORDS // 8, RECORDS // 2):
+            committed.read_until(lambda values, enough=count: len(values) >= enough)
+            broker.kill()
+            broker = stack.enter_context(serving(tmp_path, address, OPTIONS))
+            assert broker.address() == address
+        committed.read_until(lambda values: len(values) >= RECORDS)
+        committed.read(1.0)
+        assert sum(committed_offsets(address)) == RECORDS
+    assert sorted(committed.values) == EXPECTED
+
+
+def test_a_broker_that_is_killed_before_the_markers_writes_them_at_its_start(tmp_path):
+    with ExitStack() as stack:
+        broker = stack.enter_context(Served("--data-dir", tmp_path, *OPTIONS, before=DIES_BEFORE_THE_MARKERS))
+        address = broker.address()
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": address, "transactional.id": "x", "reconnect.backoff.max.ms": 200, **QUIET}
+        )
+        producer.init_transactions(SECONDS)
+        producer.begin_transaction()
+        producer.produce("output", b"one", partition=0)
+        with ThreadPoolExecutor(1) as background:
+            ended = background.submit(producer.commit_transaction, SECONDS)
+            broker.ended()
+            stack.enter_context(serving(tmp_path, address, OPTIONS)).address()
+            ended.result(SECONDS)
+        committed = stack.enter_context(Reader(address, "read_committed"))
+        committed.read_until(lambda values: values == [b"one"])
