@@ -1,21 +1,23 @@
 """The contents of a report, computed from scores."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_spark.advising import Advice, advise
 from rebalance_spark.choices import Status
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
-from rebalance_spark.parts import parts_of
-from rebalance_spark.stored import Figures2D, Scored
+from rebalance_spark.parts import Subjects, parts_of, subjects_of
+from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 
 MOVES = "moved_partitions"
+BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,15 @@ class Question:
     """What a report is asked. ``balance``: the metric of the front beside the moves, "" for no front.
 
     ``baseline``: the strategy that runs today. ``deciding``: the metrics that decide whether a group
-    switches; moves and balance by default. ``by``: the name and the value of each scenario by which
-    there are parts.
+    switches. ``per``: the column with the subjects of decisions, as for `parts.subjects_of`. ``by``: the
+    name and the value of each scenario by which there are parts. The defaults of ``balance`` and
+    ``deciding`` are those of `balance_of` and `deciding_of`.
     """
 
-    balance: str = "imbalance"
+    balance: str | None = None
     baseline: str = ""
     deciding: Sequence[str] = ()
+    per: str = ""
     by: tuple[str, Sequence[Any]] | None = None
 
 
@@ -72,7 +76,8 @@ class Findings:
     ``scenarios`` is the number of all scenarios, ``common`` of those that all compared strategies completed.
     ``figures`` maps (metric, strategy) to figures over the scenarios that are comparable: among the common
     ones, those in which each strategy that has the metric has a figure. ``left_out`` are sentences about
-    the others. ``differences`` are those to the strategy that runs today, over the same scenarios.
+    the others. ``differences`` are those to the strategy that runs today, over the same scenarios; their
+    intervals are over the ``subjects``.
 
     ``wins`` maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better,
     even and worse. ``curves`` maps (metric, strategy) to values at evenly spaced quantiles. Tables do not
@@ -93,7 +98,8 @@ class Findings:
     curves: Mapping[tuple[str, str], Sequence[float]] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     definitions: Mapping[str, str] = field(default_factory=dict)
-    balance: str = "imbalance"
+    balance: str = BY_COUNT
+    subjects: Subjects | None = None
     differences: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
     advice: Advice | None = None
     by: str = ""
@@ -118,6 +124,18 @@ class Findings:
         return max(values) if higher_is_better(metric) else min(values)
 
 
+def balance_of(scored: Scored) -> str:
+    """Return the metric of balance: by records/s if the scores have such figures, else by partitions."""
+    has_rates = any(metric.name == BY_RATE for metric in scored.metrics)
+    return BY_RATE if has_rates and not np.isnan(scored.figures(BY_RATE)).all() else BY_COUNT
+
+
+def deciding_of(scored: Scored) -> list[str]:
+    """Return the metrics that decide by default: moves and balance, where the scores have them."""
+    names = [metric.name for metric in scored.metrics]
+    return [name for name in (MOVES, balance_of(scored)) if name in names]
+
+
 def higher_is_better(name: str) -> bool:
     """Return whether higher values of a metric are better. They are not if the metric is not installed."""
     spec = default_registry().metrics().get(name)
@@ -139,9 +157,13 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
     Raises:
         InputError: if the scores do not have a metric or the strategy of the question.
     """
+    if question.balance is None:
+        question = replace(question, balance=balance_of(scored))
+    balance = question.balance or ""
     deciding = _deciding(scored, question)
+    subjects = subjects_of(scored, question.per)
     names = [metric.name for metric in scored.metrics]
-    read = names if everything else headlines_of(names, question.balance)
+    read = names if everything else headlines_of(names, balance)
     read = [name for name in names if name in {*read, *deciding, MOVES}]
     common = completed_by_all(scored)
     figures: dict[tuple[str, str], Figures] = {}
@@ -149,7 +171,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
     curves: dict[tuple[str, str], Sequence[float]] = {}
     differences: dict[tuple[str, str], Difference] = {}
     grids: dict[str, Figures2D] = {}
-    headlines = headlines_of(names, question.balance)
+    headlines = headlines_of(names, balance)
     divided = parts_of(question.by[1]) if question.by else []
     means: dict[str, dict[tuple[str, str], float]] = {name: {} for name, _ in divided}
     for metric in read:
@@ -157,7 +179,8 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         rows = comparable(grid, common)
         figures |= _figures(scored, metric, grid, rows)
         if question.baseline:
-            differences |= _differences(scored, question.baseline, metric, grid[rows])
+            numbers = subjects.numbers[rows]
+            differences |= _differences(scored, question.baseline, metric, grid[rows], numbers)
         if plots:
             wins |= wins_of(scored, metric, grid)
             curves |= curves_of(scored, metric, grid[rows])
@@ -177,15 +200,16 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         metrics=[name for name in read if any(metric == name for metric, _ in figures)],
         figures=figures,
         statuses=_statuses(scored),
-        front=front_of(scored, MOVES, question.balance)[1] if {MOVES, question.balance} <= set(read) else (),
+        front=front_of(scored, MOVES, balance)[1] if {MOVES, balance} <= set(read) else (),
         left_out=_left_out(scored, common),
         wins=wins,
         curves=curves,
         units={n: c.unit or (specs[n].unit if n in specs else "") for n, c in described.items()},
         definitions={n: c.doc or (specs[n].doc if n in specs else "") for n, c in described.items()},
-        balance=question.balance,
+        balance=balance,
+        subjects=subjects,
         differences=differences,
-        advice=_advice(scored, question, deciding, grids),
+        advice=_advice(scored, question, subjects, deciding, grids),
         by=question.by[0] if question.by else "",
         parts=[Part(name, int((common & rows).sum()), means[name]) for name, rows in divided],
         unread=len(names) - len(read),
@@ -195,9 +219,8 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
 def _deciding(scored: Scored, question: Question) -> list[str]:
     names = known_metrics(scored, "metric", filter(None, (*question.deciding, question.balance)))
     if question.baseline and question.baseline not in scored.strategies:
-        expected = f"one of {', '.join(scored.strategies)}"
-        raise InputError("--baseline", repr(question.baseline), expected)
-    return list(question.deciding) or [name for name in (MOVES, question.balance) if name in names]
+        raise InputError("--baseline", repr(question.baseline), one_of(question.baseline, scored.strategies))
+    return list(question.deciding) or [name for name in (MOVES, question.balance or "") if name in names]
 
 
 def known_metrics(scored: Scored, where: str, metrics: Iterable[str]) -> list[str]:
@@ -209,7 +232,7 @@ def known_metrics(scored: Scored, where: str, metrics: Iterable[str]) -> list[st
     known = [metric.name for metric in scored.metrics]
     for name in metrics:
         if name not in known:
-            raise InputError(where, repr(name), f"one of {', '.join(known)}")
+            raise InputError(where, repr(name), one_of(name, known))
     return known
 
 
@@ -232,14 +255,14 @@ def _figures(
 
 
 def _differences(
-    scored: Scored, baseline: str, metric: str, grid: Figures2D
+    scored: Scored, baseline: str, metric: str, grid: Figures2D, subjects: npt.NDArray[np.int64]
 ) -> dict[tuple[str, str], Difference]:
     today = scored.strategies.index(baseline)
     found = {}
     for number, strategy in enumerate(scored.strategies):
         change = grid[:, number] - grid[:, today]
         if number != today and len(change) and not np.isnan(change).any():
-            found[metric, strategy] = difference(change)
+            found[metric, strategy] = difference(change, subjects)
     return found
 
 
@@ -310,29 +333,37 @@ def _beats(one: Sequence[float], other: Sequence[float]) -> bool:
 
 def _left_out(scored: Scored, common: npt.NDArray[np.bool_]) -> list[str]:
     """Return sentences about what is not compared: strategies, and scenarios."""
-    ok = scored.ok
+    ok, rows = scored.ok, scored.status != NO_ROW
+    total = len(scored.scenarios)
     found = [
+        f"{name} is not compared: only {count:,} of {total:,} scenarios are scored under it so far"
+        " (-s names the strategies to compare)"
+        for name, count in scored.partly.items()
+    ]
+    found += [
         f"{name} completed no scenario and is not compared"
         for number, name in enumerate(scored.strategies)
         if not ok[:, number].any()
     ]
     out = ok.any(axis=1) & ~common
-    none = int((~ok.any(axis=1)).sum())
     if out.any():
-        missing = {
-            name: np.flatnonzero(out & ~ok[:, number])
-            for number, name in enumerate(scored.strategies)
-            if ok[:, number].any()
-        }
+        compared = [(n, name) for n, name in enumerate(scored.strategies) if ok[:, n].any()]
+        failed = [(name, np.flatnonzero(out & rows[:, n] & ~ok[:, n]), "failed in") for n, name in compared]
+        absent = [(name, np.flatnonzero(out & ~rows[:, n]), "is not scored yet for") for n, name in compared]
         which = "; ".join(
-            f"{name} did not complete {len(rows):,} ({_examples(scored, rows)})"
-            for name, rows in missing.items()
-            if len(rows)
+            f"{name} {verb} {len(places):,} ({_examples(scored, places)})"
+            for name, places, verb in [*failed, *absent]
+            if len(places)
         )
-        found.append(f"{int(out.sum()):,} scenarios are left out, because not all completed them: {which}")
-    if none:
-        rows = np.flatnonzero(~ok.any(axis=1))
-        found.append(f"{none:,} scenarios were completed by no strategy ({_examples(scored, rows)})")
+        found.append(
+            f"{int(out.sum()):,} scenarios are left out, because not all strategies have figures: {which}"
+        )
+    for places, why in (
+        (np.flatnonzero(rows.any(axis=1) & ~ok.any(axis=1)), "were completed by no strategy"),
+        (np.flatnonzero(~rows.any(axis=1)), "are not scored yet under these strategies"),
+    ):
+        if len(places):
+            found.append(f"{len(places):,} scenarios {why} ({_examples(scored, places)})")
     return found
 
 
@@ -345,12 +376,16 @@ def _examples(scored: Scored, rows: npt.NDArray[np.int64]) -> str:
 
 
 def _advice(
-    scored: Scored, question: Question, deciding: list[str], grids: Mapping[str, Figures2D]
+    scored: Scored,
+    question: Question,
+    subjects: Subjects,
+    deciding: list[str],
+    grids: Mapping[str, Figures2D],
 ) -> Advice | None:
     if not question.baseline:
         return None
     higher = {metric: higher_is_better(metric) for metric in grids}
-    return advise(scored, question.baseline, grids, deciding, higher)
+    return advise(scored, question.baseline, subjects, grids, deciding, higher)
 
 
 def _statuses(scored: Scored) -> dict[str, dict[str, int]]:

@@ -43,7 +43,7 @@ def as_page(findings: Findings, links: Mapping[str, str] | None = None) -> str:
         f"<h1>{escape(title)}</h1>",
         f'<ul class="verdict">{sentences}</ul>' if sentences else "",
         *(f"<p>{escape(line)}</p>" for line in findings.left_out),
-        f"<p>{escape(findings.advice.rule)}</p>" if findings.advice else "",
+        *(f"<p>{escape(line)}</p>" for line in tables.notes(findings)),
         *_front(findings),
         *_differences(findings),
         *_parts(findings),
@@ -86,12 +86,12 @@ def _front(findings: Findings) -> list[str]:
 def _differences(findings: Findings) -> list[str]:
     if findings.advice is None:
         return []
-    baseline = escape(findings.advice.baseline)
+    baseline, groups = escape(findings.advice.baseline), escape(findings.advice.subjects.plural)
     return [
         f"<h2>Change from {baseline}</h2>",
-        f"<p>The mean difference to {baseline} in the same scenarios, and the interval with it in {LEVEL} %"
-        f" of {RESAMPLES:,} resamples of the scenarios. Green is better, yellow is worse; without a colour,"
-        " zero is in the interval.</p>",
+        f"<p>The mean difference to {baseline} in the same {findings.common:,} scenarios, and the interval"
+        f" with it in {LEVEL} % of {RESAMPLES:,} resamples of the {groups}. Green is better, yellow is worse;"
+        " without a colour, zero is in the interval.</p>",
         _laid_out(tables.differences_table(findings, findings.metrics), f"less {findings.advice.baseline}"),
     ]
 

@@ -11,7 +11,7 @@ from rebalance_spark.stored import Figures2D, Scored
 
 RESAMPLES = 1_000
 MOST_BLOCKS = 2_000
-"""The units that are drawn. Of more scenarios, each unit has several, drawn at random once."""
+"""The most blocks that are drawn. Of more groups, each block has several, drawn at random once."""
 
 SEED = 18
 LEVEL = 95
@@ -48,15 +48,16 @@ def comparable(figures: Figures2D, common: npt.NDArray[np.bool_]) -> npt.NDArray
     return np.asarray(known[:, having].all(axis=1)) & common & bool(having.any())
 
 
-def difference(values: npt.NDArray[np.float64]) -> Difference:
+def difference(values: npt.NDArray[np.float64], groups: npt.NDArray[np.int64] | None = None) -> Difference:
     """Return the mean of differences and its interval by the bootstrap (Efron 1979, percentile method).
 
-    Equal arguments give equal intervals.
+    ``groups`` has the number of the group of each value. Groups are drawn whole, because the values of a
+    group are not independent. Without it each value is a group. Equal arguments give equal intervals.
     """
     if not len(values):
         return Difference(np.nan, np.nan, np.nan)
-    blocks = _blocks(len(values))
-    count = int(blocks[-1 if len(blocks) == 1 else slice(None)].max()) + 1
+    blocks = _blocks(np.arange(len(values)) if groups is None else groups)
+    count = int(blocks.max()) + 1
     sums = np.bincount(blocks, values, minlength=count)
     sizes = np.bincount(blocks, minlength=count).astype(np.float64)
     weights = _weights(count)
@@ -73,11 +74,13 @@ def _weights(blocks: int) -> npt.NDArray[np.float64]:
     return random.multinomial(blocks, np.full(blocks, 1 / blocks), size=RESAMPLES).astype(np.float64)
 
 
-def _blocks(scenarios: int) -> npt.NDArray[np.int64]:
-    """Return the block of each scenario. The blocks differ by at most one scenario."""
-    if scenarios <= MOST_BLOCKS:
-        return np.arange(scenarios)
-    return np.random.default_rng(SEED).permutation(scenarios) * MOST_BLOCKS // scenarios
+def _blocks(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the block of each value. The blocks differ by at most one group."""
+    different, numbers = np.unique(groups, return_inverse=True)
+    count = len(different)
+    if count <= MOST_BLOCKS:
+        return numbers
+    return np.asarray((np.random.default_rng(SEED).permutation(count) * MOST_BLOCKS // count)[numbers])
 
 
 def gains(base: npt.NDArray[np.float64], other: npt.NDArray[np.float64], higher: bool) -> Figures2D:

@@ -1,17 +1,99 @@
-"""Scenarios in parts, by a column of their scores or of their workload."""
+"""Scenarios in parts, by a column of their scores or of their workload, and as subjects of a decision."""
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+
+from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
+from rebalance_spark.stored import Figures2D, Scored, encoded
 
 MOST_PARTS = 20
 """Of more values the most frequent are parts, and the others are one part together."""
 
 _FEW = 8
 """So many different numbers are parts by themselves. More are put together by powers of two."""
+
+SCENARIO, GROUP = "scenario_id", "group"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subjects:
+    """The subjects of decisions: a group with the scenarios of all its hours, or each scenario by itself.
+
+    ``column`` is the column with their ``names``, which are sorted. ``numbers`` has that of each scenario.
+    """
+
+    column: str
+    names: Sequence[str]
+    numbers: npt.NDArray[np.int64]
+
+    @property
+    def are_scenarios(self) -> bool:
+        """Whether each scenario is a subject."""
+        return self.column == SCENARIO
+
+    @property
+    def singular(self) -> str:
+        """The word for one subject."""
+        return {SCENARIO: "scenario", GROUP: "group"}.get(self.column, f"value of {self.column}")
+
+    @property
+    def plural(self) -> str:
+        """The word for several subjects."""
+        return {SCENARIO: "scenarios", GROUP: "groups"}.get(self.column, f"values of {self.column}")
+
+    def means(self, figures: Figures2D, rows: npt.NDArray[np.bool_]) -> Figures2D:
+        """Return the means of the scenarios ``rows`` of each subject (subjects x strategies).
+
+        A mean is NaN if a figure is, or if the subject has no such scenario.
+        """
+        numbers, size = self.numbers[rows], len(self.names)
+        sums = [np.bincount(numbers, column, size) for column in figures[rows].T]
+        with np.errstate(invalid="ignore"):
+            return np.stack(sums, axis=1) / np.bincount(numbers, minlength=size)[:, None]
+
+
+def subjects_of(scored: Scored, per: str = "") -> Subjects:
+    """Return the subjects of decisions by a column of scores.
+
+    The column ``group`` has the ids of scenarios without the keys before them, if the scores have no column
+    of this name. It is the default if there are keys; ``scenario_id`` is otherwise.
+
+    Raises:
+        InputError: if the scores do not have the column.
+    """
+    texts: Sequence[str] = scored.scenarios
+    if per in scored.others:
+        texts = ["" if value is None else str(value) for value in scored.values(per)]
+    elif per in ("", GROUP):
+        texts = _without_keys(scored)
+        per = per or (SCENARIO if texts == scored.scenarios else GROUP)
+    elif per != SCENARIO:
+        raise InputError("--per", repr(per), one_of(per, dict.fromkeys((GROUP, SCENARIO, *scored.others))))
+    numbers, names = encoded(pa.array(texts, pa.string()))
+    return Subjects(per, names, numbers)
+
+
+def _without_keys(scored: Scored) -> list[str]:
+    """Return the ids without ``KEY=VALUE/`` before them, where the key is a column of the scores."""
+    texts = list(scored.scenarios)
+    for _ in scored.others:
+        key = texts[0].partition("=")[0] if texts else ""
+        column = key if key in scored.others else key.rpartition(".")[2]
+        if column not in scored.others or not all(text.startswith(f"{key}=") for text in texts):
+            break
+        values = [f"{key}={'' if value is None else value}/" for value in scored.values(column)]
+        texts = [
+            text.removeprefix(value) if text.startswith(value) else text.partition("/")[2]
+            for text, value in zip(texts, values, strict=True)
+        ]
+    return texts
 
 
 def parts_of(values: Sequence[Any]) -> list[tuple[str, npt.NDArray[np.bool_]]]:

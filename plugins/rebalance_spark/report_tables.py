@@ -2,22 +2,35 @@
 
 from collections.abc import Sequence
 
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.tables import BEST, Cell, as_text
 from rebalance_spark.advising import UNKNOWN, Advice
+from rebalance_spark.choices import Fidelity
 from rebalance_spark.findings import MOVES, Findings, higher_is_better
 from rebalance_spark.paired import LEVEL, Difference, signed
-from rebalance_spark.sweeps import swept
+from rebalance_spark.sweeps import parted, swept
 
 _MOST_SWITCHES = 5
 """Strategies to switch to that have a sentence of their own."""
+
+_OF_KAFKA = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""The assignors of Kafka's Java client. Those of other clients are among them."""
+
+_NO_STOPS = (
+    "Plan fidelity does not measure how long partitions stop, which cooperative strategies shorten: score"
+    " without --fidelity plan to compare it."
+)
 
 Table = tuple[list[str], list[list[Cell]], int]
 """The head of a table, its rows, and how many of its columns are headings of rows."""
 
 
 def title_of(findings: Findings) -> str:
-    """Return the number of scenarios and their fidelity."""
-    return f"{findings.scenarios:,} scenarios, {' and '.join(findings.fidelities)} fidelity"
+    """Return the number of scenarios, that of their groups, and their fidelity."""
+    subjects = findings.subjects
+    are_scenarios = subjects is None or subjects.are_scenarios
+    of = "" if subjects is None or are_scenarios else f" of {len(subjects.names):,} {subjects.plural}"
+    return f"{findings.scenarios:,} scenarios{of}, {' and '.join(findings.fidelities)} fidelity"
 
 
 def verdict(findings: Findings) -> list[str]:
@@ -29,25 +42,57 @@ def verdict(findings: Findings) -> list[str]:
             return []
         least = f"fewest moves or least {findings.balance}, and none is worse than another in both"
         return [f"{', '.join(best)}: {least}. --baseline STRATEGY adds the change from today's strategy."]
-    total, switches = len(advice.chosen), advice.switches
+    total, switches, groups = len(advice.chosen), advice.switches, advice.subjects.plural
     lines = [
-        f"switch {count:,} of {total:,} groups to {name}: {_changes(findings, advice, name)}"
+        f"switch {count:,} of {total:,} {groups} to {name}: {_changes(findings, advice, name)}"
         for name, count in switches[:_MOST_SWITCHES]
     ]
     if rest := switches[_MOST_SWITCHES:]:
         lines.append(
-            f"switch {sum(n for _, n in rest):,} groups to one of {len(rest)} others (--advice FILE)"
+            f"switch {sum(n for _, n in rest):,} {groups} to one of {len(rest)} others (--advice FILE)"
         )
     unknown = int((~advice.known).sum())
     staying = total - sum(count for _, count in switches)
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
-        lines.append(f"leave {staying:,} of {total:,} groups as they are, with {advice.baseline}{of_these}")
+        lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
     return lines
 
 
+def notes(findings: Findings) -> list[str]:
+    """Return sentences that follow the verdict: its rule, what is not measured, and what a switch takes."""
+    advice = findings.advice
+    if advice is None:
+        return []
+    stops = [_NO_STOPS] if Fidelity.PLAN in findings.fidelities else []
+    return [advice.rule, *stops, *filter(None, [_what_it_takes([name for name, _ in advice.switches])])]
+
+
+def _what_it_takes(strategies: Sequence[str]) -> str:
+    """Return what clients need for strategies whose assignors are not Kafka's, or an empty text."""
+    named = {name: parted(name)[0].partition("+")[0] for name in strategies}
+    foreign = {name: assignor for name, assignor in named.items() if assignor not in _OF_KAFKA}
+    if not foreign:
+        return ""
+    specs = default_registry().assignors()
+    by_load = [
+        name
+        for name, assignor in foreign.items()
+        if (spec := specs.get(assignor)) and (spec.provider or getattr(spec.factory, "provider", ""))
+    ]
+    loads = (
+        f" Under {' and '.join(by_load)}, members must report their rates; otherwise partitions are counted."
+        if by_load
+        else ""
+    )
+    return (
+        f"Kafka's own clients do not have {' and '.join(foreign)}: kafka-python, aiokafka and the Consumer of"
+        f" rebalance_kafka run it.{loads}"
+    )
+
+
 def _changes(findings: Findings, advice: Advice, strategy: str) -> str:
-    """Return the mean changes over the groups that switch: of deciding metrics, then of worse headlines."""
+    """Return the mean changes where the strategy is advised: of deciding metrics, then of worse headlines."""
     found = {metric: change for (name, metric), change in advice.differences.items() if name == strategy}
     texts = [_change(findings, metric, found[metric]) for metric in advice.metrics if metric in found]
     worse = [
@@ -85,7 +130,7 @@ def figures_table(findings: Findings, statistic: str, metrics: Sequence[str]) ->
         for metric in metrics
         for strategy in findings.strategies
     }
-    return _laid_out(findings, statistic, metrics, cells)
+    return _laid_out(findings, f"{statistic} of {findings.common:,}", metrics, cells)
 
 
 def differences_table(findings: Findings, metrics: Sequence[str]) -> Table:
@@ -96,7 +141,8 @@ def differences_table(findings: Findings, metrics: Sequence[str]) -> Table:
         for (metric, strategy), change in findings.differences.items()
     }
     others = [strategy for strategy in findings.strategies if strategy != baseline]
-    return _laid_out(findings, f"less {baseline} [{LEVEL} %]", metrics, cells, others)
+    title = f"less {baseline}, of {findings.common:,} [{LEVEL} %]"
+    return _laid_out(findings, title, metrics, cells, others)
 
 
 def parts_table(findings: Findings, metric: str) -> Table:
@@ -163,13 +209,20 @@ def _laid_out(
             [*map(Cell, names[strategy]), *(cells.get((metric, strategy), Cell("-")) for metric in metrics)]
             for strategy in strategies
         ]
-        return [title, *parameters, *metrics], rows, 1 + len(parameters)
+        heads = [_with_rows(findings, metric) for metric in metrics]
+        return [title, *parameters, *heads], rows, 1 + len(parameters)
     rows = [
-        [Cell(metric, hint=hint_of(findings, metric))]
+        [Cell(_with_rows(findings, metric), hint=hint_of(findings, metric))]
         + [cells.get((metric, strategy), Cell("-")) for strategy in strategies]
         for metric in metrics
     ]
     return [title, *strategies], rows, 1
+
+
+def _with_rows(findings: Findings, metric: str) -> str:
+    """Return the name of a metric, with the number of its scenarios if some of the common ones lack it."""
+    rows = next((f.rows for (name, _), f in findings.figures.items() if name == metric), findings.common)
+    return metric if rows == findings.common else f"{metric}, of {rows:,}"
 
 
 def hint_of(findings: Findings, metric: str) -> str:

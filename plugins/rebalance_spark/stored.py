@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
 from rebalance_spark.choices import Status
 from rebalance_spark.schema import CARRIED, SCORE_COLUMNS
 
@@ -64,7 +65,8 @@ class Scored:
     """Scores, each once: of several scores of a scenario and a strategy, that of the last run.
 
     ``scenarios`` are sorted ids. If several scenarios have the same id, the hash of the scenario follows it.
-    ``status`` has the place of the status in `Status`, or `NO_ROW` (scenarios x strategies).
+    ``status`` has the place of the status in `Status`, or `NO_ROW` (scenarios x strategies). ``partly`` maps
+    strategies that were left out, because few scenarios are scored under them, to the number of these.
     """
 
     scenarios: list[str]
@@ -75,6 +77,7 @@ class Scored:
     _read: Callable[[list[str]], pa.Table]
     _rows: npt.NDArray[np.int64] = field(repr=False)
     _cells: npt.NDArray[np.int64] = field(repr=False)
+    partly: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> npt.NDArray[np.bool_]:
@@ -113,24 +116,30 @@ class Scored:
         """
         for name in strategies:
             if name not in self.strategies:
-                raise InputError("strategy", repr(name), f"one of {', '.join(self.strategies)}")
+                raise InputError("strategy", repr(name), one_of(name, self.strategies))
         chosen = [self.strategies.index(name) for name in strategies]
         place = np.full(len(self.strategies), -1)
         place[chosen] = np.arange(len(chosen))
         scenario, strategy = np.divmod(self._cells, len(self.strategies))
         kept = place[strategy] >= 0
         cells = scenario[kept] * len(chosen) + place[strategy[kept]]
-        status = self.status[:, chosen]
-        return Scored(
-            self.scenarios,
-            list(strategies),
-            status,
-            self.metrics,
-            self.others,
-            self._read,
-            self._rows[kept],
-            cells,
+        return replace(
+            self,
+            strategies=list(strategies),
+            status=self.status[:, chosen],
+            _rows=self._rows[kept],
+            _cells=cells,
         )
+
+    def without_partly_scored(self, keep: Sequence[str] = ()) -> "Scored":
+        """Return the scores without the strategies that have less than half as many rows as another one.
+
+        Strategies in ``keep`` stay. ``partly`` of the result names those that were left out.
+        """
+        rows = (self.status != NO_ROW).sum(axis=0).tolist()
+        counted = dict(zip(self.strategies, rows, strict=True))
+        partly = {s: n for s, n in counted.items() if 2 * n < max(rows) and s not in keep}
+        return replace(self.of([s for s in self.strategies if s not in partly]), partly=partly)
 
 
 def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Table]) -> Scored:
@@ -142,11 +151,11 @@ def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Ta
     metrics = metric_columns(columns)
     names = [column.name for column in columns]
     keys = read([name for name in (*_KEYS, "scenario_hash", "run_id") if name in names])
-    scenario, scenarios = _encoded(_scenario_ids(keys))
-    strategy, strategies = _encoded(keys.column("strategy"))
+    scenario, scenarios = encoded(_scenario_ids(keys))
+    strategy, strategies = encoded(keys.column("strategy"))
     cells = scenario * len(strategies) + strategy
     rows = _last_rows(cells, keys)
-    status, statuses = _encoded(keys.column("status"))
+    status, statuses = encoded(keys.column("status"))
     place = np.array(
         [list(Status).index(Status(name)) if name in list(Status) else NO_ROW for name in statuses],
         dtype=np.int8,
@@ -166,7 +175,7 @@ def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Ta
     )
 
 
-def _encoded(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], list[str]]:
+def encoded(column: pa.ChunkedArray | pa.Array) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return the number of the value of each row, and the values, sorted."""
     coded = pc.dictionary_encode(pc.fill_null(pc.cast(column, pa.string()), ""))
     coded = coded.unify_dictionaries().combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
@@ -196,7 +205,7 @@ def _scenario_ids(keys: pa.Table) -> pa.ChunkedArray:
 
 def _last_rows(cells: npt.NDArray[np.int64], keys: pa.Table) -> npt.NDArray[np.int64]:
     """Return the row of each score, that of the last run if there are several."""
-    run = _encoded(keys.column("run_id"))[0] if "run_id" in keys.column_names else np.zeros_like(cells)
+    run = encoded(keys.column("run_id"))[0] if "run_id" in keys.column_names else np.zeros_like(cells)
     order = np.lexsort((run, cells))
     last = np.ones(len(order), dtype=np.bool_)
     last[:-1] = cells[order][1:] != cells[order][:-1]

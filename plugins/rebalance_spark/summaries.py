@@ -13,8 +13,19 @@ import pyarrow as pa
 from rebalance_spark import findings
 from rebalance_spark.advising import advice_table, advise
 from rebalance_spark.choices import Status
-from rebalance_spark.findings import MOVES, Question, found_in, front_of, higher_is_better, known_metrics
+from rebalance_spark.findings import (
+    MOVES,
+    Question,
+    balance_of,
+    deciding_of,
+    found_in,
+    front_of,
+    headlines_of,
+    higher_is_better,
+    known_metrics,
+)
 from rebalance_spark.paired import comparable, completed_by_all
+from rebalance_spark.parts import subjects_of
 from rebalance_spark.stored import collected_scores
 
 if TYPE_CHECKING:
@@ -72,13 +83,15 @@ def wins(scores: "DataFrame") -> "DataFrame":
     return _frame(scores, columns, rows)
 
 
-def pareto(scores: "DataFrame", moves: str = MOVES, balance: str = "imbalance") -> "DataFrame":
+def pareto(scores: "DataFrame", moves: str = MOVES, balance: str | None = None) -> "DataFrame":
     """Return a row per strategy: the means of two metrics, and whether no other strategy is better in both.
 
     The means are over the scenarios of `summary` that have both figures; ``scenarios`` is their number. A
-    strategy without figures is left out. Lower values of both metrics are better.
+    strategy without figures is left out. Lower values of both metrics are better. `balance` is by default
+    ``weighted_imbalance`` if the scores have it, that is if the groups have rates, else ``imbalance``.
     """
     scored = collected_scores(scores)
+    balance = balance_of(scored) if balance is None else balance
     known_metrics(scored, "pareto", (moves, balance))
     count, points = front_of(scored, moves, balance)
     columns = {
@@ -103,12 +116,14 @@ def quantiles(scores: "DataFrame", points: int = 100) -> "DataFrame":
     return _frame(scores, {"strategy": _TEXT, "metric": _TEXT, "values": pa.list_(_FIGURE)}, rows)
 
 
-def differences(scores: "DataFrame", baseline: str) -> "DataFrame":
+def differences(scores: "DataFrame", baseline: str, *, per: str = "") -> "DataFrame":
     """Return a row per other strategy and metric: the mean difference to a strategy in the same scenarios.
 
-    ``low`` and ``high`` are the ends of its 95 % interval (`paired.difference`).
+    ``low`` and ``high`` are the ends of its 95 % interval (`paired.difference`) over groups, which are those
+    of `advice`.
     """
-    found = found_in(collected_scores(scores), Question(balance="", baseline=baseline), plots=False)
+    question = Question(balance="", baseline=baseline, per=per)
+    found = found_in(collected_scores(scores), question, plots=False)
     columns = {"strategy": _TEXT, "metric": _TEXT, "mean": _FIGURE, "low": _FIGURE, "high": _FIGURE}
     rows = [
         (strategy, metric, change.mean, change.low, change.high)
@@ -117,18 +132,27 @@ def differences(scores: "DataFrame", baseline: str) -> "DataFrame":
     return _frame(scores, columns, rows)
 
 
-def advice(scores: "DataFrame", baseline: str, metrics: Sequence[str] = (MOVES, "imbalance")) -> "DataFrame":
-    """Return a row per scenario with the strategy of today, the advised one, and the changes.
+def advice(
+    scores: "DataFrame", baseline: str, metrics: Sequence[str] | None = None, *, per: str = ""
+) -> "DataFrame":
+    """Return a row per group with the strategy of today, the advised one, and the changes.
 
-    A scenario switches to a strategy that is better in at least one of the metrics and worse in none. Of
-    several, it is the one that is best in the first metric, and then in the next.
+    A group switches to a strategy that is better in at least one of the metrics and worse in none, in the
+    mean over its scenarios. Of several, it is the one that is best in the first metric, and then in the
+    next. Of equals, it is the one that makes fewer of the other headline metrics worse. `metrics` are by
+    default the moves and the balance of `pareto`. `per` names the column with the groups. By default they are
+    the ids of the scenarios without the keys before them.
+
+    Raises:
+        InputError: if the scores lack the baseline, a metric or the column.
     """
     scored = collected_scores(scores)
-    known_metrics(scored, "advice", metrics)
-    figures = {metric: scored.figures(metric) for metric in metrics}
-    higher = {metric: higher_is_better(metric) for metric in metrics}
-    advised = advise(scored, baseline, figures, metrics, higher)
-    made: DataFrame = scores.sparkSession.createDataFrame(advice_table(scored, advised, figures))
+    metrics = deciding_of(scored) if metrics is None else metrics
+    names = known_metrics(scored, "advice", metrics)
+    figures = {metric: scored.figures(metric) for metric in (*metrics, *headlines_of(names, ""))}
+    higher = {metric: higher_is_better(metric) for metric in figures}
+    advised = advise(scored, baseline, subjects_of(scored, per), figures, metrics, higher)
+    made: DataFrame = scores.sparkSession.createDataFrame(advice_table(scored, advised))
     return made
 
 

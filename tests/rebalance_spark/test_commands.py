@@ -152,7 +152,7 @@ def test_a_report_is_a_table_with_the_statistics_asked_for_and_the_front(lab, sc
     lines = answer.out.splitlines()
     assert lines[0].startswith("4 scenarios, plan fidelity (rebalance-lab ")
     assert lines[1] == "1 scenarios were completed by no strategy (wrong)"
-    assert ["mean", "range", "roundrobin"] in [line.split() for line in lines]
+    assert ["mean", "of", "3", "range", "roundrobin"] in [line.split() for line in lines]
     assert ["rounds", "1", "1"] in [line.split() for line in lines]
     front = next(line for line in lines if line.startswith("front"))
     assert front.split() == ["front,", "of", "3", "scenarios", "moved_partitions", "weighted_imbalance"]
@@ -203,8 +203,8 @@ def test_advice_is_written_and_the_worst_scenarios_lead_to_their_views(lab, scor
     options = ("--baseline", "range", "--advice", advice, "--html", page)
     answer = lab("report", scores, *options, "--by", "partitions", "--workload", workload)
     assert (answer.status, answer.err) == (0, "")
-    assert "groups as they are, with range" in answer.out
-    assert "imbalance by partitions" in answer.out
+    assert "scenarios as they are, with range" in answer.out
+    assert "weighted_imbalance by partitions" in answer.out
     with advice.open() as rows:
         assert {row["scenario_id"] for row in csv.DictReader(rows)} == {*TEXTS, "wrong"}
     views = sorted((tmp_path / "page-scenarios").iterdir())
@@ -219,6 +219,14 @@ def test_advice_is_written_and_the_worst_scenarios_lead_to_their_views(lab, scor
         (["--advice", "a.csv"], "--advice: found no --baseline, expected --baseline STRATEGY"),
         (["--advice", "a.txt"], "--advice: found a.txt, expected a file that ends with .csv or .parquet"),
         (["--baseline", "stiky"], "--baseline: found 'stiky', expected one of range, roundrobin"),
+        (
+            ["--baseline", "range", "--decide", "imbalanc"],
+            "metric: found 'imbalanc', expected one of 34 names (did",
+        ),
+        (
+            ["--baseline", "range", "--per", "team"],
+            "--per: found 'team', expected one of group, scenario_id, ",
+        ),
         (["--by", "team"], "--by: found 'team', expected --workload INPUT with it"),
         (["-s", "sticky"], "strategy: found 'sticky', expected one of range, roundrobin"),
         (["--table", "scores"], "report: found both, expected one of DIR and --table"),
@@ -238,7 +246,7 @@ def test_a_sweep_of_settings_is_scored_and_reported_with_columns(lab, workload, 
     assert lab("score", workload, "-s", "range", *options).status == 0
     answer = lab("report", out, "--stat", "mean")
     heads = [line.split() for line in answer.out.splitlines() if line.startswith("mean")]
-    assert heads[0][:3] == ["mean", "session.timeout.ms", "moved_partitions"]
+    assert heads[0][3:5] == ["session.timeout.ms", "moved_partitions"]
 
 
 # --- wrong use

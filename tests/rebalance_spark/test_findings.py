@@ -13,7 +13,8 @@ from rebalance_spark import findings
 from rebalance_spark.advising import advice_table, as_file, check_ending
 from rebalance_spark.findings import Question, found_in
 from rebalance_spark.paired import MOST_BLOCKS, difference
-from rebalance_spark.parts import MOST_PARTS, parts_of
+from rebalance_spark.parts import MOST_PARTS, parts_of, subjects_of
+from rebalance_spark.report_tables import title_of, verdict
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
 from rebalance_spark.stored import ScoredColumn as Column
 from rebalance_spark.stored import metric_columns, scored_of, stored_scores
@@ -78,8 +79,8 @@ def test_strategies_with_the_same_figures_have_the_same_means_if_one_fails_on_so
         assert len({replace(made.figures[metric, s]) for s in made.strategies}) == 1
     assert made.figures["moved_partitions", "good"].mean == np.mean(range(8, 40))
     assert made.left_out == [
-        "8 scenarios are left out, because not all completed them:"
-        " crashing did not complete 8 (s-00, s-01, s-02, ...)"
+        "8 scenarios are left out, because not all strategies have figures:"
+        " crashing failed in 8 (s-00, s-01, s-02, ...)"
     ]
 
 
@@ -107,6 +108,32 @@ def test_some_strategies_can_be_compared_alone(stored):
     assert made.figures["moved_partitions", "same"].mean == np.mean(range(40))
     with pytest.raises(InputError, match="strategy: found 'gone', expected one of crashing, good, same"):
         scored.of(["gone"])
+
+
+PARTLY = [row(f"s-{n}", s, 1.0) for n in range(5) for s in ("a", "b", "few") if s != "few" or n < 2]
+
+
+def test_a_strategy_that_is_scored_for_few_scenarios_is_named_and_does_not_take_the_others_from_the_rest(
+    stored,
+):
+    scored = stored(PARTLY)
+    made = found(scored.without_partly_scored())
+    assert (made.strategies, made.common) == (["a", "b"], 5)
+    assert made.left_out == [
+        "few is not compared: only 2 of 5 scenarios are scored under it so far"
+        " (-s names the strategies to compare)"
+    ]
+    assert scored.without_partly_scored(keep=["few"]).strategies == ["a", "b", "few"]
+
+
+def test_what_is_not_scored_yet_has_not_failed(stored):
+    made = found(stored([*PARTLY, row("s-2", "few", None)]))
+    assert made.left_out == [
+        "3 scenarios are left out, because not all strategies have figures:"
+        " few failed in 1 (s-2); few is not scored yet for 2 (s-3, s-4)"
+    ]
+    alone = found(stored(PARTLY).of(["few"]))
+    assert alone.left_out == ["3 scenarios are not scored yet under these strategies (s-2, s-3, s-4)"]
 
 
 # --- reading
@@ -175,6 +202,28 @@ def test_more_scenarios_than_units_have_the_same_interval_within_its_precision()
     assert change.high - change.low == pytest.approx(2 * 1.96 / np.sqrt(len(values)), rel=0.15)
 
 
+def test_the_values_of_a_group_are_resampled_together():
+    values = np.repeat(np.random.default_rng(3).normal(0.0, 1.0, 100), 4)
+    alone, together = difference(values), difference(values, np.repeat(np.arange(100), 4))
+    assert together.mean == alone.mean
+    assert together.high - together.low == pytest.approx(2 * (alone.high - alone.low), rel=0.15)
+
+
+def test_the_intervals_of_findings_are_over_groups(stored):
+    rows = [
+        {**row(f"hour={hour}/{group}", s, 5.0 if s == "today" else float(group)), "hour": hour}
+        for hour in range(4)
+        for group in range(6)
+        for s in ("other", "today")
+    ]
+    scored = stored(rows, more=[pa.field("hour", pa.int32())])
+    wide, narrow = (
+        found(scored, baseline="today", per=per).differences["moved_partitions", "other"]
+        for per in ("", "scenario_id")
+    )
+    assert wide.high - wide.low > 1.5 * (narrow.high - narrow.low)
+
+
 def test_differences_are_to_the_strategy_of_today_in_the_same_scenarios(stored):
     made = found(stored(same_code(failing=range(8))), baseline="good")
     change = made.differences["moved_partitions", "crashing"]
@@ -215,8 +264,7 @@ def advised(stored, **question):
     ]
     scored = stored([{**r, "team": "blue"} for r in rows], more=[pa.field("team", pa.string())])
     made = found(scored, baseline="today", **question).advice
-    figures = {metric: scored.figures(metric) for metric in made.metrics}
-    return made, advice_table(scored, made, figures)
+    return made, advice_table(scored, made)
 
 
 def test_a_group_switches_to_what_is_better_and_not_worse_in_anything_that_decides(stored):
@@ -237,9 +285,78 @@ def test_a_group_switches_to_what_is_better_and_not_worse_in_anything_that_decid
     assert (changes["fewer-moves"], changes["the-same"], changes["unknown"]) == (-2.0, 0.0, None)
 
 
+def test_of_equals_the_one_that_makes_fewer_other_metrics_worse_is_advised_everywhere(stored):
+    rows = [
+        row(name, strategy, moves, rounds=rounds)
+        for name, dear in (("x", 2.0), ("y", 1.0))
+        for strategy, moves, rounds in (("dear", 1.0, dear), ("plain", 1.0, 1.0), ("today", 5.0, 1.0))
+    ]
+    assert found(stored(rows), baseline="today").advice.switches == [("plain", 2)]
+
+
+HOURS = {  # today and other: moves in two hours
+    "better-in-the-mean": ((5, 3), (1, 4)),
+    "worse-in-the-mean": ((5, 3), (4, 7)),
+    "failing-once": ((5, 3), (None, 1)),
+    "unknown-once": ((None, 3), (1, 1)),
+    "unknown": ((None, None), (1, 1)),
+}
+
+
+def hourly(stored):
+    rows = [
+        {**row(f"hour={hour}/a/{group}", s, moves and float(moves)), "hour": hour, "team": group[:3]}
+        for group, each in HOURS.items()
+        for s, of_hours in zip(("today", "other"), each, strict=True)
+        for hour, moves in enumerate(of_hours)
+    ]
+    return stored(rows, more=[pa.field("hour", pa.int32()), pa.field("team", pa.string())])
+
+
+def test_the_hours_of_a_group_have_one_decision_by_their_means(stored):
+    scored = hourly(stored)
+    made = found(scored, baseline="today")
+    table = advice_table(scored, made.advice).to_pylist()
+    assert {r["group"]: (r["strategy"], r["reason"], r["moved_partitions_change"]) for r in table} == {
+        "a/better-in-the-mean": ("other", "switch", -1.5),
+        "a/worse-in-the-mean": ("today", "stay", 0.0),
+        "a/failing-once": ("today", "stay", 0.0),
+        "a/unknown-once": ("other", "switch", -2.0),
+        "a/unknown": ("today", "no figures", None),
+    }
+    assert {(r["scenarios"], r["team"]) for r in table} == {(2, "bet"), (2, "wor"), (2, "fai"), (2, "unk")}
+    assert "hour" not in table[0]
+    assert verdict(made)[0] == "switch 2 of 5 groups to other: -1.75 moved_partitions, 0 imbalance"
+    assert title_of(made) == "10 scenarios of 5 groups, plan fidelity"
+
+
+@pytest.mark.parametrize(
+    ("per", "names"),
+    [
+        ("scenario_id", [f"hour={hour}/a/{group}" for hour in (0, 1) for group in sorted(HOURS)]),
+        ("team", ["bet", "fai", "unk", "wor"]),
+        ("group", [f"a/{group}" for group in sorted(HOURS)]),
+    ],
+)
+def test_the_subjects_of_decisions_can_be_chosen(stored, per, names):
+    assert subjects_of(hourly(stored), per).names == names
+
+
+def test_ids_without_keys_are_subjects_by_themselves(stored):
+    scored = stored([row(name, "a", 1.0) for name in ("x=1/b", "y")])
+    assert (subjects_of(scored).column, subjects_of(scored).names) == ("scenario_id", ["x=1/b", "y"])
+
+
 def test_the_metrics_that_decide_can_be_chosen(stored):
     made, _ = advised(stored, deciding=["imbalance"])
     assert dict(made.switches) == {"two": 3}
+
+
+def test_balance_is_by_rate_where_the_scores_have_it(stored):
+    more = [pa.field("weighted_imbalance", pa.float64())]
+    rows = [row("x", "a", 1.0)]
+    assert found(stored(rows, more=more)).balance == "imbalance"
+    assert found(stored([{**rows[0], "weighted_imbalance": 1.5}], more=more)).balance == "weighted_imbalance"
 
 
 def test_higher_figures_are_better_where_the_metric_says_so(stored, monkeypatch):

@@ -19,8 +19,9 @@ from rebalance_spark.commands.report import as_csv, print_findings
 from rebalance_spark.findings import Figures, Findings, OnFront, Part
 from rebalance_spark.page import as_page
 from rebalance_spark.paired import Difference
+from rebalance_spark.parts import Subjects
 from rebalance_spark.plots import is_heavy, label, overlap, plot
-from rebalance_spark.report_tables import differences_table
+from rebalance_spark.report_tables import differences_table, notes
 
 
 def figures(mean, *, worst_scenario="day-7"):
@@ -41,7 +42,7 @@ def findings_of(means, **changes):
         figures=made,
         statuses={s: {"ok": 10, "error": 0, "timeout": 0} for s in strategies},
         wins={(m, s, o): (5, 3, 2) for m in metrics for s in strategies for o in strategies if s != o},
-        common=9,
+        common=10,
         curves={key: [f.mean, f.mean + 1, f.mean + 5] for key, f in made.items()},
     )
     return replace(plain, **changes)
@@ -310,14 +311,14 @@ def test_a_wide_terminal_shows_all_strategies_beside_one_another():
         "sticky: fewest moves or least imbalance, and none is worse than another in both. --baseline STRATEGY"
         " adds the change from today's strategy.",
         "",
-        "mean              range  sticky",
+        "mean of 10        range  sticky",
         "rounds                3       3",
         "moved_partitions     50      20",
         "imbalance          1.25     1.5",
         "",
-        "front, of 9 scenarios  moved_partitions  imbalance",
-        "sticky                               20        1.5",
-        "(range)                              50       1.25",
+        "front, of 10 scenarios  moved_partitions  imbalance",
+        "sticky                                20        1.5",
+        "(range)                               50       1.25",
     ]
 
 
@@ -328,7 +329,7 @@ def test_a_narrow_terminal_shows_the_rest_below_and_cuts_nothing():
     for width in range(32, 130):
         lines = printed(MANY, width=width)
         assert max(map(len, lines[2:])) <= width
-        shown = [word for line in lines if line.startswith("mean ") for word in line.split()[1:]]
+        shown = [word for line in lines if line.startswith("mean ") for word in line.split()[3:]]
         assert shown == list(MANY.strategies)
         rounds = [word for line in lines if line.startswith("rounds") for word in line.split()[1:]]
         assert rounds == ["0", "1,000,000", "2,000,000", "3,000,000", "4,000,000"]
@@ -336,10 +337,10 @@ def test_a_narrow_terminal_shows_the_rest_below_and_cuts_nothing():
 
 
 def test_as_many_strategies_stand_beside_one_another_as_fit():
-    width = len("messages  ") + 2 * len("a-rather-long-name-0  ")
-    per_table = [len(line.split()) - 1 for line in printed(MANY, width=width) if line.startswith("mean ")]
+    width = len("mean of 10  ") + 2 * len("a-rather-long-name-0  ")
+    per_table = [len(line.split()) - 3 for line in printed(MANY, width=width) if line.startswith("mean ")]
     assert per_table == [2, 2, 1]
-    per_table = [len(line.split()) - 1 for line in printed(MANY, width=200) if line.startswith("mean ")]
+    per_table = [len(line.split()) - 3 for line in printed(MANY, width=200) if line.startswith("mean ")]
     assert per_table == [5]
 
 
@@ -349,10 +350,10 @@ def test_a_name_that_is_wider_than_the_terminal_is_folded_and_its_metrics_are_wh
     lines = printed(findings_of(means), width=60)
     assert max(map(len, lines)) <= 60
     first, second = (i for i, line in enumerate(lines) if line.startswith("mean "))
-    assert "".join(line.removeprefix("mean").strip() for line in lines[2 : first + 1]) == long
+    assert "".join(line.removeprefix("mean of 10").strip() for line in lines[2 : first + 1]) == long
     rows = [line.split() for line in lines[first + 1 : second]]
     assert rows == [["rounds", "1,000,000"], ["messages", "5"], []]
-    assert lines[second].split() == ["mean", "range"]
+    assert lines[second].split() == ["mean", "of", "10", "range"]
 
 
 SEVERAL = ["avoidable_moves", "imbalance", "moved_partitions", "optimality_gap", "rounds"]
@@ -400,13 +401,13 @@ def test_names_are_no_markup():
     made = findings_of({"[red]x[/]": {"rounds": 1.0}}, versions=["[b]1[/b]"])
     lines = printed(made)
     assert lines[0].endswith("([b]1[/b])")
-    assert lines[2].split() == ["mean", "[red]x[/]"]
+    assert lines[2].split() == ["mean", "of", "10", "[red]x[/]"]
 
 
 def test_a_strategy_without_a_figure_and_findings_without_metrics_can_be_shown():
     made = findings_of({"range": {"rounds": 3.0}, "failing": {}})
-    assert printed(made)[2:] == ["mean    range  failing", "rounds      3        -"]
-    assert printed(findings_of({"range": {}}))[2:] == ["mean  range"]
+    assert printed(made)[2:] == ["mean of 10  range  failing", "rounds          3        -"]
+    assert printed(findings_of({"range": {}}))[2:] == ["mean of 10  range"]
 
 
 # --- the strategy of today, parts and sweeps
@@ -420,8 +421,10 @@ ADVICE = Advice(
     "range",
     ["moved_partitions", "imbalance"],
     ["range", "sticky"],
+    Subjects("group", ["g-0", "g-1", "g-2"], np.array([0, 1, 1, 2])),
     np.array([0, 1, 1]),
     np.array([False, True, True]),
+    {},
     {
         ("sticky", "moved_partitions"): Difference(-31.0, -33.0, -27.0),
         ("sticky", "imbalance"): Difference(0.0, 0.0, 0.0),
@@ -443,9 +446,32 @@ def test_the_verdict_comes_first_and_names_what_becomes_worse():
     assert texts.index(VERDICT[0]) < texts.index("Moves against imbalance")
 
 
+def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
+    advice = replace(ADVICE, strategies=["range", "lag-aware+tolerance=5%"])
+    made = replace(ADVISED, fidelities=["plan"], advice=advice)
+    _, stops, clients = notes(made)
+    assert stops.startswith("Plan fidelity does not measure how long partitions stop")
+    assert clients == (
+        "Kafka's own clients do not have lag-aware+tolerance=5%: kafka-python, aiokafka and the Consumer of"
+        " rebalance_kafka run it. Under lag-aware+tolerance=5%, members must report their rates; otherwise"
+        " partitions are counted."
+    )
+    assert {stops, clients} <= set(texts_of(as_page(made)))
+    assert {stops, clients} <= set(printed(made, width=300))
+    assert len(notes(ADVISED)) == 1
+
+
+def test_a_metric_that_some_scenarios_lack_has_the_number_of_the_others():
+    made = replace(TWO, common=12)
+    assert printed(made)[4:6] == [
+        "mean of 12               range  sticky",
+        "rounds, of 10                3       3",
+    ]
+
+
 def test_differences_to_the_strategy_of_today_have_intervals_and_a_colour_if_they_are_clear():
     lines = printed(ADVISED)
-    at = next(n for n, line in enumerate(lines) if line.startswith("less range [95 %]"))
+    at = next(n for n, line in enumerate(lines) if line.startswith("less range, of 10 [95 %]"))
     assert [line.split(None, 1) for line in lines[at + 1 : at + 4]] == [
         ["rounds", "0 [-0.1, +0.1]"],
         ["moved_partitions", "-30 [-33, -27]"],
@@ -485,7 +511,7 @@ SWEEP = findings_of(
 
 def test_a_sweep_has_its_parameters_as_columns():
     assert [line.split() for line in printed(SWEEP)[2:6]] == [
-        ["mean", "tolerance", "rounds"],
+        ["mean", "of", "10", "tolerance", "rounds"],
         ["optimal", "1%", "3"],
         ["optimal", "5%", "2"],
         ["sticky", "-", "4"],

@@ -40,6 +40,14 @@ def report(
         str,
         typer.Option(metavar="STRATEGY", help="The strategy that runs today: what changes, group by group."),
     ] = "",
+    per: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --baseline: decide for each value of this column of the scores, over its scenarios."
+            " The default is group: the ids without their keys. scenario_id decides for each scenario.",
+        ),
+    ] = "",
     decide: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,8 +87,13 @@ def report(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="For the table: all metrics.")] = False,
     balance: Annotated[
-        str, typer.Option(metavar="METRIC", help="The metric of the front beside the moves.")
-    ] = "imbalance",
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="The metric of the front beside the moves. The default is weighted_imbalance if the scores"
+            " have it, that is if the groups have rates, else imbalance.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the page with plots here.")
     ] = None,
@@ -103,15 +116,15 @@ def report(
             raise InputError("--advice", "no --baseline", "--baseline STRATEGY, which runs today")
     settings = pairs(conf, "--conf")
     scored = _scores(folder, table, master, settings)
-    scored = scored.of(list(dict.fromkeys([*strategy, *filter(None, [baseline])]))) if strategy else scored
+    today = [baseline] if baseline else []
+    compared = list(dict.fromkeys([*(strategy or ()), *today]))
+    scored = scored.of(compared) if strategy else scored.without_partly_scored(keep=today)
     parts = (by, _column(scored, by, workload, master, settings)) if by else None
-    question = Question(balance, baseline, tuple(decide or ()), parts)
+    question = Question(balance, baseline, tuple(decide or ()), per, parts)
     is_page = html is not None or output == "html"
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", plots=is_page)
     if advice is not None and findings.advice is not None:
-        figures = {metric: scored.figures(metric) for metric in findings.advice.metrics}
-        rows = advice_table(scored, findings.advice, figures)
-        write_whole(advice, as_file(rows, advice.suffix))
+        write_whole(advice, as_file(advice_table(scored, findings.advice), advice.suffix))
     page = _page(findings, html, workload, master, settings) if is_page else ""
     if html is not None:
         write_whole(html, page.encode())
@@ -225,8 +238,8 @@ def print_findings(
         console.print()
     for line in lines:
         console.print(Text(line, "bold"))
-    if findings.advice is not None:
-        console.print(Text(findings.advice.rule))
+    for line in tables.notes(findings):
+        console.print(Text(line))
     metrics = findings.metrics if everything else findings.headlines
     for statistic in statistics:
         _print(tables.figures_table(findings, statistic, metrics), console)
