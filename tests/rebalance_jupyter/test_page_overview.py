@@ -146,3 +146,16 @@ def test_above_a_second_column_the_strip_is_repeated_in_the_columns_of_its_plots
     comes_to(lambda: shown_ms(page), pytest.approx(DURATION / 2, abs=400))
     page.set_viewport_size({"width": 1_300, "height": 800})
     wait_until(page, "document.querySelector('.rbl-again').style.display === 'none'")
+
+
+def test_in_two_columns_the_lag_is_beside_the_partitions_that_nobody_owns(opened):
+    page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": 1_700, "height": 800})
+    for number in (0, 1):
+        plot = page.locator(".rbl-lag").nth(number).bounding_box()
+        lanes = page.locator(".rbl-view").nth(number).locator(".rbl-overlay").first.bounding_box()
+        assert (plot["x"], plot["width"]) == pytest.approx((lanes["x"], lanes["width"]), abs=1)
+        assert plot["y"] + plot["height"] < lanes["y"]
+    page.set_viewport_size({"width": 1_300, "height": 800})
+    lag, nobody = page.locator(".rbl-lag").all()
+    wait_until(page, "document.querySelector('.rbl-again').style.display === 'none'")
+    assert lag.bounding_box()["x"] == nobody.bounding_box()["x"]

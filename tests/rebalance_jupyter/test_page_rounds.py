@@ -174,7 +174,7 @@ def test_strategies_stand_one_above_another_in_step(both):
     cursors = both.locator(".rbl-cursor").evaluate_all(
         "(found) => found.map((each) => each.getAttribute('x1'))"
     )
-    assert (len(cursors), len(set(cursors))) == (9, 1)
+    assert (len(cursors), len(set(cursors))) == (10, 1)
 
 
 def test_a_member_is_linked_in_every_strategy(both):

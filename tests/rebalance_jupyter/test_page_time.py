@@ -28,8 +28,8 @@ def test_the_cursor_stands_at_its_time_in_every_panel(page):
             """(found) => found.map((line) =>
               line.ownerSVGElement.getBoundingClientRect().left + line.x1.baseVal.value)"""
         )
-        assert len(cursors) == 5
-        assert cursors == pytest.approx([expected] * 5, abs=0.6)
+        assert len(cursors) == 6
+        assert cursors == pytest.approx([expected] * 6, abs=0.6)
 
 
 def test_home_and_end(page):

@@ -147,7 +147,7 @@ function draw(model, element) {
     const columns = views.length > 1 && width >= TWO_COLUMNS ? 2 : 1;
     const column = (width - 4 - GAP * (columns - 1)) / columns;
     overview.repeatAt(columns > 1 ? column + GAP : null);
-    beside.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+    for (const grid of [lag.element, beside]) grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
     if (lens.resize(column) || !views[0]?.drawn) [overview, lag, ...views].forEach((each) => each.draw());
   };
   const watch = new ResizeObserver(fit);

@@ -1,14 +1,12 @@
-// The lag of all strategies, and the partitions that nobody owns, on one axis of time. Lines have dashes, as hues
-// are those of members.
+// The lag of all strategies, and the partitions that nobody owns: a plot of each, one below the other or beside it. Lines
+// have dashes, as hues are those of members.
 
 import { adjust, html, refill, svg, titled, worded, write } from "./elements.js";
 import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
 import { heightAt, largest, valueAt } from "./trace.js";
 
 const DASHES = ["", "7 3", "2 2", "9 3 2 3", "1 4", "5 2 1 2 1 2"];
-const HIGH = 96; // of the plot of the lag, at least
-const LOW = 34; // of the plot of partitions that nobody owns, at least
-const GAP = 20;
+const TOP = 8;
 const LINE = 13; // pixels between two labels
 const LONGEST = 20; // letters of a strategy's name
 const LEAST = 2; // pixels of a step
@@ -47,66 +45,85 @@ function looks(number, count) {
 }
 
 /** @import { Series } from "./model" */
+/** @import { Lens } from "./lens.js" */
 /** @import { Trace } from "./trace.js" */
 
-export class Lag {
+/**
+ * @typedef {object} Quantity What a plot shows.
+ * @property {string} heading
+ * @property {string} name
+ * @property {string} unit
+ * @property {number} height of the plot in pixels, at least
+ * @property {(traces: Trace[], lens: Lens) => number} most the largest value
+ * @property {(most: number) => number} step between two lines of the grid
+ * @property {(trace: Trace, at: number) => number | undefined} at the value at a time
+ * @property {(value: number) => string} text
+ * @property {(trace: Trace, lens: Lens, y: (value: number) => number) => string} path
+ */
+
+/** @type {Quantity} */
+const LAG = {
+  heading: "Lag", name: "lag", unit: "records", height: 96, text: amount,
+  most: highest, step: (most) => roundStep(most, 4), at: (trace, at) => heightAt(trace.lag, at), path: slopes,
+};
+/** @type {Quantity} */
+const NOBODYS = {
+  heading: "Partitions that nobody owns", name: "partitions that nobody owns", unit: "partitions", height: 34,
+  text: (count) => COUNT.format(count),
+  most: (traces) => traces.reduce((most, trace) => largest(trace.nobodys, most), 1),
+  step: (most) => Math.max(1, roundStep(most, 2)), at: (trace, at) => valueAt(trace.nobodys, at) ?? 0, path: steps,
+};
+
+class Plot {
   /**
-   * @param {object} parts
-   * @param {import("./view.js").View[]} parts.views
-   * @param {import("./clock.js").Clock} parts.clock
-   * @param {import("./lens.js").Lens} parts.lens
-   * @param {import("./pointer.js").Pointer} parts.pointer
-   * @param {boolean} parts.counted whether there are figures, which leave out the start of the group
+   * @param {Quantity} quantity
+   * @param {import("./view.js").View[]} views
+   * @param {Lens} lens
+   * @param {object} start
+   * @param {number} start.counts the time from which on the figures count
+   * @param {boolean} start.isFirst whether the plot names what they leave out, which is the same in all plots
    */
-  constructor({ views, clock, lens, pointer, counted: hasFigures }) {
-    this.counts = hasFigures ? Math.min(...views.map(({ trace }) => trace.counts)) : 0; // the figures, from then on
+  constructor(quantity, views, lens, { counts, isFirst }) {
+    this.quantity = quantity;
     this.views = views;
-    this.clock = clock;
     this.lens = lens;
-    this.most = 1; // records
-    this.mostNobodys = views.reduce((most, { trace }) => largest(trace.nobodys, most), 1); // partitions
-    this.measured = views.some(({ trace }) => trace.lag.length);
-    this.height = Math.max(HIGH, LINE * views.length);
-    this.depth = Math.max(LOW, LINE * views.length);
-    this.floor = this.measured ? 8 + this.height : 0; // where the lag is 0
-    this.base = this.floor + GAP + this.depth; // where nobody owns no partition
+    this.counts = counts;
+    this.isFirst = isFirst;
+    this.height = Math.max(quantity.height, LINE * views.length);
+    this.base = TOP + this.height; // where the value is 0
+    this.most = 1;
     this.cursor = svg("line", { y1: 0, y2: this.base, class: "rbl-cursor" });
     this.shades = svg("g");
     this.start = svg("g");
     this.grid = svg("g");
     this.values = svg("g");
-    this.lines = views.map(({ name }, i) => ["lag", "partitions that nobody owns"].map((what) =>
-      titled(svg("path", { class: "rbl-line", ...looks(i, views.length) }), `${name}: ${what}`)));
-    this.labels = views.map((_, i) => [1, 2].map(() => /** @type {const} */ ([
+    this.lines = views.map(({ name }, i) =>
+      titled(svg("path", { class: "rbl-line", ...looks(i, views.length) }), `${name}: ${quantity.name}`));
+    this.labels = views.map((_, i) => /** @type {const} */ ([
       svg("path", { class: "rbl-line", ...looks(i, views.length) }), svg("text"),
-    ])));
-    this.drawing = svg("svg", { class: "rbl-lag rbl-plot", role: "img", "aria-label": "Lag, and partitions that nobody owns, over time" },
-      this.shades, this.start, this.grid, this.values, ...this.lines.flat(), ...this.labels.flat(2), this.cursor);
-    const heading = this.measured ? "Lag, and partitions that nobody owns" : "Partitions that nobody owns";
-    this.when = html("small", { class: "rbl-quiet" });
-    const partitions = views.some(({ trace }) => trace.partitions);
-    this.element = html("div", { class: "rbl-wide" }, ...(partitions ? [pointer.across(html("h4", {}, heading, " ", this.when), this.drawing)] : []));
-    pointer.watch(this.drawing, (x) => this.tell(x));
-    clock.listen((at) => { this.move(at); });
+    ]));
+    this.drawing = svg("svg", { class: "rbl-lag rbl-plot", role: "img", "aria-label": `${quantity.heading} over time` },
+      this.shades, this.start, this.grid, this.values, ...this.lines, ...this.labels.flat(), this.cursor);
   }
 
   draw() {
-    const { views, lens, drawing, base } = this;
+    const { quantity, views, lens, drawing, base } = this;
+    const traces = views.map(({ trace }) => trace);
     adjust(drawing, { width: lens.width, height: base + 6 });
-    this.most = this.highest();
-    refill(this.shades, "rect", views.flatMap(({ trace }) => trace.times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map((times) => {
-      const [from, to] = times.map((at) => lens.clipped(at));
+    this.most = quantity.most(traces, lens);
+    refill(this.shades, "rect", traces.flatMap(({ times }) => times.filter(([began, ended]) => began <= lens.to && ended >= lens.from).map((time) => {
+      const [from, to] = time.map((at) => lens.clipped(at));
       return { attributes: { x: from, y: 0, width: Math.max(LEAST, to - from), height: base, class: "rbl-shade" } };
     })));
     this.start.replaceChildren(...this.uncounted());
     this.drawGrid();
-    views.forEach(({ trace }, i) => {
-      const [high, low] = this.lines[i];
-      adjust(high, { d: this.path(trace) });
-      adjust(low, { d: this.steps(trace) });
-    });
+    traces.forEach((trace, i) => adjust(this.lines[i], { d: quantity.path(trace, lens, (value) => this.y(value)) }));
     this.place();
-    this.move(this.clock.at);
+  }
+
+  /** @param {number} value */
+  y(value) {
+    return this.base - (value / this.most) * this.height;
   }
 
   // The start of the group, which the figures leave out.
@@ -116,122 +133,83 @@ export class Lag {
     const x = lens.clipped(counts);
     const name = "not counted";
     const inside = x - lens.left > 8 * name.length;
-    return [
-      svg("rect", { x: lens.left, y: 0, width: x - lens.left, height: base, class: "rbl-uncounted" }),
+    const area = svg("rect", { x: lens.left, y: 0, width: x - lens.left, height: base, class: "rbl-uncounted" });
+    return !this.isFirst ? [area] : [
+      area,
       titled(worded(inside ? name : `← ${name}`, inside ? { x: x - 4, y: 11, "text-anchor": "end" } : { x: x + 4, y: 11 }),
         `The figures count from ${clockText(counts)} on`),
     ];
   }
 
-  // The largest lag that is shown.
-  highest() {
-    const { from, to } = this.lens;
-    const shown = this.views.flatMap(({ trace }) => [
-      heightAt(trace.lag, from) ?? 0, heightAt(trace.lag, to) ?? 0,
-      ...trace.lag.filter(([at]) => from <= at && at <= to).map(([, value]) => value),
-    ]);
-    return shown.reduce((most, value) => Math.max(most, value), 1);
-  }
-
   drawGrid() {
-    const { lens } = this;
-    const ticks = [
-      ...this.ticks(this.floor, this.height, this.measured ? this.most : 0, "records"),
-      ...this.ticks(this.base, this.depth, this.mostNobodys, "partitions"),
-    ];
+    const { lens, most, quantity: { unit, step } } = this;
+    /** @type {[y: number, words: string][]} */
+    const ticks = [];
+    for (let value = 0; value <= most * 1.0001; value += step(most)) {
+      const last = value + step(most) > most * 1.0001;
+      ticks.push([this.y(value), last ? `${amount(value)} ${unit}` : amount(value)]);
+    }
     refill(this.grid, "line", ticks.map(([y]) => ({ attributes: { x1: lens.left, x2: lens.left + lens.plot, y1: y, y2: y, class: "rbl-grid" } })));
     refill(this.values, "text", ticks.map(([y, words]) => ({ attributes: { x: lens.left - 6, y: y + 4, "text-anchor": "end" }, words })));
   }
 
-  /**
-   * The heights of the lines of a grid, with their texts.
-   * @param {number} base
-   * @param {number} height
-   * @param {number} most
-   * @param {"records" | "partitions"} unit
-   */
-  ticks(base, height, most, unit) {
-    const step = unit === "partitions" ? Math.max(1, roundStep(most, 2)) : roundStep(most, 4);
-    /** @type {[y: number, words: string][]} */
-    const found = [];
-    for (let value = 0; most && value <= most * 1.0001; value += step) {
-      const last = value + step > most * 1.0001;
-      found.push([base - (value / most) * height, last ? `${amount(value)} ${unit}` : amount(value)]);
-    }
-    return found;
-  }
-
-  /** @param {number} value */
-  high(value) {
-    return this.floor - (value / this.most) * this.height;
-  }
-
-  /** @param {number} count */
-  low(count) {
-    return this.base - (count / this.mostNobodys) * this.depth;
-  }
-
-  /**
-   * The line of the lag, within the time that is shown.
-   * @param {Trace} trace
-   */
-  path(trace) {
-    const { lens } = this;
-    const { lag } = trace;
-    if (!lag.length) return "";
-    const [from, to] = [Math.max(lens.from, lag[0][0]), Math.min(lens.to, trace.duration)];
-    if (from >= to) return "";
-    /** @type {Series<number>} */
-    const points = [[from, heightAt(lag, from) ?? 0], ...lag.filter(([at]) => from < at && at < to), [to, heightAt(lag, to) ?? 0]];
-    return `M${points.map(([at, value]) => `${lens.x(at).toFixed(1)} ${this.high(value).toFixed(1)}`).join("L")}`;
-  }
-
-  /**
-   * The steps of the partitions that nobody owns: in each column of pixels the most, for at least LEAST pixels.
-   * @param {Trace} trace
-   */
-  steps(trace) {
-    const { lens } = this;
-    const columns = new Float64Array(Math.ceil(lens.plot));
-    const { nobodys } = trace;
-    nobodys.forEach(([at, count], n) => {
-      const until = nobodys[n + 1]?.[0] ?? trace.duration;
-      if (!count || until < lens.from || at > lens.to) return;
-      const first = Math.max(0, Math.min(columns.length - LEAST, Math.floor(lens.column(at))));
-      const end = Math.min(columns.length, Math.max(first + LEAST, Math.ceil(lens.column(until))));
-      for (let x = first; x < end; x++) columns[x] = Math.max(columns[x], count);
-    });
-    const parts = [`M${lens.left} ${this.low(columns[0])}`];
-    for (let x = 1; x < columns.length; x++)
-      if (columns[x] !== columns[x - 1]) parts.push(`H${lens.left + x}V${this.low(columns[x]).toFixed(1)}`);
-    return `${parts.join("")}H${lens.clipped(trace.duration).toFixed(1)}`;
-  }
-
   // Put the labels beside the ends of their lines, where they do not overlap.
   place() {
-    const { lens, views } = this;
+    const { lens, views, quantity } = this;
     const right = lens.left + lens.plot;
     /** @type {(trace: Trace) => number} */
-    const end = (trace) => Math.min(lens.to, trace.duration); // the count ends there
-    const high = spread(views.map(({ trace }) => this.high(heightAt(trace.lag, end(trace)) ?? 0)), this.floor);
-    const low = spread(views.map(({ trace }) => this.low(valueAt(trace.nobodys, end(trace) - 1) ?? 0)), this.base);
-    this.labels.forEach((label, i) => label.forEach(([sample, text], n) => {
-      const y = [high, low][n][i];
-      adjust(sample, { d: n || this.measured ? `M${right + 6} ${y}H${right + 30}` : "" });
-      adjust(text, { x: right + 34, y: y + 4 });
-    }));
+    const end = (trace) => Math.min(lens.to, trace.duration) - 1; // the last moment that is shown
+    const places = spread(views.map(({ trace }) => this.y(quantity.at(trace, end(trace)) ?? 0)), this.base);
+    this.labels.forEach(([sample, text], i) => {
+      adjust(sample, { d: `M${right + 6} ${places[i]}H${right + 30}` });
+      adjust(text, { x: right + 34, y: places[i] + 4 });
+    });
   }
 
   /** @param {number} at */
   move(at) {
+    const { quantity } = this;
     this.lens.place(this.cursor, at);
-    write(this.when, `grey: rounds; beside: the figures at ${clockText(at)}`);
     this.views.forEach(({ trace, name }, i) => {
-      const [[, high], [, low]] = this.labels[i];
-      const lag = heightAt(trace.lag, at);
-      write(high, this.measured ? `${short(name, LONGEST)}${lag === undefined ? "" : ` ${amount(lag)}`}` : "");
-      write(low, `${short(name, LONGEST)} ${COUNT.format(valueAt(trace.nobodys, at) ?? 0)}`);
+      const value = quantity.at(trace, at);
+      write(this.labels[i][1], `${short(name, LONGEST)}${value === undefined ? "" : ` ${quantity.text(value)}`}`);
     });
+  }
+}
+
+export class Lag {
+  /**
+   * @param {object} parts
+   * @param {import("./view.js").View[]} parts.views
+   * @param {import("./clock.js").Clock} parts.clock
+   * @param {Lens} parts.lens
+   * @param {import("./pointer.js").Pointer} parts.pointer
+   * @param {boolean} parts.counted whether there are figures, which leave out the start of the group
+   */
+  constructor({ views, clock, lens, pointer, counted: hasFigures }) {
+    const counts = hasFigures ? Math.min(...views.map(({ trace }) => trace.counts)) : 0; // the figures, from then on
+    const measured = views.some(({ trace }) => trace.lag.length);
+    const shown = views.some(({ trace }) => trace.partitions) ? [...(measured ? [LAG] : []), NOBODYS] : [];
+    this.views = views;
+    this.clock = clock;
+    this.lens = lens;
+    this.when = html("small", { class: "rbl-quiet" });
+    this.plots = shown.map((quantity, i) => new Plot(quantity, views, lens, { counts, isFirst: !i }));
+    this.element = html("div", { class: "rbl-lags" }, ...this.plots.map(({ quantity, drawing }, i) =>
+      html("div", { class: "rbl-wide" }, pointer.across(html("h4", {}, quantity.heading, ...(i ? [] : [" ", this.when])), drawing))));
+    for (const { drawing } of this.plots) pointer.watch(drawing, (x) => this.tell(x));
+    clock.listen((at) => { this.move(at); });
+  }
+
+  draw() {
+    for (const plot of this.plots) plot.draw();
+    this.move(this.clock.at);
+  }
+
+  /** @param {number} at */
+  move(at) {
+    write(this.when, `grey: rounds; beside: the figures at ${clockText(at)}`);
+    for (const plot of this.plots) plot.move(at);
   }
 
   /** @param {number} x */
@@ -250,4 +228,49 @@ export class Lag {
       ];
     });
   }
+}
+
+/**
+ * The largest lag that is shown.
+ * @param {Trace[]} traces
+ * @param {Lens} lens
+ */
+function highest(traces, { from, to }) {
+  const shown = traces.flatMap(({ lag }) => [
+    heightAt(lag, from) ?? 0, heightAt(lag, to) ?? 0,
+    ...lag.filter(([at]) => from <= at && at <= to).map(([, value]) => value),
+  ]);
+  return shown.reduce((most, value) => Math.max(most, value), 1);
+}
+
+/**
+ * The line of the lag, within the time that is shown.
+ * @type {Quantity["path"]}
+ */
+function slopes({ lag, duration }, lens, y) {
+  if (!lag.length) return "";
+  const [from, to] = [Math.max(lens.from, lag[0][0]), Math.min(lens.to, duration)];
+  if (from >= to) return "";
+  /** @type {Series<number>} */
+  const points = [[from, heightAt(lag, from) ?? 0], ...lag.filter(([at]) => from < at && at < to), [to, heightAt(lag, to) ?? 0]];
+  return `M${points.map(([at, value]) => `${lens.x(at).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+}
+
+/**
+ * The steps of the partitions that nobody owns: in each column of pixels the most, for at least LEAST pixels.
+ * @type {Quantity["path"]}
+ */
+function steps({ nobodys, duration }, lens, y) {
+  const columns = new Float64Array(Math.ceil(lens.plot));
+  nobodys.forEach(([at, count], n) => {
+    const until = nobodys[n + 1]?.[0] ?? duration;
+    if (!count || until < lens.from || at > lens.to) return;
+    const first = Math.max(0, Math.min(columns.length - LEAST, Math.floor(lens.column(at))));
+    const end = Math.min(columns.length, Math.max(first + LEAST, Math.ceil(lens.column(until))));
+    for (let x = first; x < end; x++) columns[x] = Math.max(columns[x], count);
+  });
+  const parts = [`M${lens.left} ${y(columns[0])}`];
+  for (let x = 1; x < columns.length; x++)
+    if (columns[x] !== columns[x - 1]) parts.push(`H${lens.left + x}V${y(columns[x]).toFixed(1)}`);
+  return `${parts.join("")}H${lens.clipped(duration).toFixed(1)}`;
 }
