@@ -36,7 +36,7 @@ COMMANDS = ROOT / "coordinator_core" / "cli" / "README.md"
 CONFORMANCE = ROOT / "plugins" / "rebalance_conformance" / "README.md"
 SPARK = ROOT / "plugins" / "rebalance_spark" / "README.md"
 
-LONG = ("mentions-night", "mentions-day", "killed-pods", "rolling-deploy", "check ", "advise")
+LONG = ("mentions-night", "mentions-day", "killed-pods", "rolling-deploy", "check ", "advise", "--seeds 10")
 """Parts of the commands that take long."""
 
 PLACE = re.compile(r"`((?:assignors|coordinator_core|notebooks|plugins|tests)/[\w./-]*)`")
