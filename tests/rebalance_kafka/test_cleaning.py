@@ -4,7 +4,7 @@ import asyncio
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode as Wire
 
@@ -164,6 +164,40 @@ def test_an_aborted_record_does_not_replace_an_earlier_one_of_its_key():
     transactional(log, 1, keyed(b"b", b"3"), ended=True)
     log.clean()
     assert log.read() == [(0, b"a", b"1"), (3, b"b", b"3")]
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 1), st.sampled_from(["write a", "write b", "commit", "abort"])),
+    min_size=5,
+    max_size=20,
+)
+
+
+OVERLAPPING = ((0, "write a"), (0, "commit"), (1, "write a"), (0, "write b"), (0, "abort"), (1, "abort"))
+"""The transaction that begins first is aborted last."""
+
+
+@example(OVERLAPPING)
+@given(STEPS)
+@settings(max_examples=scaled(100), deadline=None)
+def test_the_newest_committed_record_of_each_key_survives(steps):
+    log, sequences = Log(cleanup_policy="compact"), [0, 0]
+    for number, (producer, step) in enumerate(steps):
+        if step.startswith("write"):
+            record = keyed(step[-1:].encode(), b"%d" % number)
+            transactional(log, sequences[producer], record, producer=producer)
+            sequences[producer] += 1
+        else:
+            committed = step == "commit"
+            log.topics.end_transaction([("t", 0)], producer, 0, committed=committed, now_ms=NOW_MS)
+
+    def newest():
+        data, aborted = log.topics.read_committed("t", 0, 0, PLENTY, at_least_one=True)
+        return {record.key: (record.offset, record.value) for record in records_of(data, aborted)[0]}
+
+    before, bounds = newest(), log.bounds
+    log.clean()
+    assert (newest(), log.bounds) == (before, bounds)
 
 
 def test_compaction_ends_at_the_last_stable_offset_until_the_transaction_ends():

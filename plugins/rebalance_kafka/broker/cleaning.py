@@ -3,10 +3,11 @@
 import logging
 import sqlite3
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
-from rebalance_kafka.broker.store import BatchHeader, Store
+from rebalance_kafka.broker.store import BatchHeader, Store, Transaction
 from rebalance_kafka.broker.topic_configs import (
     CLEANUP_POLICY,
     DELETE,
@@ -93,11 +94,7 @@ class Cleaner:
                 break
             batches.append(batch)
         newest: dict[bytes, int] = {}
-        aborted = {
-            batch.first
-            for batch in batches
-            if self._topics.is_aborted(topic, partition, batch.producer, batch.first)
-        }
+        aborted = _aborted(batches, self._topics.aborted(topic, partition))
         for batch in batches:
             records = [] if batch.first in aborted else self._records(topic, partition, batch.first)
             for record in records:
@@ -147,6 +144,19 @@ class Cleaner:
             self._store.replace_batch(topic, partition, first, new, newest_ms)
         else:
             self._store.replace_batch(topic, partition, first, None, -1)
+
+
+def _aborted(batches: Iterable[BatchHeader], transactions: Iterable[Transaction]) -> set[int]:
+    """Return the first offsets of the batches of aborted transactions. Both are in the order of offsets."""
+    aborted = set[int]()
+    to_come, ends = deque(transactions), dict[int, int]()
+    for batch in batches:
+        while to_come and to_come[0].first <= batch.first:
+            begun = to_come.popleft()
+            ends[begun.producer] = begun.last or 0
+        if batch.first < ends.get(batch.producer, 0):
+            aborted.add(batch.first)
+    return aborted
 
 
 class Cleaning:

@@ -23,7 +23,7 @@ With more, the pair with the oldest write is forgotten: its next batch is accept
 Place: TypeAlias = tuple[str, int]
 """A topic and a partition."""
 
-_LAST = attrgetter("last")
+_FIRST, _LAST = attrgetter("first"), attrgetter("last")
 
 
 class _Sequence(NamedTuple):
@@ -134,6 +134,10 @@ class Producers:
         aborted = self._aborted.get(place, [])
         later = aborted[bisect_left(aborted, begin, key=_LAST) :]
         return [Aborted(each.producer, each.first) for each in later if each.first < end]
+
+    def all_aborted(self, place: Place) -> list[Transaction]:
+        """Return all aborted transactions by the offsets of their first records."""
+        return sorted(self._aborted.get(place, ()), key=_FIRST)
 
     # --- inside
 

@@ -347,10 +347,9 @@ class Topics:
             size += len(batch.data)
         return fitting
 
-    def is_aborted(self, topic: str, partition: int, producer: int, offset: int) -> bool:
-        """Return whether a record of a producer at an offset is part of an aborted transaction."""
-        aborted = self._producers.aborted((topic, partition), offset, offset + 1)
-        return any(each.producer_id == producer for each in aborted)
+    def aborted(self, topic: str, partition: int) -> list[Transaction]:
+        """Return the aborted transactions by the offsets of their first records."""
+        return self._producers.all_aborted((topic, partition))
 
     def offset_since(
         self, topic: str, partition: int, timestamp_ms: int, *, exact: bool = True
