@@ -1,6 +1,8 @@
 """Workloads from tables with a row per partition, as monitoring systems export them."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
 
 GROUP_COLUMNS = ("group", "member", "topic", "partition")
 """The columns by which a table is recognized as one of partitions."""
+
+REPAIRS = "repairs"
+"""The column with the number of rows of a group that were repaired."""
+
+REPAIRED = (
+    "{rows:,} rows of the input were repaired, in {scenarios:,} scenarios ({examples}): a rate or lag that is"
+    " no amount counts as 0, and several rows of a partition count as one"
+)
 
 _LEAVE = "5m"
 _LIMIT = 1e300
@@ -39,14 +49,18 @@ def groups_to_workload(
     The arguments name columns, also nested ones (``labels.consumer_group``). A column may be an array, or a
     field of an array of structures: then a row has several partitions. `rate`: records/s. `lag`: records that
     wait. `keys`: columns that tell rows with the same group apart, as an hour; the ``scenario_id`` has them
-    before the group (``hour=7/payments``). `keep`: further columns, as a team; the least value in a group
-    counts.
-    `events`: the events of every scenario; by default the first member leaves after five of ten minutes.
+    before the group (``hour=7/payments``). `keep`: further columns, as a team; null in a group in which they
+    differ. `events`: the events of every scenario. By default one member leaves after five of ten minutes. A
+    hash of the ``scenario_id`` selects it, so that it is each member, in the order of names, equally often.
 
-    A row without a member is a partition without an owner; a row without a topic or a partition is a member
-    that owns nothing. Members subscribe to all topics of their group. Of several rows of a partition the mean
-    rate, the greatest lag and the last member in the order of names count. A rate or lag that is no number,
-    negative or not finite counts as 0.
+    A row without a member is a partition without an owner; a row without a topic and a partition is a member
+    that owns nothing. Members subscribe to all topics of their group. A topic has all partitions up to the
+    greatest number; those without a row have no owner.
+
+    Some rows are repaired, and the column ``repairs`` has their number in each group. A rate or lag that is
+    null, no number, negative or not finite counts as 0. Of several rows of a partition the mean rate, the
+    greatest lag and the last member in the order of names count. A row with a topic or a partition only, or
+    with a partition that is no number, has neither. The rows without a group are one group.
 
     Raises:
         InputError: if a column does not exist.
@@ -55,8 +69,14 @@ def groups_to_workload(
 
     rows = _flat(table, group, member, topic, partition, rate, lag, keys, keep)
     by = ["_id"]
+    constant = [name for name in rows.columns if name.startswith(("_group", "_key", "_keep"))]
     once = rows.groupBy(*by, "_topic", "_partition").agg(
-        sf.max("_member").alias("_member"), sf.avg("_rate").alias("_rate"), sf.max("_lag").alias("_lag")
+        sf.max("_member").alias("_member"),
+        sf.avg("_rate").alias("_rate"),
+        sf.max("_lag").alias("_lag"),
+        _repairs().alias("_repairs"),
+        *(sf.min(name).alias(name) for name in constant),
+        *(sf.max(name).alias(f"_most{name}") for name in constant),
     )
     topics = _topics(once.where("_topic is not null"), by, rate is not None, lag is not None)
     owned = _owned(once.where("_topic is not null and _member is not null"), by)
@@ -68,8 +88,10 @@ def groups_to_workload(
             sf.collect_list(sf.struct("_member", sf.coalesce("_owned", nothing).alias("_owned")))
         ).alias("_members")
     )
-    constant = [name for name in rows.columns if name.startswith(("_group", "_key", "_keep"))]
-    groups = rows.groupBy(*by).agg(*(sf.min(name).alias(name) for name in constant))
+    groups = once.groupBy(*by).agg(
+        sf.sum("_repairs").cast("int").alias("_repairs"),
+        *(sf.when(sf.min(n).eqNullSafe(sf.max(f"_most{n}")), sf.min(n)).alias(n) for n in constant),
+    )
     whole = groups.join(topics, by, "left").join(listed, by, "left")
     return whole.select(*_columns(keys, keep, events))
 
@@ -110,6 +132,7 @@ def _flat(
         *(f"_key{number}" for number in range(len(keys))),
         *(f"_keep{number}" for number in range(len(keep))),
         name.alias("_group"),
+        _is_repaired(has_both, name, rate, lag).alias("_repaired"),
         sf.nullif(sf.col("_member").cast("string"), sf.lit("")).alias("_member"),
         sf.when(has_both, sf.col("_topic").cast("string")).alias("_topic"),
         sf.when(has_both, whole).alias("_partition"),
@@ -149,8 +172,34 @@ def _amount(name: str, given: str | None) -> "Column":
 
     if given is None:
         return sf.lit(None).cast("double")
+    return sf.when(_is_amount(name), sf.col(name).try_cast("double")).otherwise(0.0)
+
+
+def _is_amount(name: str) -> "Column":
+    from pyspark.sql import functions as sf
+
     number = sf.col(name).try_cast("double")
-    return sf.when(number.between(0.0, _LIMIT) & ~sf.isnan(number), number).otherwise(0.0)
+    return sf.coalesce(number.between(0.0, _LIMIT) & ~sf.isnan(number), sf.lit(False))
+
+
+def _is_repaired(has_both: "Column", group: "Column", rate: str | None, lag: str | None) -> "Column":
+    """Return whether a row is repaired. That of a member without partitions has no amounts."""
+    from pyspark.sql import functions as sf
+
+    amounts = [_is_amount(name) for name, given in (("_rate", rate), ("_lag", lag)) if given is not None]
+    numbered = sf.coalesce(sf.col("_partition").try_cast("int") >= 0, sf.lit(False))
+    has_neither = sf.col("_topic").isNull() & ~numbered
+    is_whole = reduce(and_, amounts, sf.coalesce(has_both, sf.lit(False)))
+    return ~(is_whole | has_neither) | (group == "")
+
+
+def _repairs() -> "Column":
+    """Return the number of repaired rows of a partition: of several rows, all but one are repaired."""
+    from pyspark.sql import functions as sf
+
+    rows, repaired = sf.count("*"), sf.count_if("_repaired")
+    repeated = sf.when(sf.col("_topic").isNull(), 0).otherwise(rows - 1)
+    return sf.least(rows, repaired + repeated)
 
 
 def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "DataFrame":
@@ -213,7 +262,8 @@ def _columns(
             members.alias("members"),
         )
     )
-    leave = sf.struct(sf.lit(_LEAVE).alias("at"), listed[0]["_member"].alias("leave"))
+    drawn = sf.pmod(sf.xxhash64("_id"), sf.size(listed)).cast("int")
+    leave = sf.struct(sf.lit(_LEAVE).alias("at"), sf.get(listed, drawn)["_member"].alias("leave"))
     happens = sf.when(sf.size(listed) > 1, sf.to_json(sf.array(leave))).otherwise("[]")
     if events is not None:
         happens = sf.lit(msgspec.json.encode(events).decode())
@@ -227,6 +277,7 @@ def _columns(
         sf.col("_id").alias("scenario_id"),
         sf.concat(text, sf.lit("}")).alias("scenario"),
         *(sizes if events is None else []),
+        sf.col("_repairs").alias(REPAIRS),
         *(sf.col(f"_key{number}").alias(key.rpartition(".")[2]) for number, key in enumerate(keys)),
         *(sf.col(f"_keep{number}").alias(name.rpartition(".")[2]) for number, name in enumerate(keep)),
     ]

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from coordinator_core.documents.files import read_text
 from coordinator_core.documents.portable import portable_scenario
 from coordinator_core.errors import InputError
+from coordinator_core.registry.registry import default_registry
 from rebalance_spark.documents import kinds_of_others, workload_row
-from rebalance_spark.groups import GROUP_COLUMNS, groups_to_workload
+from rebalance_spark.groups import GROUP_COLUMNS, REPAIRS, groups_to_workload
 from rebalance_spark.places import read_table
-from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, spark_schema
+from rebalance_spark.schema import RESERVED, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema
 from rebalance_spark.sessions import in_short, spark_errors
 from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
 
@@ -43,7 +44,7 @@ def read_workloads(spark: "SparkSession", path: str, *, keys: Sequence[str] = ()
 
     - Parquet: a file, a folder, also a partitioned one. Instead of scenarios it may have a row per partition,
       in the columns ``group``, ``member``, ``topic``, ``partition``, and ``rate`` and ``lag`` (see
-      `groups_to_workload`).
+      `groups_to_workload`, which keeps all other columns that scores can have).
     - JSON Lines (.jsonl, .ndjson, .json), or a folder of them: rows with ``scenario_id`` and ``scenario``
       (a text or an object), or groups in the format of ``rebalance-lab assign``.
     - A folder of .yaml, .yml or .json files: each is a scenario with its path in the folder as its name. This
@@ -77,10 +78,65 @@ def read_workload_table(spark: "SparkSession", name: str, *, keys: Sequence[str]
 
 def _workload(frame: "DataFrame", where: str, keys: Sequence[str]) -> "DataFrame":
     """Return the workload of a table with scenarios, or of one with a row per partition."""
-    if "scenario" in frame.columns or not set(GROUP_COLUMNS) <= set(frame.columns):
-        return keyed(_checked(frame, where), keys)
+    check_columns(frame.columns, where, keys)
+    if not _has_partitions(frame.columns):
+        return keyed(_ordered(frame), keys)
     rate, lag = (name if name in frame.columns else None for name in ("rate", "lag"))
-    return groups_to_workload(frame, rate=rate, lag=lag, keys=keys)
+    return groups_to_workload(frame, rate=rate, lag=lag, keys=keys, keep=_kept(frame, keys))
+
+
+def check_columns(columns: Sequence[str], where: str, keys: Sequence[str] = ()) -> None:
+    """Check the names of the columns of a table.
+
+    Raises:
+        InputError: if it is neither one of scenarios nor one with a row per partition, or if a key is no
+            column.
+    """
+    has_partitions = _has_partitions(columns)
+    missing = [
+        name for name in (GROUP_COLUMNS if has_partitions else WORKLOAD_NAMES[:2]) if name not in columns
+    ]
+    if missing:
+        kind = f" (a row per partition has {', '.join(GROUP_COLUMNS)})" if has_partitions else ""
+        found = f"the columns {', '.join(columns) or '(none)'}"
+        raise InputError(where, found, f"{missing[0]!r} among them{kind}")
+    _check_keys(columns, keys)
+
+
+def _has_partitions(columns: Sequence[str]) -> bool:
+    """Return whether a table has a row per partition, or would if a column or two were not missing."""
+    return "scenario" not in columns and len({*GROUP_COLUMNS} & {*columns}) > 1
+
+
+def _kept(frame: "DataFrame", keys: Sequence[str]) -> list[str]:
+    """Return the columns of a table with a row per partition that its scores can have, too."""
+    from pyspark.sql.types import AtomicType, VariantType
+
+    columns = (*WORKLOAD_COLUMNS, *score_columns(default_registry()))
+    own = {*GROUP_COLUMNS, "rate", "lag", REPAIRS, *RESERVED, *(column.name for column in columns)}
+    taken = {name.lower() for name in (*own, *keys)}
+    kinds = {f.name: f.dataType for f in frame.schema if f.name.lower() not in taken}
+    return [n for n, k in kinds.items() if isinstance(k, AtomicType) and not isinstance(k, VariantType)]
+
+
+def check_local(path: str, keys: Sequence[str] = ()) -> None:
+    """Check the columns of Parquet files of this machine without Spark. Other files are not checked.
+
+    Raises:
+        InputError: as `check_columns`.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if not Path(path).exists():
+        return
+    try:
+        files = ds.dataset(path, format="parquet", partitioning="hive")
+    except (pa.ArrowException, OSError, ValueError):
+        return
+    if any(re.search(_KINDS["parquet"], name) for name in files.files):
+        above = [name for name, equals, _ in (part.partition("=") for part in path.split("/")) if equals]
+        check_columns(list(dict.fromkeys([*files.schema.names, *above])), path, keys)
 
 
 def keyed(workload: "DataFrame", keys: Sequence[str]) -> "DataFrame":
@@ -91,9 +147,7 @@ def keyed(workload: "DataFrame", keys: Sequence[str]) -> "DataFrame":
     """
     from pyspark.sql import functions as sf
 
-    for name in keys:
-        if name not in workload.columns:
-            raise InputError("keys", repr(name), f"some of {', '.join(workload.columns)}")
+    _check_keys(workload.columns, keys)
     if not keys:
         return workload
     parts: list[Column] = [
@@ -101,6 +155,12 @@ def keyed(workload: "DataFrame", keys: Sequence[str]) -> "DataFrame":
         for name in keys
     ]
     return workload.withColumn("scenario_id", sf.concat_ws("/", *parts, sf.col("scenario_id").cast("string")))
+
+
+def _check_keys(columns: Sequence[str], keys: Sequence[str]) -> None:
+    for name in keys:
+        if name not in columns and name.partition(".")[0] not in columns:
+            raise InputError("keys", repr(name), f"some of {', '.join(columns)}")
 
 
 class _Files:
@@ -184,12 +244,8 @@ def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
         raise InputError(path, found, _EXPECTED) from None
 
 
-def _checked(workload: "DataFrame", where: str) -> "DataFrame":
+def _ordered(workload: "DataFrame") -> "DataFrame":
     """Return the columns of a workload, and then the others."""
-    for name in WORKLOAD_NAMES[:2]:
-        if name not in workload.columns:
-            found = f"the columns {', '.join(workload.columns) or '(none)'}"
-            raise InputError(where, found, f"{name!r} among them")
     names = [name for name in WORKLOAD_NAMES if name in workload.columns]
     return workload.select(*names, *(f"`{name}`" for name in workload.columns if name not in names))
 

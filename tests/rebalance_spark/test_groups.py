@@ -6,9 +6,11 @@ import pytest
 
 from coordinator_core.errors import InputError
 from rebalance_spark import assign, groups_to_workload, read_workloads, score
+from rebalance_spark.schema import WORKLOAD_COLUMNS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_tasks")]
 
+COLUMNS = [column.name for column in WORKLOAD_COLUMNS]
 SCHEMA = (
     "group string, member string, topic string, partition int, rate double, lag string, team string, hour int"
 )
@@ -66,6 +68,24 @@ def test_a_scenario_has_the_owners_rates_and_lags_of_the_table(found):
     }
 
 
+def test_the_repaired_rows_of_each_group_are_counted(found):
+    assert {name: row.repairs for name, row in found.items()} == {
+        "hour=7/pay": 2,
+        "hour=7/ship": 0,
+        "hour=8/pay": 1,
+        "hour=/idle": 0,
+    }
+
+
+def test_a_kept_column_is_null_in_a_group_in_which_it_differs(table):
+    workload = groups_to_workload(table, keep=["team", "hour"])
+    assert {row.scenario_id: (row.team, row.hour, row.repairs) for row in workload.collect()} == {
+        "idle": (None, None, 0),
+        "pay": ("red", None, 2),
+        "ship": (None, 7, 0),
+    }
+
+
 def test_of_several_rows_of_a_partition_the_mean_rate_and_the_greatest_lag_count(found):
     topics = json.loads(found["hour=8/pay"].scenario)["topics"]
     assert topics == {"orders": {"partitions": 1, "rates": [7.0], "backlog": [9]}}
@@ -93,6 +113,15 @@ def test_the_running_groups_of_a_workload_can_be_assigned(workload):
     assert ("orders", 0) in {(pair.topic, pair.partition) for pair in found["a"]}
 
 
+def test_each_member_leaves_in_some_of_many_groups(spark):
+    rows = [(f"g-{group}", f"m-{owner}", "t", owner) for group in range(24) for owner in range(3)]
+    found = groups_to_workload(
+        spark.createDataFrame(rows, "group string, member string, topic string, partition int")
+    )
+    leaving = [json.loads(row.scenario)["events"][0]["leave"] for row in found.collect()]
+    assert all(leaving.count(f"m-{owner}") > 3 for owner in range(3))
+
+
 def test_columns_may_be_nested_and_events_be_given(spark):
     row = (("pay",), [("orders", 0, "a"), ("orders", 1, "b")])
     schema = "labels struct<group: string>, parts array<struct<topic: string, partition: int, owner: string>>"
@@ -109,7 +138,7 @@ def test_columns_may_be_nested_and_events_be_given(spark):
     document = json.loads(row.scenario)
     assert [member["owned"] for member in document["members"]] == [{"orders": [0]}, {"orders": [1]}]
     assert document["events"] == [restart]
-    assert row.asDict().keys() == {"scenario_id", "scenario"}
+    assert row.asDict().keys() == {"scenario_id", "scenario", "repairs"}
 
 
 def test_a_column_that_does_not_exist_is_refused_by_name(table):
@@ -119,6 +148,9 @@ def test_a_column_that_does_not_exist_is_refused_by_name(table):
 
 
 def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
-    table.drop("hour").limit(2).write.parquet(str(tmp_path / "hours" / "hour=7"))
-    found = read_workloads(spark, str(tmp_path / "hours"), keys=["hour"])
-    assert [row.scenario_id for row in found.collect()] == ["hour=7/pay"]
+    rows = table.drop("hour").limit(2).selectExpr("*", "'x' status", "array(1) list", "lag pod")
+    rows.write.parquet(str(tmp_path / "hours" / "hour=7"))
+    (found,) = read_workloads(spark, str(tmp_path / "hours"), keys=["hour"]).collect()
+    carried = {"hour": 7, "team": "red", "pod": "7", "repairs": 1}
+    assert found.scenario_id == "hour=7/pay"
+    assert {name: value for name, value in found.asDict().items() if name not in COLUMNS} == carried

@@ -1,6 +1,7 @@
 """Workloads as they come: Parquet, JSON Lines, groups, folders of scenarios; and what is none is said."""
 
 import json
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ from rebalance_spark.chunks import todo
 from rebalance_spark.rows import Job
 from rebalance_spark.schema import WORKLOAD_COLUMNS
 from rebalance_spark.sizes import size_of_text
+from rebalance_spark.sources import check_local
 from tests.rebalance_spark.workloads import collected, scenario, scored_here, write_parquet
 
 pytestmark = pytest.mark.slow
@@ -69,6 +71,26 @@ def test_parquet_with_other_columns_is_refused_by_name(spark, tmp_path, missing)
     with pytest.raises(InputError) as caught:
         read_workloads(spark, str(path))
     assert str(caught.value) == f"{path}: found the columns {there}, colour, expected {missing!r} among them"
+
+
+@pytest.mark.parametrize("by_spark", [True, False])
+def test_of_a_table_with_a_row_per_partition_the_missing_column_is_named(request, tmp_path, by_spark):
+    folder = tmp_path / "hour=7"
+    folder.mkdir()
+    pq.write_table(pa.table({"group": ["x"], "topic": ["t"], "partition": [0]}), folder / "part.parquet")
+    look = partial(read_workloads, request.getfixturevalue("spark")) if by_spark else check_local
+    with pytest.raises(InputError) as caught:
+        look(str(folder), keys=["hour"])
+    assert str(caught.value) == (
+        f"{folder}: found the columns group, topic, partition, hour,"
+        " expected 'member' among them (a row per partition has group, member, topic, partition)"
+    )
+
+
+def test_files_that_are_not_parquet_are_left_to_spark(tmp_path):
+    path = write_parquet(tmp_path / "whole.parquet", {"x": scenario()})
+    for name in (path, lines(tmp_path / "lines.jsonl", GROUP), str(tmp_path / "lost"), "hdfs://h/x"):
+        check_local(name)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1 and nothing that follows from it"], ids=["empty", "cut off"])
