@@ -144,11 +144,12 @@ def lab(monkeypatch, capfdbinary):
         monkeypatch.setattr(sys, "argv", ["rebalance-lab", *map(str, arguments)])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
         capfdbinary.readouterr()
-        interrupt = signal.getsignal(signal.SIGINT)
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         with pytest.raises(SystemExit) as ended:
             run()
-        if signal.getsignal(signal.SIGINT) is not interrupt:  # not in other threads than the main one
-            signal.signal(signal.SIGINT, interrupt)
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is not handler:  # not in other threads than the main one
+                signal.signal(number, handler)
         sys.stdout.flush()
         out, err = capfdbinary.readouterr()
         return Answer(ended.value.code or 0, out.decode(), err.decode())

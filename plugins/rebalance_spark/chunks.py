@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_core.errors import InputError
 from rebalance_spark.choices import Status
+from rebalance_spark.groups import REPAIRS
 from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.places import Place, place_of
 from rebalance_spark.rows import ALL, Job
@@ -32,12 +33,17 @@ _DIFFERENT = "a different one in each row (--keys names the columns that tell ro
 
 @dataclass(frozen=True)
 class Todo:
-    """The missing scores: units with size and ``which``, the number of rows, and the number of chunks."""
+    """The missing scores: units with size and ``which``, the number of rows, and the number of chunks.
+
+    ``scenarios``: those of the whole workload. ``cost_ms``: the estimated cost, in milliseconds of a core.
+    """
 
     units: "DataFrame"
     rows: int
     done_before: int
     chunks: int
+    scenarios: int
+    cost_ms: float
 
 
 ReportProgress = Callable[[int], None]
@@ -55,20 +61,20 @@ def todo(workloads: "DataFrame", job: Job, out: str | Place, retry: Collection[S
     from pyspark.sql import functions as sf
 
     sized = units(workloads)
-    if not set(sized.columns) - {"which"} <= set(workloads.columns):
-        sized = sized.persist(StorageLevel.DISK_ONLY)  # otherwise each chunk measures every row
-    _check_ids(sized)
+    if REPAIRS in sized.columns or not set(sized.columns) - {"which"} <= set(workloads.columns):
+        sized = sized.persist(StorageLevel.DISK_ONLY)  # otherwise each chunk makes every row again
+    scenarios = _check_ids(sized)
     before = place_of(out).read(workloads.sparkSession)
-    if before is None:
-        missing, done_before = sized, 0
-    else:
+    missing = sized
+    if before is not None:
         _check_same(before, job, str(out))
         _check_columns(before, sized, str(out))
-        missing, done_before = _missing(sized, before, job, retry)
+        missing = _missing(sized, before, job, retry)
     times = sf.when(sf.col("which") == ALL, len(job.strategies)).otherwise(1)
     row: Any = missing.agg(sf.sum(times), sf.sum(cost_of(job))).first()
     rows, cost = row[0] or 0, row[1] or 0.0
-    return Todo(missing, rows, done_before, min(MOST_CHUNKS, max(1, round(cost / CHUNK_MS))))
+    chunks = min(MOST_CHUNKS, max(1, round(cost / CHUNK_MS)))
+    return Todo(missing, rows, scenarios * len(job.strategies) - rows, chunks, scenarios, cost)
 
 
 def existing_scores(spark: "SparkSession", out: str | Place) -> "DataFrame | None":
@@ -151,17 +157,23 @@ def _write_chunk(todo: Todo, job: Job, place: Place, number: int, done: Any) -> 
         place.write(scored(rows, job, done=None if done is None else done.add), job.run_id, number)
 
 
-def _check_ids(sized: "DataFrame") -> None:
+def _check_ids(sized: "DataFrame") -> int:
+    """Return the number of scenarios, each with an id of its own.
+
+    Raises:
+        InputError: if an id is missing or appears twice.
+    """
     from pyspark.sql import functions as sf
 
-    repeated: Any = (
-        sized.groupBy("scenario_id").count().where(sf.col("count") > 1).orderBy("scenario_id").first()
-    )
-    if repeated is not None:
-        raise InputError("workload", f"scenario_id {repeated[0]!r} {repeated[1]} times", _DIFFERENT)
-    unnamed: Any = sized.where(sf.col("scenario_id").isNull() | (sf.col("scenario_id") == "")).first()
-    if unnamed is not None:
+    counted = sized.groupBy("scenario_id").agg(sf.count("*").alias("times"))
+    repeated = sf.when(sf.col("times") > 1, sf.struct("scenario_id", "times"))
+    unnamed = sf.count_if(sf.col("scenario_id") == "")
+    row: Any = counted.agg(sf.count("*"), sf.min(repeated), unnamed).first()
+    if row[2]:
         raise InputError("workload", "a row without scenario_id", "one in each row")
+    if row[1] is not None:
+        raise InputError("workload", f"scenario_id {row[1][0]!r} {row[1][1]} times", _DIFFERENT)
+    return int(row[0])
 
 
 def _check_columns(before: "DataFrame", sized: "DataFrame", where: str) -> None:
@@ -177,21 +189,20 @@ def _check_columns(before: "DataFrame", sized: "DataFrame", where: str) -> None:
 def _check_same(before: "DataFrame", job: Job, out: str) -> None:
     from pyspark.sql import functions as sf
 
-    other: Any = before.where(sf.col("fidelity") != job.fidelity.value).first()
-    if other is not None:
+    is_other = sf.col("fidelity") != job.fidelity.value
+    if job.seed is not None:
+        is_other = is_other | (sf.col("seed") != job.seed)
+    other: Any = before.where(is_other).select("fidelity", "seed").first()
+    if other is not None and other.fidelity != job.fidelity.value:
         expected = f"the same for {job.fidelity.value!r}, or another folder"
         raise InputError(out, f"scores with fidelity {other.fidelity!r}", expected)
-    if job.seed is not None:
-        other = before.where(sf.col("seed") != job.seed).first()
-        if other is not None:
-            expected = f"those with seed {job.seed}, or another folder"
-            raise InputError(out, f"scores with seed {other.seed}", expected)
+    if other is not None:
+        expected = f"those with seed {job.seed}, or another folder"
+        raise InputError(out, f"scores with seed {other.seed}", expected)
 
 
-def _missing(
-    sized: "DataFrame", before: "DataFrame", job: Job, retry: Collection[Status]
-) -> tuple["DataFrame", int]:
-    """Return the units that are missing, and the number of scores that exist.
+def _missing(sized: "DataFrame", before: "DataFrame", job: Job, retry: Collection[Status]) -> "DataFrame":
+    """Return the units that are missing.
 
     A row without scores is one unit for all strategies. Any other row is a unit per missing strategy.
     """
@@ -209,5 +220,4 @@ def _missing(
         sf.filter(numbers, lambda number: ~sf.array_contains("_done", number.hash)), lambda number: number.n
     )
     which = sf.when(sf.col("_done").isNull(), sf.array(sf.lit(ALL))).otherwise(rest)
-    row: Any = joined.agg(sf.sum(sf.size(sf.coalesce("_done", sf.array())))).first()
-    return joined.withColumn("which", sf.explode(which)).drop("_done", "scenario_hash"), row[0] or 0
+    return joined.withColumn("which", sf.explode(which)).drop("_done", "scenario_hash")

@@ -12,6 +12,7 @@ from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from rebalance_spark.advising import Advice, advise
 from rebalance_spark.choices import Status
+from rebalance_spark.groups import REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
 from rebalance_spark.parts import Subjects, parts_of, subjects_of
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored
@@ -201,7 +202,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         figures=figures,
         statuses=_statuses(scored),
         front=front_of(scored, MOVES, balance)[1] if {MOVES, balance} <= set(read) else (),
-        left_out=_left_out(scored, common),
+        left_out=[*_left_out(scored, common), *_repaired(scored)],
         wins=wins,
         curves=curves,
         units={n: c.unit or (specs[n].unit if n in specs else "") for n, c in described.items()},
@@ -373,6 +374,17 @@ _EXAMPLES = 3
 def _examples(scored: Scored, rows: npt.NDArray[np.int64]) -> str:
     shown = ", ".join(scored.scenarios[i] for i in rows[:_EXAMPLES])
     return f"{shown}, ..." if len(rows) > _EXAMPLES else shown
+
+
+def _repaired(scored: Scored) -> list[str]:
+    """Return a sentence about scenarios of which rows of the input were repaired, if there are any."""
+    repairs = scored.values(REPAIRS) if REPAIRS in scored.others else []
+    rows = [i for i, count in enumerate(repairs) if isinstance(count, int) and count > 0]
+    if not rows:
+        return []
+    total = sum(repairs[i] for i in rows)
+    examples = _examples(scored, np.array(rows))
+    return [REPAIRED.format(rows=total, scenarios=len(rows), examples=examples)]
 
 
 def _advice(

@@ -70,7 +70,7 @@ def test_a_workload_is_generated_and_scored_once(lab, tmp_path, form):
     assert ids == {f"microservices-5-{number}" for number in range(3)}
     if form == "parquet":
         files = sorted(out.iterdir())
-        assert lab(*score) == first
+        assert lab(*score) == (0, first.out, "nothing to score: all 6 rows are done\n")
         assert sorted(out.iterdir()) == files
 
 
@@ -100,8 +100,8 @@ def test_a_table_is_scored_into_a_table_and_a_second_run_adds_what_is_missing(la
     score = ("score", "--table", "groups_of_teams", "--out-table", "scores_of_teams", "--fidelity", "plan")
     try:
         runs = [lab(*score, "-s", "range"), lab(*score, "-s", "range"), lab(*score, "-s", "sticky")]
-        assert [(run.status, run.err) for run in runs] == [(0, "")] * 3
-        assert runs[0] == runs[1]
+        assert [(run.status, run.err) for run in (runs[0], runs[2])] == [(0, "")] * 2
+        assert runs[1] == (0, runs[0].out, "nothing to score: all 3 rows are done\n")
         rows = spark.table("scores_of_teams").toArrow().to_pylist()
         assert {row["team"] for row in rows} == {"red"}
         assert comparable(rows) == [
@@ -113,6 +113,20 @@ def test_a_table_is_scored_into_a_table_and_a_second_run_adds_what_is_missing(la
         assert "groups_of_teams: found the columns scenario_id" in answer.err
     finally:
         spark.sql("DROP TABLE IF EXISTS scores_of_teams")
+
+
+def test_repaired_rows_are_counted_and_a_team_is_a_column_of_the_report(lab, tmp_path):
+    rows = {"group": ["g"] * 4, "member": ["a", "b", "b", "c"], "topic": ["t"] * 4, "team": ["red"] * 4}
+    (tmp_path / "groups").mkdir()
+    amounts = {"partition": [0, 1, 1, 2], "rate": [None, 2.0, 2.0, -1.0]}
+    pq.write_table(pa.table({**rows, **amounts}), tmp_path / "groups" / "hour=7.parquet")
+    out = tmp_path / "scores"
+    answer = lab("score", tmp_path / "groups", "-s", "range", "--fidelity", "plan", "--out", out)
+    assert answer.status == 0
+    assert answer.err.startswith("warning: 3 rows of the input were repaired, in 1 scenarios (g): ")
+    report = lab("report", out, "--by", "team")
+    assert "moved_partitions by team" in report.out
+    assert "3 rows of the input were repaired, in 1 scenarios (g)" in report.out
 
 
 def test_modules_archives_and_wheels_are_sent_to_the_workers(lab, workload, tmp_path):

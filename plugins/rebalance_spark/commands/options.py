@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
@@ -20,27 +22,45 @@ MASTER_HELP = (
 )
 CONF_HELP = "A setting of Spark; repeatable."
 PLUGIN_HELP = "A module to register that is not installed as a plugin; repeatable."
+TERMINATED = 143
+"""The exit status of a process that SIGTERM ended."""
+
 WITH_HELP = "An option of the profile; repeatable."
 
 
-def session_of_a_command(master: str | None, conf: Mapping[str, str]) -> "SparkSession":
+def session_of_a_command(master: str | None, conf: Mapping[str, str], stopped: str = "") -> "SparkSession":
     """Return a session. Ctrl-C ends the process at once, and Java and its workers with it.
 
-    Files that are complete are kept. An exception would interrupt a call to Java, which has no end then: the
-    handler of PySpark calls Java again, and its client prints tracebacks. PySpark installs its handler only
-    in the main thread, so the session starts in another one.
+    With `stopped`, SIGTERM does, too, and both print this line. Files that are complete are kept. An
+    exception would interrupt a call to Java, which has no end then: the handler of PySpark calls Java again,
+    and its client prints tracebacks. PySpark installs its handler only in the main thread, so the session
+    starts in another one.
     """
     from rebalance_spark.sessions import spark_session
 
     if current_thread() is main_thread():
-        signal.signal(signal.SIGINT, _end_at_once)
+        for number in (signal.SIGINT, signal.SIGTERM) if stopped else (signal.SIGINT,):
+            signal.signal(number, partial(_end_at_once, stopped))
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(spark_session, master, conf).result()
 
 
-def _end_at_once(*_: object) -> None:
+def _end_at_once(line: str, number: int, _: object) -> None:
     stderr().show_cursor()
-    os._exit(INTERRUPTED)
+    if line:
+        os.write(sys.stderr.fileno(), f"\n{line}\n".encode() if sys.stderr.isatty() else f"{line}\n".encode())
+    os._exit(INTERRUPTED if number == signal.SIGINT else TERMINATED)
+
+
+def is_local_master(master: str | None, conf: Mapping[str, str]) -> bool:
+    """Return whether a session is one of this machine, whose default file system is that of the machine."""
+    named = master or conf.get("spark.master") or "local"
+    elsewhere = (
+        "PYSPARK_GATEWAY_PORT" in os.environ
+        or "SPARK_REMOTE" in os.environ
+        or "HADOOP_CONF_DIR" in os.environ
+    )
+    return named.startswith("local") and not elsewhere and "spark.hadoop.fs.defaultFS" not in conf
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:

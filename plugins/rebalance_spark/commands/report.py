@@ -179,9 +179,13 @@ def _column(
         return scored.values(name)
     found, names = ({}, []) if not workload else workload_columns(workload, name, master, conf)
     if name not in names:
-        known = [*scored.others, *names]
+        known = list(dict.fromkeys([*scored.others, *names]))
         more = "" if workload else ", or --workload INPUT with it"
         raise InputError("--by", repr(name), f"one of {', '.join(known)}{more}" if known else more[5:])
+    if not found.keys() & {*scored.scenarios}:
+        raise InputError(
+            "--workload", f"{workload}, with none of the scenarios", "the workload that was scored"
+        )
     return [found.get(scenario) for scenario in scored.scenarios]
 
 

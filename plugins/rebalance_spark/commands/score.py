@@ -1,12 +1,10 @@
 """The command ``rebalance-lab score``, which runs strategies on every scenario of a workload."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
 
 from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout, warn
 from coordinator_core.cli.scenarios import strategies_beginning
@@ -18,6 +16,7 @@ from rebalance_spark.commands.options import (
     CONF_HELP,
     MASTER_HELP,
     PLUGIN_HELP,
+    is_local_master,
     pairs,
     session_of_a_command,
 )
@@ -25,10 +24,14 @@ from rebalance_spark.commands.options import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from rebalance_spark.chunks import ReportProgress, Todo
+    from rebalance_spark.chunks import Todo
+    from rebalance_spark.places import Place
+    from rebalance_spark.rows import Job
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _SHOWN_ERRORS = 5
+GO_ON = "what is written counts, and the same command goes on from there"
+STOPPED = f"stopped; {GO_ON}"
 
 
 def score(
@@ -118,10 +121,10 @@ def score(
     changed, or a strategy whose file has changed, is other work.
     """
     from rebalance_spark.archives import importable_here, send_to_workers
-    from rebalance_spark.chunks import existing_scores, todo, write_scores
+    from rebalance_spark.chunks import existing_scores, todo
     from rebalance_spark.places import Folder, Table
     from rebalance_spark.scoring import checked_job, scored_schema, units
-    from rebalance_spark.sources import read_workload_table, read_workloads
+    from rebalance_spark.sources import check_local, read_workload_table, read_workloads
     from rebalance_spark.storage import described
     from rebalance_spark.workers import check_workers
 
@@ -134,30 +137,32 @@ def score(
     job = checked_job(
         strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or (), setting or (), _listed(metrics)
     )
-    spark = session_of_a_command(master, _shipped(settings, master) if ship else settings)
-    send_to_workers(spark, py_files or ())
-    place = Folder(out) if out else Table(out_table)
-    place.read(spark)  # a place with something else is left alone
-    check_workers(spark, plugin or ())
     columns = _listed(keys)
-    stopped = ""
+    if workload and is_local_master(master, settings):
+        check_local(workload, columns)
+    spark = session_of_a_command(
+        master, _shipped(settings, master) if ship else settings, f"error: {STOPPED}"
+    )
     with described(spark, "look at the workload"):
         if table:
             workloads = read_workload_table(spark, table, keys=columns)
         else:
             workloads = read_workloads(spark, workload, keys=columns)
         schema = scored_schema(units(workloads), job)
+    send_to_workers(spark, py_files or ())
+    place = Folder(out) if out else Table(out_table)
+    place.read(spark)  # a place with something else is left alone
+    check_workers(spark, plugin or ())
+    stopped = ""
     with place.leased(spark, job.run_id, schema):
         with described(spark, "look for missing scores"):
             missing = todo(workloads, job, place, again)
-        if missing.rows:
-            with _bar(missing) as report:
-                stopped = _written(lambda: write_scores(missing, job, place, report))
+        stopped = _written(missing, job, place)
     with described(spark, "count errors"):
         scores = existing_scores(spark, place)
         failed = scores is not None and _print_outcome(scores)
     if stopped:
-        complain(f"{stopped}; what is written counts, and the same command goes on from there")
+        complain(stopped)
     if failed or stopped:
         raise typer.Exit(int(ExitStatus.SOME_INPUTS_FAILED))
 
@@ -207,16 +212,25 @@ def _warn_of_plugins(modules: Sequence[str]) -> None:
             warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.reason}")
 
 
-def _written(write: Any) -> str:
-    """Call `write` and return what stopped it, or an empty text."""
-    from rebalance_spark.sessions import in_short, spark_errors
+def _written(missing: "Todo", job: "Job", place: "Place") -> str:
+    """Compute and write the missing scores. Return what stopped the run, or an empty text."""
+    from rebalance_spark.chunks import write_scores
+    from rebalance_spark.commands.progress import estimate, is_long, progress
+    from rebalance_spark.sessions import cores, in_short, spark_errors
 
+    if not missing.rows:
+        stderr().print(f"nothing to score: all {missing.done_before:,} rows are done")
+        return ""
+    available = cores(missing.units.sparkSession)
+    if sys.stderr.isatty() or is_long(missing, available):
+        stderr().print(estimate(missing, len(job.strategies), available))
     try:
-        write()
+        with progress(missing.rows) as report:
+            write_scores(missing, job, place, report)
     except KeyboardInterrupt:
-        return "interrupted"
+        return STOPPED
     except spark_errors() as error:
-        return f"Spark gave up ({in_short(error)})"
+        return f"Spark gave up ({in_short(error)}); {GO_ON}"
     return ""
 
 
@@ -228,6 +242,7 @@ def _print_outcome(scores: "DataFrame") -> bool:
     cells = [[Cell(row["strategy"]), *(Cell(f"{row[status.value]:,}") for status in Status)] for row in rows]
     stdout().print(text_table(["strategy", *(status.value for status in Status)], cells))
     _print_errors(scores)
+    _print_repairs(scores)
     return any(row[status.value] for row in rows for status in Status if status is not Status.OK)
 
 
@@ -246,6 +261,22 @@ def _print_errors(scores: "DataFrame") -> None:
         complain(f"{what} {times} {row.first.scenario_id}: {row.first.error}", label="[yellow]warning:[/]")
 
 
+def _print_repairs(scores: "DataFrame") -> None:
+    """Print the number of repaired rows of the input, if the workload was made of rows of partitions."""
+    from pyspark.sql import functions as sf
+
+    from rebalance_spark.groups import REPAIRED, REPAIRS
+
+    if dict(scores.dtypes).get(REPAIRS) != "int":
+        return
+    repaired = (
+        scores.where(f"{REPAIRS} > 0").groupBy("scenario_id", "scenario_hash").agg(sf.max(REPAIRS).alias("n"))
+    )
+    row: Any = repaired.agg(sf.sum("n"), sf.count("*"), sf.min("scenario_id")).first()
+    if row[1]:
+        warn(REPAIRED.format(rows=row[0], scenarios=row[1], examples=row[2]))
+
+
 def _kind_of_error() -> "Column":
     """Return an error without what differs from row to row: the id, texts in quotes, and numbers."""
     from pyspark.sql import functions as sf
@@ -253,36 +284,3 @@ def _kind_of_error() -> "Column":
     nameless = sf.replace(sf.col("error"), sf.col("scenario_id"), sf.lit("*"))
     plain = sf.regexp_replace(nameless, "'[^']*'|\"[^\"]*\"", "*")
     return sf.regexp_replace(plain, r"\d+([.,]\d+)*", "*")
-
-
-def _ignore(_done: int) -> None:
-    """Report no progress, because stderr is not a terminal."""
-
-
-@contextmanager
-def _bar(missing: "Todo") -> Iterator["ReportProgress"]:
-    """Show finished rows, rate and remaining time on a terminal."""
-    if not sys.stderr.isatty():
-        yield _ignore
-        return
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"),
-        TextColumn("{task.fields[rate]}"),
-    )
-    with Progress(*columns, console=stderr(), transient=True) as progress:
-        task = progress.add_task("", total=missing.rows, rate="")
-
-        def report(done: int) -> None:
-            elapsed = progress.tasks[0].elapsed or 0.0
-            progress.update(task, completed=done, rate=_rate(done, missing.rows, elapsed))
-
-        yield report
-
-
-def _rate(done: int, total: int, elapsed: float) -> str:
-    if not done or not elapsed:
-        return ""
-    left = (total - done) * elapsed / done
-    minutes, seconds = divmod(round(left), 60)
-    return f"{done / elapsed:,.0f} rows/s, {minutes}:{seconds:02} left"

@@ -1,0 +1,77 @@
+"""Lines about a score that takes long, where there is no terminal, and how signals end it."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rebalance_spark.chunks import Todo
+from rebalance_spark.commands.progress import estimate, is_long, lines, progress
+
+STOPPING = """
+import os
+import signal
+import time
+from rebalance_spark import sessions
+from rebalance_spark.commands.options import session_of_a_command
+
+sessions.spark_session = lambda master, conf: os.kill(os.getpid(), signal.{name}) or time.sleep(60)
+session_of_a_command(None, {{}}, "stopped")
+"""
+
+
+def todo(rows, cost_ms, done=0):
+    return Todo(None, rows, done, 1, 6_000, cost_ms)
+
+
+def test_a_line_appears_at_most_every_half_minute_with_the_time_that_is_left(capsys):
+    times = iter([0.0, 29.0, 31.0, 32.0, 60.0, 61.0, 95.0])
+    report = lines(18_000, lambda: next(times))
+    for done in (100, 1_550, 1_600, 3_000, 6_100, 18_000):
+        report(done)
+    assert capsys.readouterr() == (
+        "",
+        "1,550 of 18,000 rows, 50 rows/s, 5:29 left\n6,100 of 18,000 rows, 100 rows/s, 1:59 left\n",
+    )
+
+
+def test_a_line_says_when_nothing_is_done_yet(capsys):
+    times = iter([0.0, 31.0])
+    lines(10, lambda: next(times))(0)
+    assert capsys.readouterr().err == "0 of 10 rows\n"
+
+
+def test_a_short_run_prints_nothing_where_there_is_no_terminal(capsys):
+    with progress(10) as report:
+        report(5)
+        report(10)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_estimate_names_scenarios_rows_and_the_time_on_the_cores():
+    assert estimate(todo(18_000, 1_080_000.0), 3, 2) == (
+        "6,000 scenarios x 3 strategies: 18,000 rows to score, about 9 min on 2 cores"
+    )
+    assert estimate(todo(12_000, 80_000.0, done=6_000), 3, 2) == (
+        "6,000 scenarios x 3 strategies: 12,000 rows to score, 6,000 are done, about 40 s on 2 cores"
+    )
+
+
+def test_a_run_of_more_than_half_a_minute_is_long():
+    assert is_long(todo(1, 70_000.0), 2)
+    assert not is_long(todo(1, 70_000.0), 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_ends_the_process_at_once_with_a_line(name, status):
+    run = subprocess.run(
+        [sys.executable, "-c", STOPPING.format(name=name)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (status, "", "stopped\n")
