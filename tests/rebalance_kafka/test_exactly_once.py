@@ -4,6 +4,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from time import monotonic
 
 import pytest
 
@@ -14,7 +15,7 @@ pytestmark = [pytest.mark.peer, pytest.mark.slow, pytest.mark.killed]
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
-SECONDS = 60.0
+SECONDS, LIMIT_SECONDS = 60.0, 240.0
 QUIET = {"log_level": 0}
 PARTITIONS, RECORDS = 4, 200
 OPTIONS = (
@@ -35,7 +36,11 @@ class Transformer:
     def __init__(self, address, name, stop_after=-1):
         command = [sys.executable, "-m", "tests.rebalance_kafka.peers.transformer"]
         self.process = subprocess.Popen(
-            [*command, address, name, str(stop_after)], stdout=subprocess.PIPE, cwd=ROOT, encoding="utf-8"
+            [*command, address, name, str(stop_after)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            encoding="utf-8",
         )
 
     def wait_for_its_transaction(self):
@@ -50,6 +55,7 @@ class Transformer:
 
     def __exit__(self, *_):
         self.kill()
+        self.process.stdin.close()
         self.process.stdout.close()
 
 
@@ -83,7 +89,9 @@ class Reader:
         self.values += [message.value() for message in messages]
 
     def read_until(self, condition):
+        end = monotonic() + LIMIT_SECONDS
         while not condition(self.values):
+            assert monotonic() < end, f"{len(self.values)} values are read"
             self.read()
 
     def __enter__(self):

@@ -6,7 +6,9 @@ NAME is its transactional id. In the transaction after STOP_AFTER others, it pri
 are written, and waits to be killed in the middle of a transaction.
 """
 
+import os
 import sys
+import threading
 from time import sleep
 from typing import Any
 
@@ -23,8 +25,14 @@ def transform(message: Message) -> bytes:
     return bytes(value).upper()
 
 
+def exit_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(1)
+
+
 def run(address: str, name: str, stop_after: int) -> None:
-    """Work until the process is killed."""
+    """Work until the process is killed, or its standard input ends as the process that started it does."""
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     common = {
         "bootstrap.servers": address,
         "client.id": name,
