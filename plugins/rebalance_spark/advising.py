@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from rebalance_spark.paired import Difference, difference, gains
 from rebalance_spark.parts import Subjects
-from rebalance_spark.stored import Figures2D, Scored, encoded
+from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
 
 RULE = (
     "A {subject} switches to a strategy that is better in at least one of {metrics} and worse in none of"
@@ -75,8 +75,9 @@ def advise(
 ) -> Advice:
     """Return the advice for scores. ``figures`` has the deciding metrics, and others whose change is shown.
 
-    Of each subject the scenarios count in which today's strategy has the deciding figures. A strategy
-    without figures in one of them is not advised.
+    Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
+    that are scored under all strategies, if there are any. A strategy without figures in one of them is not
+    advised.
 
     Raises:
         InputError: if the baseline has no scores.
@@ -84,7 +85,10 @@ def advise(
     if baseline not in scored.strategies:
         raise InputError("--baseline", repr(baseline), one_of(baseline, scored.strategies))
     today = scored.strategies.index(baseline)
-    rows = ~np.isnan([figures[metric][:, today] for metric in deciding]).any(axis=0)
+    known = ~np.isnan([figures[metric][:, today] for metric in deciding]).any(axis=0)
+    scored_by_all = known & (scored.status != NO_ROW).all(axis=1)
+    has_such = np.bincount(subjects.numbers[scored_by_all], minlength=len(subjects.names)) > 0
+    rows = np.where(has_such[subjects.numbers], scored_by_all, known)
     means = {m: subjects.means(grid, rows & ~np.isnan(grid[:, today])) for m, grid in figures.items()}
     gain = {m: gains(grid[:, [today]], grid, higher[m]) for m, grid in means.items()}
     better = np.any([gain[metric] > 0 for metric in deciding], axis=0)
@@ -102,8 +106,7 @@ def advise(
         switched = chosen == number
         if number != today and switched.any():
             for metric, change in changes.items():
-                known = change[switched & ~np.isnan(change)]
-                differences[name, metric] = difference(known)
+                differences[name, metric] = difference(change[switched & ~np.isnan(change)])
     return Advice(
         baseline,
         list(deciding),

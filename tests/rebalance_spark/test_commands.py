@@ -239,7 +239,7 @@ def test_advice_is_written_and_the_worst_scenarios_lead_to_their_views(lab, scor
         ),
         (
             ["--baseline", "range", "--per", "team"],
-            "--per: found 'team', expected one of group, scenario_id, ",
+            "--per: found 'team', expected one of group, scenario_id",
         ),
         (["--by", "team"], "--by: found 'team', expected --workload INPUT with it"),
         (["-s", "sticky"], "strategy: found 'sticky', expected one of range, roundrobin"),

@@ -299,6 +299,8 @@ HOURS = {  # today and other: moves in two hours
     "worse-in-the-mean": ((5, 3), (4, 7)),
     "failing-once": ((5, 3), (None, 1)),
     "unknown-once": ((None, 3), (1, 1)),
+    "scored-once": ((5, 3), (3, ...)),
+    "not-scored": ((5, 3), (..., ...)),
     "unknown": ((None, None), (1, 1)),
 }
 
@@ -309,6 +311,7 @@ def hourly(stored):
         for group, each in HOURS.items()
         for s, of_hours in zip(("today", "other"), each, strict=True)
         for hour, moves in enumerate(of_hours)
+        if moves is not ...
     ]
     return stored(rows, more=[pa.field("hour", pa.int32()), pa.field("team", pa.string())])
 
@@ -322,19 +325,21 @@ def test_the_hours_of_a_group_have_one_decision_by_their_means(stored):
         "a/worse-in-the-mean": ("today", "stay", 0.0),
         "a/failing-once": ("today", "stay", 0.0),
         "a/unknown-once": ("other", "switch", -2.0),
+        "a/scored-once": ("other", "switch", -2.0),
+        "a/not-scored": ("today", "stay", 0.0),
         "a/unknown": ("today", "no figures", None),
     }
-    assert {(r["scenarios"], r["team"]) for r in table} == {(2, "bet"), (2, "wor"), (2, "fai"), (2, "unk")}
+    assert {(r["scenarios"], r["team"]) for r in table} == {(2, group[:3]) for group in HOURS}
     assert "hour" not in table[0]
-    assert verdict(made)[0] == "switch 2 of 5 groups to other: -1.75 moved_partitions, 0 imbalance"
-    assert title_of(made) == "10 scenarios of 5 groups, plan fidelity"
+    assert verdict(made)[0] == "switch 3 of 7 groups to other: -1.83 moved_partitions, 0 imbalance"
+    assert title_of(made) == "14 scenarios of 7 groups, plan fidelity"
 
 
 @pytest.mark.parametrize(
     ("per", "names"),
     [
         ("scenario_id", [f"hour={hour}/a/{group}" for hour in (0, 1) for group in sorted(HOURS)]),
-        ("team", ["bet", "fai", "unk", "wor"]),
+        ("team", ["bet", "fai", "not", "sco", "unk", "wor"]),
         ("group", [f"a/{group}" for group in sorted(HOURS)]),
     ],
 )
