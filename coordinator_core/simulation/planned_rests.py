@@ -43,8 +43,8 @@ def planned_histories(
     """
     together: dict[Hashable, list[int]] = {}
     for number, strategy in enumerate(strategies):
-        rest = strategy.strategy.static, *sorted(strategy.strategy.settings.items())
-        together.setdefault(rest, []).append(number)
+        rounds = strategy.strategy.static, *sorted(strategy.strategy.settings.items())
+        together.setdefault(rounds, []).append(number)
     shared = _Shared(_final_index(scenario), results)
     histories: dict[int, PlannedHistory] = {}
     waiting = list(together.values())

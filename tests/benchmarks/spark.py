@@ -1,10 +1,15 @@
 """Rows/s of scoring on Spark beside plain processes, and the cost of a row from few rows to many.
 
     python -m tests.benchmarks.spark [ROWS ...]
+    python -m tests.benchmarks.spark --million [GROUPS]
 
 Both score the same `microservices` scenarios at `plan` fidelity with `cooperative-sticky` on all cores, from
 Parquet; start-up is over before the clock starts. *Ratio* is the time of Spark over that of the processes.
 Medians of three runs; of more than 50,000 rows one run, of Spark alone.
+
+``--million`` measures GROUPS groups (50,000) under the four strategies that count, a tenth of them under
+`optimal`, and computes from both the time of a million groups under these five strategies: the processor time
+of their rows over the cores.
 """
 
 import multiprocessing
@@ -28,6 +33,10 @@ from rebalance_spark.sessions import cores
 ROWS = (2_000, 20_000, 200_000)
 JOB = Job(("cooperative-sticky",), Fidelity.PLAN, timeout=120.0)
 ENOUGH = 50_000
+MILLION = 1_000_000
+EXECUTOR_CORES = 4
+EXECUTORS = 100
+COUNTING = ("range", "roundrobin", "sticky", "cooperative-sticky")
 TIMES = 3
 PART = 50
 """Rows that a process takes at a time."""
@@ -37,6 +46,9 @@ _scorer: Scorer | None = None
 
 def main() -> None:
     """Print a table."""
+    if sys.argv[1:2] == ["--million"]:
+        _million(int(sys.argv[2]) if len(sys.argv) > 2 else ENOUGH)
+        return
     sizes = [int(text) for text in sys.argv[1:]] or list(ROWS)
     spark = spark_session()
     count = cores(spark)
@@ -59,6 +71,29 @@ def main() -> None:
                 beside = f"{rows / plain:,.0f} | {on_spark / plain:.2f}"
             each_ms = 1_000 * count * on_spark / rows
             print_line(f"| {rows:,} | {rows / on_spark:,.0f} | {beside} | {each_ms:.2f} |")
+
+
+def _million(groups: int) -> None:
+    """Print the measured cost of a row, and the time of a million groups that follows from it."""
+    from pyspark.sql import functions as sf
+
+    spark = spark_session()
+    count = cores(spark)
+    print_line("| strategies | groups | rows | s | CPU ms a row |\n| --- | --- | --- | --- | --- |")
+    each_group_ms = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        for strategies, number in ((COUNTING, groups), (("optimal",), groups // 10)):
+            workload = spark.read.parquet(_workload(spark, folder, number))
+            began = perf_counter()
+            scores = score(workload, strategies, fidelity=JOB.fidelity, timeout=JOB.timeout)
+            rows, cpu_ms = scores.agg(sf.count("*"), sf.sum("cpu_ms")).first()
+            took = perf_counter() - began
+            each_group_ms += cpu_ms / number
+            names = ", ".join(strategies)
+            print_line(f"| {names} | {number:,} | {rows:,} | {took:.1f} | {cpu_ms / rows:.2f} |")
+    for where, cores_there in (("here", count), (f"{EXECUTORS} executors", EXECUTORS * EXECUTOR_CORES)):
+        minutes = MILLION * each_group_ms / cores_there / 60_000
+        print_line(f"a million groups, five strategies, {where} ({cores_there} cores): {minutes:,.1f} min")
 
 
 def print_line(text: str) -> None:
