@@ -8,7 +8,7 @@ import { heightAt, largest, valueAt } from "./trace.js";
 const DASHES = ["", "7 3", "2 2", "9 3 2 3", "1 4", "5 2 1 2 1 2"];
 const TOP = 8;
 const LINE = 13; // pixels between two labels
-const LONGEST = 20; // letters of a strategy's name
+const LONGEST = 18; // letters of a strategy's name
 const LEAST = 2; // pixels of a step
 const THIN = 1.6; // pixels of the last line
 const WIDER = 1.4; // of each line before it, at most
