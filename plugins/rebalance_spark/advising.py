@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
+from rebalance_spark.groups import REPAIRS
 from rebalance_spark.paired import Difference, difference, gains
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
@@ -154,7 +155,8 @@ def check_ending(path: Path) -> None:
 def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     """Return the advice as a table, a row per subject.
 
-    The columns that the scores have from the workload follow its name, if they have one value for each.
+    The columns that the scores have from the workload follow its name, if they have one value for each. The
+    repaired rows of its scenarios are summed.
     """
     subjects = advice.subjects
     today = scored.strategies.index(advice.baseline)
@@ -163,7 +165,7 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     columns: dict[str, Any] = {subjects.column: subjects.names}
     if not subjects.are_scenarios:
         columns["scenarios"] = np.bincount(subjects.numbers, minlength=len(subjects.names))
-    columns |= _constant(scored, subjects)
+    columns |= _carried(scored, subjects)
     columns |= {
         "today": [advice.baseline] * len(subjects.names),
         "strategy": names[advice.chosen].tolist(),
@@ -174,12 +176,16 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     return pa.table(columns)
 
 
-def _constant(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:
-    """Return the columns of the workload that are the same in all scenarios of each subject."""
+def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:
+    """Return the sums of repairs, and the columns that are the same in all scenarios of each subject."""
     first = np.unique(subjects.numbers, return_index=True)[1]
-    found = {}
+    found: dict[str, list[Any]] = {}
     for name in scored.others:
         values = scored.values(name)
+        if name == REPAIRS:
+            sums = np.bincount(subjects.numbers, [value or 0 for value in values], len(first))
+            found[name] = sums.astype(np.int64).tolist()
+            continue
         codes = encoded(pa.array([str(value) for value in values], pa.string()))[0]
         if name != subjects.column and np.array_equal(codes, codes[first][subjects.numbers]):
             found[name] = [values[row] for row in first]

@@ -307,13 +307,19 @@ HOURS = {  # today and other: moves in two hours
 
 def hourly(stored):
     rows = [
-        {**row(f"hour={hour}/a/{group}", s, moves and float(moves)), "hour": hour, "team": group[:3]}
+        {
+            **row(f"hour={hour}/a/{group}", s, moves and float(moves)),
+            "hour": hour,
+            "team": group[:3],
+            "repairs": 1 + hour,
+        }
         for group, each in HOURS.items()
         for s, of_hours in zip(("today", "other"), each, strict=True)
         for hour, moves in enumerate(of_hours)
         if moves is not ...
     ]
-    return stored(rows, more=[pa.field("hour", pa.int32()), pa.field("team", pa.string())])
+    kinds = {"hour": pa.int32(), "team": pa.string(), "repairs": pa.int32()}
+    return stored(rows, more=[pa.field(name, kind) for name, kind in kinds.items()])
 
 
 def test_the_hours_of_a_group_have_one_decision_by_their_means(stored):
@@ -329,10 +335,20 @@ def test_the_hours_of_a_group_have_one_decision_by_their_means(stored):
         "a/not-scored": ("today", "stay", 0.0),
         "a/unknown": ("today", "no figures", None),
     }
-    assert {(r["scenarios"], r["team"]) for r in table} == {(2, group[:3]) for group in HOURS}
+    assert {(r["scenarios"], r["team"], r["repairs"]) for r in table} == {(2, g[:3], 3) for g in HOURS}
     assert "hour" not in table[0]
     assert verdict(made)[0] == "switch 3 of 7 groups to other: -1.83 moved_partitions, 0 imbalance"
     assert title_of(made) == "14 scenarios of 7 groups, plan fidelity"
+
+
+def test_an_hour_without_one_of_the_deciding_figures_does_not_decide(stored):
+    rows = [
+        {**row(f"hour={hour}/x", s, moves, imbalance), "hour": hour}
+        for hour, imbalance, of_both in ((0, 1.0, (5.0, 3.0)), (1, None, (1.0, 9.0)))
+        for s, moves in zip(("today", "other"), of_both, strict=True)
+    ]
+    made = found(stored(rows, more=[pa.field("hour", pa.int32())]), baseline="today")
+    assert made.advice.switches == [("other", 1)]
 
 
 @pytest.mark.parametrize(
@@ -348,8 +364,9 @@ def test_the_subjects_of_decisions_can_be_chosen(stored, per, names):
 
 
 def test_ids_without_keys_are_subjects_by_themselves(stored):
-    scored = stored([row(name, "a", 1.0) for name in ("x=1/b", "y")])
-    assert (subjects_of(scored).column, subjects_of(scored).names) == ("scenario_id", ["x=1/b", "y"])
+    rows = [{**row(name, "a", 1.0), "team": "blue"} for name in ("x=1/b", "x=1/c")]
+    scored = stored(rows, more=[pa.field("team", pa.string())])
+    assert (subjects_of(scored).column, subjects_of(scored).names) == ("scenario_id", ["x=1/b", "x=1/c"])
 
 
 def test_the_metrics_that_decide_can_be_chosen(stored):
