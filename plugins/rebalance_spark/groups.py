@@ -67,8 +67,9 @@ def groups_to_workload(
     """
     from pyspark.sql import functions as sf
 
-    rows = _flat(table, group, member, topic, partition, rate, lag, keys, keep)
     by = ["_id"]
+    rows = _flat(table, group, member, topic, partition, rate, lag, keys, keep)
+    rows = rows.repartition(*by)  # one exchange in place of one for each aggregation below
     constant = [name for name in rows.columns if name.startswith(("_group", "_key", "_keep"))]
     once = rows.groupBy(*by, "_topic", "_partition").agg(
         sf.max("_member").alias("_member"),
