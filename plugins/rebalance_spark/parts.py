@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -60,24 +61,33 @@ class Subjects:
 
 
 def subjects_of(scored: Scored, per: str = "") -> Subjects:
-    """Return the subjects of decisions by a column of scores.
+    """Return the subjects of decisions by a column of scores, or by several (``cluster,group``).
 
     The column ``group`` has the ids of scenarios without the keys before them, if the scores have no column
-    of this name. It is the default if there are keys; ``scenario_id`` is otherwise.
+    of this name. It is the default, unless it is equal to ``scenario_id``, which is the default then.
 
     Raises:
-        InputError: if the scores do not have the column.
+        InputError: if the scores do not have a column.
     """
-    texts: Sequence[str] = scored.scenarios
-    if per in scored.others:
-        texts = ["" if value is None else str(value) for value in scored.values(per)]
-    elif per in ("", GROUP):
-        texts = _without_keys(scored)
-        per = per or (SCENARIO if texts == scored.scenarios else GROUP)
-    elif per != SCENARIO:
-        raise InputError("--per", repr(per), one_of(per, dict.fromkeys((GROUP, SCENARIO, *scored.others))))
-    numbers, names = encoded(pa.array(texts, pa.string()))
-    return Subjects(per, names, numbers)
+    known = list(dict.fromkeys((GROUP, SCENARIO, *scored.others)))
+    columns = per.split(",") if per else [GROUP]
+    for name in columns:
+        if name not in known:
+            raise InputError("--per", repr(name), one_of(name, known))
+    texts = [_texts(scored, name) for name in columns]
+    if not per and texts[0] == scored.scenarios:
+        columns = [SCENARIO]
+    marks = ["" if name == GROUP or len(columns) == 1 else f"{name}=" for name in columns]
+    whole = ["/".join(map(add, marks, values)) for values in zip(*texts, strict=True)]
+    numbers, names = encoded(pa.array(whole, pa.string()))
+    return Subjects(GROUP if GROUP in columns else ",".join(columns), names, numbers)
+
+
+def _texts(scored: Scored, column: str) -> list[str]:
+    """Return the value of a column for each scenario, as text."""
+    if column in scored.others:
+        return ["" if value is None else str(value) for value in scored.values(column)]
+    return scored.scenarios if column == SCENARIO else _without_keys(scored)
 
 
 def _without_keys(scored: Scored) -> list[str]:

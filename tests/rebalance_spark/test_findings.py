@@ -357,6 +357,7 @@ def test_an_hour_without_one_of_the_deciding_figures_does_not_decide(stored):
         ("scenario_id", [f"hour={hour}/a/{group}" for hour in (0, 1) for group in sorted(HOURS)]),
         ("team", ["bet", "fai", "not", "sco", "unk", "wor"]),
         ("group", [f"a/{group}" for group in sorted(HOURS)]),
+        ("team,group", [f"team={group[:3]}/a/{group}" for group in sorted(HOURS)]),
     ],
 )
 def test_the_subjects_of_decisions_can_be_chosen(stored, per, names):

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from coordinator_core.cli.output import check_path, print_document, stdout, write_whole
 from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
 from coordinator_core.reports.tables import csv_text, text_tables
 from rebalance_spark.choices import Statistic
 from rebalance_spark.commands.options import CONF_HELP, MASTER_HELP, is_local, pairs, session_of_a_command
@@ -44,8 +45,9 @@ def report(
         str,
         typer.Option(
             metavar="COLUMN",
-            help="With --baseline: decide for each value of this column of the scores, over its scenarios."
-            " The default is group: the ids without their keys. scenario_id decides for each scenario.",
+            help="With --baseline: decide for each value of this column of the scores, over its scenarios;"
+            " also several (cluster,group). The default is group: the ids without their keys. scenario_id"
+            " decides for each scenario.",
         ),
     ] = "",
     decide: Annotated[
@@ -181,7 +183,7 @@ def _column(
     if name not in names:
         known = list(dict.fromkeys([*scored.others, *names]))
         more = "" if workload else ", or --workload INPUT with it"
-        raise InputError("--by", repr(name), f"one of {', '.join(known)}{more}" if known else more[5:])
+        raise InputError("--by", repr(name), one_of(name, known) + more if known else more[5:])
     if not found.keys() & {*scored.scenarios}:
         raise InputError(
             "--workload", f"{workload}, with none of the scenarios", "the workload that was scored"
