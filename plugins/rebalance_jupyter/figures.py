@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from math import isclose, isnan, nan
 from typing import Any
 
+from coordinator_core.protocol.events import Changed
+from coordinator_core.reading.durations import format_duration
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.answers import answers
@@ -11,10 +13,14 @@ from coordinator_core.reports.comparison import TIE, Comparison, Figure
 from coordinator_core.reports.comparison_tables import by_group, front_line, title_of
 from coordinator_core.reports.of_traces import comparison_of_traces
 from coordinator_core.reports.tables import as_text
+from coordinator_core.reports.words import counted, listed_names
 from coordinator_core.traces.trace import Trace
 
 _AXES = ("moves", "stops", "cost", "lag", "balance")
 """Groups of metrics, in the order in which the scatter prefers them."""
+
+_MOST_EVENTS = 6
+"""The most events of the scenario that are listed above the figures."""
 
 
 def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
@@ -29,6 +35,7 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
     ]
     return {
         "title": title_of(comparison),
+        "workload": workload_of(traces[0]),
         "answer": first,
         "choice": choice_of(comparison),
         "reasons": others,
@@ -40,21 +47,36 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
     }
 
 
-def choice_of(comparison: Comparison) -> str:
-    """Return what each strategy of the front is best in, or an empty text if there is nothing to choose."""
-    front = sorted(comparison.front)
-    best = {
-        i: [metric.name for metric in comparison.headlines if i in comparison.best(metric)] for i in front
-    }
-    contested = {name for names in best.values() for name in names}
-    if any(len(names) == len(contested) for names in best.values()):
-        return ""
-    parts = [
-        f"{comparison.label(comparison.candidates[i])} is best in {', '.join(names)}"
-        for i, names in best.items()
-        if names
+def workload_of(trace: Trace) -> str:
+    """Return what happens to the group in a run: its partitions, and the events of the scenario."""
+    changes = [
+        f"{format_duration(entry.at_ms)} {entry.event.kind} {entry.event.target}"
+        for entry in trace.events
+        if isinstance(entry.event, Changed) and not entry.event.cause
     ]
-    return f"None is best in everything: {'; '.join(parts)}."
+    partitions = counted(sum(trace.started.topics.values()), "partition")
+    return f"{partitions}. Events: {listed_names(changes, _MOST_EVENTS)}." if changes else f"{partitions}."
+
+
+def choice_of(comparison: Comparison) -> str:
+    """Return which strategy no other one is better than, or what each strategy of the front is best in.
+
+    The text is empty if no figure differs.
+    """
+    labels = [comparison.label(candidate) for candidate in comparison.candidates]
+    best = {metric.name: found for metric in comparison.headlines if (found := comparison.best(metric))}
+    if not best:
+        return ""
+    if leading := frozenset.intersection(*best.values()):
+        names = " or ".join(labels[i] for i in sorted(leading))
+        return f"No main figure is better with another strategy than with {names}."
+    contested = [name for name, found in best.items() if not comparison.front <= found]
+    parts = [
+        f"{labels[i]} is best in {', '.join(names)}"
+        for i in sorted(comparison.front)
+        if (names := [name for name in contested if i in best[name]])
+    ]
+    return f"None is best in everything: {'; '.join(parts)}." if parts else ""
 
 
 def _axes(comparison: Comparison) -> list[MetricSpec]:

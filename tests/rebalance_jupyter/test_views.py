@@ -205,17 +205,17 @@ def test_the_answer_is_that_of_the_command_line():
 @pytest.mark.parametrize(
     ("strategies", "choice"),
     [
-        (["range", "sticky"], ""),
+        (["range", "sticky"], "No main figure is better with another strategy than with range."),
         (
             ["range", "cooperative-sticky+static"],
             "None is best in everything: range is best in first; cooperative-sticky+static is best in other.",
         ),
     ],
 )
-def test_a_front_of_several_says_what_each_is_best_in(strategies, choice):
+def test_the_choice_is_the_leading_strategy_or_what_each_of_the_front_is_best_in(strategies, choice):
     specs = [MetricSpec("first", "s", float, group="stops", headline=True)]
     specs.append(MetricSpec("other", "s", float, group="moves", headline=True))
-    values = [{"first": 1, "other": 2}, {"first": 2, "other": 2 - bool(choice)}]
+    values = [{"first": 1, "other": 2}, {"first": 2, "other": 1 + strategies.count("sticky")}]
     comparison = comparison_of("x", 1, specs, dict(zip(strategies, values, strict=True)))
     assert choice_of(comparison) == choice
 
@@ -226,7 +226,23 @@ def test_a_front_of_equals_leaves_nothing_to_choose():
     values["roundrobin"] = {"stops": 2, "moves": 2}
     comparison = comparison_of("x", 1, specs, values)
     assert sorted(comparison.front) == [0, 1]
-    assert choice_of(comparison) == ""
+    assert (
+        choice_of(comparison) == "No main figure is better with another strategy than with range or sticky."
+    )
+
+
+def test_what_the_whole_front_is_best_in_chooses_nothing():
+    specs = [MetricSpec(name, "s", float, group=name, headline=True) for name in ("stops", "moves", "lag")]
+    values = {"range": {"stops": 1, "moves": 2, "lag": 1}, "sticky": {"stops": 2, "moves": 1, "lag": 1}}
+    values["roundrobin"] = {"stops": 2, "moves": 2, "lag": 2}
+    choice = choice_of(comparison_of("x", 1, specs, values))
+    assert choice == "None is best in everything: range is best in stops; sticky is best in moves."
+
+
+def test_what_happens_to_the_group_is_above_the_answer():
+    assert compare_view([ran(strategy="range"), ran()]).figures["workload"] == (
+        "6 partitions. Events: 30s join c3 and 90s crash c2."
+    )
 
 
 def test_the_scatter_begins_with_metrics_that_differ():

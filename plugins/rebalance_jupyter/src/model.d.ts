@@ -112,6 +112,7 @@ export interface Metric {
 /** A comparison. */
 export interface Figures {
   title: string;
+  workload: string;
   answer: string;
   choice: string;
   reasons: string[];

@@ -37,6 +37,7 @@ export class Verdict {
     const reasons = figures.reasons.map((reason) => html("p", { class: "rbl-reason rbl-because" }, reason));
     const notes = [figures.title, figures.front_line, ...(figures.strategies.length > 1 ? [SIGNS] : []), START].filter(Boolean).map((note) => `${note}.`).join(" ");
     this.element = html("section", { class: "rbl-verdict", "aria-label": "Comparison" },
+      html("p", { class: "rbl-counts rbl-workload" }, figures.workload),
       ...(figures.answer ? [html("p", { class: "rbl-answer" }, figures.answer)] : []),
       ...(figures.choice ? [html("p", { class: "rbl-answer rbl-choices" }, figures.choice)] : []),
       ...reasons,
