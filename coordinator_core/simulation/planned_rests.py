@@ -237,8 +237,8 @@ class _CountedOwners:
         self._settle()
 
     def owns(self, consumer: PlannedConsumer, topic: str) -> bool:
-        """Fail, because no topic is deleted."""
-        raise NotImplementedError(f"{consumer.member.id} and {topic}")
+        """Fail: scenarios that delete topics are planned with a trace."""
+        raise AssertionError(f"{consumer.member.id} is asked about {topic}, which no event deletes")
 
     def state_changed(self, before: str, after: str, cause: str) -> None:  # noqa: ARG002 - the interface's
         """End the rest when a round begins, and count it when it ends."""

@@ -72,9 +72,9 @@ def choice_of(comparison: Comparison) -> str:
         return f"No main figure is better with another strategy than with {names}."
     contested = [name for name, found in best.items() if not comparison.front <= found]
     parts = [
-        f"{labels[i]} is best in {', '.join(names)}"
+        f"{labels[i]} is best in {', '.join(won)}"
         for i in sorted(comparison.front)
-        if (names := [name for name in contested if i in best[name]])
+        if (won := [name for name in contested if i in best[name]])
     ]
     return f"None is best in everything: {'; '.join(parts)}." if parts else ""
 
