@@ -22,7 +22,8 @@ from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
 RULE = (
     "A {subject} switches to a strategy that is better in at least one of {metrics} and worse in none of"
     " them{over}. Of several, it is the one that is best in {first}, and then in the next. Of equals, it is"
-    " the one that makes fewer of the other metrics worse, there and then in all. All other {subjects} stay."
+    " the one that makes fewer of the other metrics worse, in the {subject} and then in all. All other"
+    " {subjects} stay."
 )
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
