@@ -254,6 +254,20 @@ def test_a_report_that_cannot_be_made_is_one_line(lab, scores, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        ("team", "--by: found 'team', expected one of scenario_id, scenario, members, partitions, events\n"),
+        ("members", "--workload: found {}, with none of the scenarios, expected the workload that was"),
+    ],
+)
+def test_a_column_of_another_workload_is_refused(lab, scores, tmp_path, column, problem):
+    other = write_parquet(tmp_path / "other.parquet", {"x": scenario()})
+    answer = lab("report", scores, "--by", column, "--workload", other)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: {problem.format(other)}")
+
+
 def test_a_sweep_of_settings_is_scored_and_reported_with_columns(lab, workload, tmp_path):
     out = tmp_path / "scores"
     options = ("--set", "session.timeout.ms=6s,45s", "--fidelity", "plan", "--out", out)

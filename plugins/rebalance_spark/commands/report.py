@@ -185,9 +185,8 @@ def _column(
         more = "" if workload else ", or --workload INPUT with it"
         raise InputError("--by", repr(name), one_of(name, known) + more if known else more[5:])
     if not found.keys() & {*scored.scenarios}:
-        raise InputError(
-            "--workload", f"{workload}, with none of the scenarios", "the workload that was scored"
-        )
+        expected = "the workload that was scored (--by has the columns of one with --keys from the scores)"
+        raise InputError("--workload", f"{workload}, with none of the scenarios", expected)
     return [found.get(scenario) for scenario in scored.scenarios]
 
 
