@@ -227,8 +227,12 @@ class Scorer:
         return self._strategies[name]
 
     def _counting(self, name: str) -> Counting | None:
+        """Return a strategy that only counts partitions, or None. One that fails does so in its own row."""
         if name not in self._countings:
-            self._countings[name] = counting(self._strategy(name), self.registry)
+            try:
+                self._countings[name] = counting(self._strategy(name), self.registry)
+            except (Exception, SystemExit):
+                self._countings[name] = None
         return self._countings[name]
 
     def _configured(self, scenario: Scenario, name: str) -> Scenario:
