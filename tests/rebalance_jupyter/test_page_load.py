@@ -47,24 +47,51 @@ def test_to_point_at_a_lane_tells_its_owner_and_rate_and_draws_a_line_at_that_ti
     assert page.locator(".rbl-cross:visible").count() == 0
 
 
+LONG = "cooperative-sticky+delay=300s"
+
+
 def lag_at(trace, at_ms):
     measured = [(e.at_ms, e.event.lag) for e in trace.events if isinstance(e.event, ev.LagMeasured)]
     return [lag for when, lag in measured if when <= at_ms][-1]
 
 
 @pytest.mark.slow
-def test_the_lag_of_each_strategy_is_a_line_with_its_value_at_the_cursor(both):
+def test_the_lag_of_each_strategy_is_a_line_with_its_value_at_the_cursor_in_the_heading(both):
     go_to(both, 135_000)
     names = ("range", "cooperative-sticky")
-    texts = svg_texts(both, ".rbl-lag > text")
-    labels = [next(text for text in texts if text.startswith(name)) for name in names]
-    for label, strategy in zip(labels, ("range", "cooperative-sticky"), strict=True):
-        shown = float(re.findall(r" ([\d,]+)$", label)[0].replace(",", ""))
-        assert shown == pytest.approx(lag_at(ran(strategy=strategy), 135_000), rel=0.05)
+    when, *values = all_texts(both, ".rbl-lags > :first-child .rbl-key > span")
+    assert when == "shaded: rounds; at 0:02:15.000:"
+    for name, text in zip(names, values, strict=True):
+        (shown,) = re.findall(rf"^{name} ([\d,]+)$", text.strip())
+        assert float(shown.replace(",", "")) == pytest.approx(lag_at(ran(strategy=name), 135_000), rel=0.05)
     dashes = both.locator(".rbl-lag > .rbl-line:has(title)").evaluate_all(
         "(found) => found.map((each) => each.getAttribute('stroke-dasharray'))"
     )
     assert dashes == ["", "7 3"] * 2
+
+
+@pytest.mark.slow
+def test_beside_the_end_of_a_line_is_the_name_of_its_strategy_without_a_value_of_another_time(opened):
+    page = opened(compare_view([ran(strategy="range"), ran(strategy=LONG)]))
+    go_to(page, 135_000)
+    labels = page.locator(".rbl-lag > text")
+    shown = labels.evaluate_all("(found) => found.map((each) => each.firstChild.data)")
+    assert shown == ["range", f"…{LONG[-24:]}"] * 2
+    assert svg_texts(page, ".rbl-lag > text > title") == ["range", LONG] * 2
+    plot, label = page.locator(".rbl-lag").first.bounding_box(), labels.nth(1).bounding_box()
+    assert label["x"] + label["width"] <= plot["x"] + plot["width"]
+
+
+@pytest.mark.slow
+def test_the_headings_keep_their_lines_while_the_values_change(both):
+    places, values = set(), set()
+    for at_ms in (0, 8_000, 135_000):
+        go_to(both, at_ms)
+        drawn(both)
+        places.add(str([each.bounding_box() for each in both.locator(".rbl-key > span").all()]))
+        values.add(str(all_texts(both, ".rbl-key strong")))
+    assert len(values) > 1
+    assert len(places) == 1
 
 
 @pytest.mark.slow

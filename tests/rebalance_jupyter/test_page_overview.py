@@ -40,6 +40,18 @@ def test_the_slider_and_its_cursor_are_in_the_columns_of_the_plots(opened, width
         assert place == pytest.approx(left + wide * at_ms / DURATION, abs=0.6)
 
 
+def test_the_marks_of_the_strip_are_named_and_explained_beside_it(page):
+    names = page.locator(".rbl-strip > svg").first.locator("> text:has(title)")
+    shown = names.evaluate_all("(found) => found.map((each) => [each.firstChild.data, each.textContent])")
+    assert [name for name, _ in shown] == ["whole time: rounds", "stops"]
+    explained = [text.removeprefix(name) for name, text in shown]
+    assert explained == [
+        "grey, above: rounds of all strategies",
+        "below: partitions that are not worked on, the higher the more",
+    ]
+    assert page.get_by_role("img", name=f"Whole time: {', '.join(explained)}").count() == 1
+
+
 def test_a_click_on_the_strip_goes_to_the_time_above_which_it_is(page):
     left, wide = plots(page)
     slider = page.locator(".rbl-slider").bounding_box()

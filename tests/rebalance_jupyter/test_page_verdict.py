@@ -3,7 +3,7 @@
 import pytest
 
 from rebalance_jupyter import compare_view, show
-from tests.rebalance_jupyter.browser import all_texts, svg_texts, wait_until
+from tests.rebalance_jupyter.browser import all_texts, drawn, svg_texts, wait_until
 from tests.rebalance_jupyter.samples import ran
 
 IN_SIGHT = "document.querySelectorAll('.rbl-view h3')[1].getBoundingClientRect().y < innerHeight"
@@ -68,8 +68,26 @@ def test_what_is_shown_is_defined(both, figures):
 
 
 @pytest.mark.slow
+def test_front_is_explained_where_it_stands(both, figures):
+    titles = both.locator(".rbl-figures thead small").evaluate_all("(all) => all.map((each) => each.title)")
+    assert len(titles) == len(figures["front"]) > 0
+    assert all(title.startswith("No other strategy is better in one") for title in titles)
+    assert all(title.endswith(f"{figures['front_line']}.") for title in titles)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "fits"), [(1_300, True), (700, False)])
+def test_the_scatter_begins_folded_unless_it_is_beside_the_table(opened, width, fits):
+    page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": width, "height": 700})
+    assert page.locator(".rbl-scatter").is_visible() == fits
+    page.get_by_text("Two figures against each other").click()
+    page.set_viewport_size({"width": width - 20, "height": 700})
+    drawn(page)
+    assert page.locator(".rbl-scatter").is_visible() != fits  # a reader's choice stays
+
+
+@pytest.mark.slow
 def test_a_point_of_the_scatter_selects_its_strategy(both):
-    both.get_by_text("Two figures against each other").click()
     both.locator(".rbl-point").nth(1).click()
     assert both.locator(CHOSEN).first.inner_text().startswith("cooperative-sticky")
     assert svg_texts(both, ".rbl-point.rbl-chosen text") == ["cooperative-sticky"]
@@ -78,7 +96,6 @@ def test_a_point_of_the_scatter_selects_its_strategy(both):
 
 @pytest.mark.slow
 def test_the_axes_of_the_scatter_can_be_chosen(both, figures):
-    both.get_by_text("Two figures against each other").click()
     name = wanted_rows(figures, lambda row: row["differs"])[-1]["name"]
     both.get_by_label("Upward axis").select_option(name)
     across = figures["axes"][0]

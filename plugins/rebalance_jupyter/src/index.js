@@ -71,7 +71,7 @@ function draw(model, element) {
   const root = html("div", { class: "rbl", tabindex: "0", role: "region", "aria-label": `Rebalances of ${name}` });
   const failures = (model.get("errors") ?? []).map((error) => html("p", { class: "rbl-error", role: "alert" }, error));
   const figures = model.get("figures") ?? {};
-  const verdict = figures.groups?.length ? [new Verdict(figures, (i) => views[i]?.show()).element] : [];
+  const verdict = figures.groups?.length ? [new Verdict(figures, (i) => views[i]?.show())] : [];
   const beside = html("div", { class: "rbl-views" }, ...views.map((view) => view.element));
   const overview = new Overview({ views, clock, lens });
   const remarks = new Pinned(model, clock);
@@ -82,7 +82,7 @@ function draw(model, element) {
     note: () => remarks.open(),
     save: (kind) => void save(root, name, kind).catch((problem) => note(`not saved: ${problem}`)),
   });
-  root.append(html("h2", {}, name), ...failures, ...verdict, bar, remarks.element, lag.element, beside, pointer.tip, live);
+  root.append(html("h2", {}, name), ...failures, ...verdict.map((each) => each.element), bar, remarks.element, lag.element, beside, pointer.tip, live);
   // JupyterLab and Notebook handle keys first, except in elements with this attribute. The focused element needs
   // the attribute too. Their chords, such as the one that saves, still work.
   /** @param {KeyboardEvent} event */
@@ -148,6 +148,7 @@ function draw(model, element) {
     const column = (width - 4 - GAP * (columns - 1)) / columns;
     overview.repeatAt(columns > 1 ? column + GAP : null);
     for (const grid of [lag.element, beside]) grid.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+    if (root.clientWidth) verdict.splice(0).forEach((each) => each.unfold()); // once: later a reader decides
     if (lens.resize(column) || !views[0]?.drawn) [overview, lag, ...views].forEach((each) => each.draw());
   };
   const watch = new ResizeObserver(fit);

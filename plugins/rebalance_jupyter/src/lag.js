@@ -8,12 +8,13 @@ import { heightAt, largest, valueAt } from "./trace.js";
 const DASHES = ["", "7 3", "2 2", "9 3 2 3", "1 4", "5 2 1 2 1 2"];
 const TOP = 8;
 const LINE = 13; // pixels between two labels
-const LONGEST = 18; // letters of a strategy's name
+const LONGEST = 25; // letters of a strategy's name
 const LEAST = 2; // pixels of a step
 const THIN = 1.6; // pixels of the last line
 const WIDER = 1.4; // of each line before it, at most
 const WIDEST = 3.6; // of the first line, more than of the last one
 const PALE = 0.4; // the opacity of the first line
+const SAMPLE = { width: 20, height: 8 }; // pixels of a line in the text
 
 /**
  * Places that are at least LINE apart, in the order of the wanted ones and near them, at most `bottom`.
@@ -42,6 +43,16 @@ function looks(number, count) {
     "stroke-dasharray": DASHES[number % DASHES.length],
     style: `stroke-width: ${(THIN + below * step).toFixed(1)}; stroke-opacity: ${opacity.toFixed(2)}`,
   };
+}
+
+/**
+ * A sample of a line, in the text.
+ * @param {number} number
+ * @param {number} count
+ */
+function sample(number, count) {
+  const line = svg("path", { class: "rbl-line", d: `M0 ${SAMPLE.height / 2}h${SAMPLE.width}`, ...looks(number, count) });
+  return svg("svg", { ...SAMPLE, "aria-hidden": "true" }, line);
 }
 
 /** @import { Series } from "./model" */
@@ -99,9 +110,13 @@ class Plot {
     this.values = svg("g");
     this.lines = views.map(({ name }, i) =>
       titled(svg("path", { class: "rbl-line", ...looks(i, views.length) }), `${name}: ${quantity.name}`));
-    this.labels = views.map((_, i) => /** @type {const} */ ([
-      svg("path", { class: "rbl-line", ...looks(i, views.length) }), svg("text"),
+    this.labels = views.map(({ name }, i) => /** @type {const} */ ([
+      svg("path", { class: "rbl-line", ...looks(i, views.length) }), titled(worded(short(name, LONGEST), {}), name),
     ]));
+    this.when = html("span");
+    this.figures = views.map(() => html("strong"));
+    this.key = html("small", { class: "rbl-key" }, this.when,
+      ...views.map(({ name }, i) => html("span", {}, sample(i, views.length), ` ${name} `, this.figures[i])));
     this.drawing = svg("svg", { class: "rbl-lag rbl-plot", role: "img", "aria-label": `${quantity.heading} over time` },
       this.shades, this.start, this.grid, this.values, ...this.lines, ...this.labels.flat(), this.cursor);
   }
@@ -160,9 +175,9 @@ class Plot {
     /** @type {(trace: Trace) => number} */
     const end = (trace) => Math.min(lens.to, trace.duration) - 1; // the last moment that is shown
     const places = spread(views.map(({ trace }) => this.y(quantity.at(trace, end(trace)) ?? 0)), this.base);
-    this.labels.forEach(([sample, text], i) => {
-      adjust(sample, { d: `M${right + 6} ${places[i]}H${right + 30}` });
-      adjust(text, { x: right + 34, y: places[i] + 4 });
+    this.labels.forEach(([line, text], i) => {
+      adjust(line, { d: `M${right + 6} ${places[i]}h${SAMPLE.width}` });
+      adjust(text, { x: right + 10 + SAMPLE.width, y: places[i] + 4 });
     });
   }
 
@@ -170,9 +185,10 @@ class Plot {
   move(at) {
     const { quantity } = this;
     this.lens.place(this.cursor, at);
-    this.views.forEach(({ trace, name }, i) => {
+    write(this.when, `${this.isFirst ? "shaded: rounds; " : ""}at ${clockText(at)}:`);
+    this.views.forEach(({ trace }, i) => {
       const value = quantity.at(trace, at);
-      write(this.labels[i][1], `${short(name, LONGEST)}${value === undefined ? "" : ` ${quantity.text(value)}`}`);
+      write(this.figures[i], value === undefined ? "–" : quantity.text(value));
     });
   }
 }
@@ -193,10 +209,9 @@ export class Lag {
     this.views = views;
     this.clock = clock;
     this.lens = lens;
-    this.when = html("small", { class: "rbl-quiet" });
     this.plots = shown.map((quantity, i) => new Plot(quantity, views, lens, { counts, isFirst: !i }));
-    this.element = html("div", { class: "rbl-lags" }, ...this.plots.map(({ quantity, drawing }, i) =>
-      html("div", { class: "rbl-wide" }, pointer.across(html("h4", {}, quantity.heading, ...(i ? [] : [" ", this.when])), drawing))));
+    this.element = html("div", { class: "rbl-lags" }, ...this.plots.map(({ quantity, key, drawing }) =>
+      html("div", { class: "rbl-wide" }, pointer.across(html("h4", {}, quantity.heading, " ", key), drawing))));
     for (const { drawing } of this.plots) pointer.watch(drawing, (x) => this.tell(x));
     clock.listen((at) => { this.move(at); });
   }
@@ -208,7 +223,6 @@ export class Lag {
 
   /** @param {number} at */
   move(at) {
-    write(this.when, `grey: rounds; beside: the figures at ${clockText(at)}`);
     for (const plot of this.plots) plot.move(at);
   }
 

@@ -1,6 +1,6 @@
 // The whole time in a strip: rounds, stops, the window of the lens, and the cursor, which a slider moves.
 
-import { adjust, freshId, html, svg, worded, write } from "./elements.js";
+import { adjust, freshId, html, svg, titled, worded, write } from "./elements.js";
 import { lasting } from "./text.js";
 import { leasts } from "./worked.js";
 
@@ -9,6 +9,8 @@ const HEIGHT = 34;
 const EDGE = 6; // pixels from an end of the window in which a drag moves that end
 const LEAST = 2;
 const LEAST_WINDOW = 10; // so that it can be dragged
+const ROUNDS = "grey, above: rounds of all strategies";
+const STOPS = "below: partitions that are not worked on, the higher the more";
 
 export class Overview {
   /**
@@ -28,8 +30,9 @@ export class Overview {
     this.cursor = svg("line", { y1: BAR, y2: HEIGHT, class: "rbl-at" });
     this.figure = svg("text", { y: 26 });
     const id = freshId();
-    this.drawing = svg("svg", { id, height: HEIGHT, role: "img", "aria-label": "Rounds and stops in the whole time" },
-      worded("whole time", { x: lens.left - 6, y: 26, "text-anchor": "end" }),
+    this.drawing = svg("svg", { id, height: HEIGHT, role: "img", "aria-label": `Whole time: ${ROUNDS}, ${STOPS}` },
+      titled(worded("whole time: rounds", { x: lens.left - 6, y: 20, "text-anchor": "end" }), ROUNDS),
+      titled(worded("stops", { x: lens.left - 6, y: 31, "text-anchor": "end" }), STOPS),
       this.happened, this.frame, this.track, this.bar, this.cursor, this.figure);
     this.slider = html("input", {
       type: "range", min: 0, max: clock.duration, step: 1, value: 0, class: "rbl-slider", "aria-label": "Time",

@@ -9,7 +9,6 @@ const ASIDE = 9; // pixels between a point and its label
 const LINE = 13; // the height of a label
 const LETTER = 6.2; // the width of a letter, about
 const LINES = [0, -1, 1, -2, 2, -3, 3]; // of a label, from that of its point
-const BESIDE = 1300; // pixels of a window in which there is room beside the table
 
 /** @import { Figures, Metric } from "./model" */
 
@@ -89,8 +88,7 @@ export class Scatter {
     const [across, up = across] = figures.axes;
     this.across = this.axis(across, "Across");
     this.up = this.axis(up, "Upward");
-    const isWide = (document.documentElement.clientWidth || 0) >= BESIDE;
-    this.element = html("details", { class: "rbl-scatter-box", open: isWide ? "" : null },
+    this.element = html("details", { class: "rbl-scatter-box" },
       html("summary", {}, "Two figures against each other"),
       html("div", {}, this.up, " against ", this.across), this.drawing);
     this.draw();

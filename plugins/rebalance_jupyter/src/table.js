@@ -14,6 +14,7 @@ const SHOWN = [
 ];
 
 const SIGNS = "Bold: better than the others by more than 1 %; +n: more than the best; bars: compared with the largest of the row";
+const FRONT = "No other strategy is better in one figure of the front and not worse in any";
 const START = "The group's own start does not count";
 
 export class Verdict {
@@ -55,7 +56,7 @@ export class Verdict {
     const heads = figures.strategies.map((name, i) => {
       const button = html("button", { type: "button", title: `Go to ${name}`, onclick: () => this.select(i) }, name);
       const front = figures.front.includes(i) && figures.strategies.length > 1;
-      return html("th", { scope: "col" }, button, ...(front ? [html("small", {}, "front")] : []));
+      return html("th", { scope: "col" }, button, ...(front ? [html("small", { class: "rbl-on-front", title: `${FRONT}. ${figures.front_line}.` }, "front")] : []));
     });
     const bodies = figures.groups.map(({ name, metrics }) => {
       const rows = metrics.filter(wanted).map((metric) => this.row(metric));
@@ -69,6 +70,12 @@ export class Verdict {
     this.definitions.replaceChildren(...this.metrics.filter((metric) => wanted(metric) || metric.headline)
       .flatMap(({ name, definition }) => [html("dt", {}, name), html("dd", {}, definition)]));
     this.mark();
+  }
+
+  // Unfold the scatter if it has room beside the table: below it, it would move the views off the screen.
+  unfold() {
+    const { element } = this.scatter;
+    element.open = element.offsetLeft > this.same.offsetLeft;
   }
 
   /** @param {Metric} metric */
