@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rebalance_spark.chunks import Todo
-from rebalance_spark.commands.progress import estimate, is_long, lines, progress
+from rebalance_spark.commands.progress import estimate, lines, progress
 
 STOPPING = """
 import os
@@ -42,8 +42,12 @@ def test_a_line_says_when_nothing_is_done_yet(capsys):
     assert capsys.readouterr().err == "0 of 10 rows\n"
 
 
-def test_a_short_run_prints_nothing_where_there_is_no_terminal(capsys):
-    with progress(10) as report:
+def test_nothing_is_printed_without_a_terminal_unless_lines_are_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr("rebalance_spark.commands.progress.LINE_SECONDS", 0)
+    with progress(10, as_lines=True) as report:
+        report(5)
+    assert capsys.readouterr().err.startswith("5 of 10 rows")
+    with progress(10, as_lines=False) as report:
         report(5)
         report(10)
     assert capsys.readouterr() == ("", "")
@@ -56,11 +60,6 @@ def test_the_estimate_names_scenarios_rows_and_the_time_on_the_cores():
     assert estimate(todo(12_000, 80_000.0, done=6_000), 3, 2) == (
         "6,000 scenarios x 3 strategies: 12,000 rows to score, 6,000 are done, about 40 s on 2 cores"
     )
-
-
-def test_a_run_of_more_than_half_a_minute_is_long():
-    assert is_long(todo(1, 70_000.0), 2)
-    assert not is_long(todo(1, 70_000.0), 4)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The progress of `rebalance-lab score`: a bar on a terminal, a line from time to time elsewhere."""
+"""The progress of `rebalance-lab score`: a bar on a terminal; elsewhere lines, if they are asked for."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rebalance_spark.chunks import ReportProgress, Todo
 
 LINE_SECONDS = 30.0
-"""The time between two lines. A shorter run prints none, and neither its estimated cost."""
+"""The time between two lines."""
 
 
 def estimate(missing: "Todo", strategies: int, cores: int) -> str:
@@ -26,16 +26,11 @@ def estimate(missing: "Todo", strategies: int, cores: int) -> str:
     return f"{size}, about {time} on {cores} cores"
 
 
-def is_long(missing: "Todo", cores: int) -> bool:
-    """Return whether a run takes longer than the time between two lines."""
-    return missing.cost_ms / cores > LINE_SECONDS * 1_000
-
-
 @contextmanager
-def progress(total: int) -> Iterator["ReportProgress"]:
-    """Show finished rows, rate and remaining time of `total` rows."""
+def progress(total: int, *, as_lines: bool) -> Iterator["ReportProgress"]:
+    """Show finished rows, rate and remaining time of `total` rows: nothing without terminal and lines."""
     if not sys.stderr.isatty():
-        yield lines(total, monotonic)
+        yield lines(total, monotonic) if as_lines else lambda done: None  # noqa: ARG005 (the interface's)
         return
     columns = (
         BarColumn(),

@@ -111,6 +111,12 @@ def score(
         bool,
         typer.Option("--ship", help="Send this package, and all that it requires, to the workers."),
     ] = False,
+    progress: Annotated[
+        bool,
+        typer.Option(
+            "--progress", help="Without a terminal, print the estimated time and a line every half minute."
+        ),
+    ] = False,
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
     conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help=CONF_HELP)] = None,
 ) -> None:
@@ -157,7 +163,7 @@ def score(
     with place.leased(spark, job.run_id, schema):
         with described(spark, "look for missing scores"):
             missing = todo(workloads, job, place, again)
-        stopped = _written(missing, job, place)
+        stopped = _written(missing, job, place, as_lines=progress)
     with described(spark, "count errors"):
         scores = existing_scores(spark, place)
         failed = scores is not None and _print_outcome(scores)
@@ -212,20 +218,19 @@ def _warn_of_plugins(modules: Sequence[str]) -> None:
             warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.reason}")
 
 
-def _written(missing: "Todo", job: "Job", place: "Place") -> str:
+def _written(missing: "Todo", job: "Job", place: "Place", *, as_lines: bool) -> str:
     """Compute and write the missing scores. Return what stopped the run, or an empty text."""
     from rebalance_spark.chunks import write_scores
-    from rebalance_spark.commands.progress import estimate, is_long, progress
+    from rebalance_spark.commands.progress import estimate, progress
     from rebalance_spark.sessions import cores, in_short, spark_errors
 
     if not missing.rows:
         stderr().print(f"nothing to score: all {missing.done_before:,} rows are done")
         return ""
-    available = cores(missing.units.sparkSession)
-    if sys.stderr.isatty() or is_long(missing, available):
-        stderr().print(estimate(missing, len(job.strategies), available))
+    if sys.stderr.isatty() or as_lines:
+        stderr().print(estimate(missing, len(job.strategies), cores(missing.units.sparkSession)))
     try:
-        with progress(missing.rows) as report:
+        with progress(missing.rows, as_lines=as_lines) as report:
             write_scores(missing, job, place, report)
     except KeyboardInterrupt:
         return STOPPED
