@@ -152,7 +152,7 @@ def transactional(log, sequence, *records, ended=None, producer=PRODUCER):
     """Write records in a transaction, and end it: True commits, False aborts, None leaves it open."""
     data = batch(*records, producer=(producer, 0, sequence), transactional=True)
     log.topics.is_in_transaction = lambda *_: True
-    log.topics.append([("t", 0, data)], transactional=True)
+    log.topics.append([("t", 0, data)], transactions_of=producer)
     if ended is not None:
         log.topics.end_transaction([("t", 0)], producer, 0, committed=ended, now_ms=NOW_MS)
 
@@ -227,7 +227,7 @@ def test_markers_and_sequences_survive_a_compaction(tmp_path):
     late, following = (
         again.topics.append(
             [("t", 0, batch(keyed(b"a", b"4"), producer=(PRODUCER, 0, n), transactional=True))],
-            transactional=True,
+            transactions_of=PRODUCER,
         )[0]
         for n in (3, 2)
     )

@@ -431,7 +431,7 @@ def in_transaction(desk):
     desk.topics.is_in_transaction = lambda *_: True
     desk.write("t", 0, batch(Sent(b"a", timestamp_ms=10)))
     own = batch(Sent(b"b", timestamp_ms=20), producer=(5, 0, 0), transactional=True)
-    desk.topics.append([("t", 0, own)], transactional=True)
+    desk.topics.append([("t", 0, own)], transactions_of=5)
     desk.write("t", 0, batch(Sent(b"c", timestamp_ms=30)))
 
 

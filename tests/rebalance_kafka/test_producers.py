@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode as Wire
 from rebalance_kafka.broker.producers import REMEMBERED
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
-from rebalance_kafka.wire.batches import marker, records_of
+from rebalance_kafka.wire.batches import batches_of, marker, records_of
 from tests.rebalance_kafka.records import AT_MS, batch, numbered
 
 PLENTY = 1_000_000
@@ -35,7 +35,8 @@ class Log:
         return self.append(data, topic, partition)
 
     def append(self, data, topic="t", partition=0):
-        (appended,) = self.topics.append([(topic, partition, data)], transactional=True)
+        (first, *_) = batches_of(data)
+        (appended,) = self.topics.append([(topic, partition, data)], transactions_of=first.producer_id)
         return appended
 
     def end(self, *places, producer=PRODUCER, epoch=0, committed=True):
@@ -211,9 +212,15 @@ def test_a_repeated_batch_is_recognised_after_its_transaction(log):
     assert (log.write(b"a").base_offset, log.bounds()) == (0, (2, 2))
 
 
+def test_a_batch_of_another_producer_than_that_of_the_transactional_id_is_refused(log):
+    (appended,) = log.topics.append([("t", 0, of_transaction())], transactions_of=PRODUCER + 1)
+    assert appended.error is Wire.invalid_producer_id_mapping
+    assert log.bounds() == (0, 0)
+
+
 def test_a_partition_that_comes_twice_in_a_request_begins_one_transaction(log):
     writes = [of_transaction(), of_transaction(producer=(PRODUCER, 0, 1))]
-    log.topics.append([("t", 0, data) for data in writes], transactional=True)
+    log.topics.append([("t", 0, data) for data in writes], transactions_of=PRODUCER)
     log.end(committed=False)
     assert (log.bounds(), log.read()) == ((3, 3), ([], [(PRODUCER, 0)]))
 

@@ -185,14 +185,17 @@ def _appended(data: Data, request: Request, rows: Sequence[tuple[str | None, Any
     body = request.body
     if body.acks not in (-1, 0, 1):
         return [Appended(Wire.invalid_required_acks)] * len(rows)
-    is_transactional = body.transactional_id is not None
-    if is_transactional and not request.access.transactional_id(Operation.WRITE, body.transactional_id):
-        return [Appended(Wire.transactional_id_authorization_failed)] * len(rows)
+    producer_id = None
+    if body.transactional_id is not None:
+        if not request.access.transactional_id(Operation.WRITE, body.transactional_id):
+            return [Appended(Wire.transactional_id_authorization_failed)] * len(rows)
+        found = data.transactions.find(body.transactional_id)
+        producer_id = -1 if found is None else found.producer.producer_id
     refusals = {name: _cannot_write(request, name) for name, _ in rows}
     written = [
         (name, row.index, row.records) for name, row in rows if name is not None and not refusals[name]
     ]
-    results = iter(data.topics.append(written, transactional=is_transactional))
+    results = iter(data.topics.append(written, transactions_of=producer_id))
     return [refusals[name] or next(results) for name, _ in rows]
 
 

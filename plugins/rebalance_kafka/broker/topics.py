@@ -202,14 +202,14 @@ class Topics:
     # --- writing
 
     def append(
-        self, written: Sequence[tuple[str, int, bytes | None]], *, transactional: bool = False
+        self, written: Sequence[tuple[str, int, bytes | None]], *, transactions_of: int | None = None
     ) -> list[Appended]:
         """Append to partitions in one transaction of the store. Refused records do not affect the others.
 
-        ``transactional``: batches may be those of a transaction. Such a batch begins a transaction of its
-        producer on the partition, unless one is open, where `is_in_transaction` allows it.
+        ``transactions_of``: the producer of whose transactions batches may be. Such a batch begins a
+        transaction on the partition, unless one is open, where `is_in_transaction` allows it.
         """
-        write = _Write(self._bytes, transactional)
+        write = _Write(self._bytes, transactions_of)
         results = [self._place(write, *row) for row in written]
         if write.batches:
             self._store.append_batches(write.batches, write.begun.values())
@@ -299,8 +299,10 @@ class Topics:
     def _refused_by_producer(self, place: Place, batch: Batch, write: "_Write") -> Wire:
         """Return why the state of the producer does not allow a new batch, or none."""
         is_in = self.is_in_transaction
-        if batch.is_transactional and not (write.transactional and is_in):
+        if batch.is_transactional and (write.transactions_of is None or is_in is None):
             return Wire.transactional_id_authorization_failed
+        if batch.is_transactional and batch.producer_id != write.transactions_of:
+            return Wire.invalid_producer_id_mapping
         error = self._producers.check(place, batch)
         if error is Wire.none and batch.is_transactional and is_in:
             allowed = is_in(batch.producer_id, batch.producer_epoch, *place)
@@ -396,7 +398,7 @@ class _Write:
     """A write to several partitions, before it is carried out. ``size``: the bytes of all records with it."""
 
     size: int
-    transactional: bool
+    transactions_of: int | None
     batches: list[NewBatch] = field(default_factory=list)
     begun: dict[tuple[str, int, int], Transaction] = field(default_factory=dict)
     ends: dict[Place, int] = field(default_factory=dict)
