@@ -1,9 +1,9 @@
-"""The tables of the README about requests: what is served, what is not read, and what refused requests get.
+"""The tables of the README: the settings, what is served, what is not read, and what refused requests get.
 
     python -m tests.rebalance_kafka.served_table
 
-writes them. They are computed: `VERSIONS` has what is served, a broker is given a request of every API whose
-fields note that they are read, and it answers the requests that it refuses.
+writes them. They are computed: the broker has its settings, `VERSIONS` has what is served, a broker is given
+a request of every API whose fields note that they are read, and it answers the requests that it refuses.
 """
 
 import asyncio
@@ -150,6 +150,9 @@ async def tables() -> dict[str, list[str]]:
                 _served(broker, api) for api in VERSIONS
             ],
             "| refused | response |\n| --- | --- |\n": [row async for row in _refusals(broker)],
+            "| setting | default |\n| --- | --- |\n": [
+                f"| `{name}` | {value} |" for name, value in broker.configs.items()
+            ],
         }
 
 

@@ -59,6 +59,7 @@ class EmbeddedBroker:
     - ``topics``: name to number of partitions. Topics that exist already may grow.
     - ``settings``: settings of the coordinator by Kafka's names (``group.initial.rebalance.delay.ms``,
       ``group.consumer.heartbeat.interval.ms``). ``group.consumer.assignors`` can name any assignor.
+      ``configs`` has all of them with their values.
     - ``data_dir``: a folder in which groups, offsets and records survive the process, even a killed one.
     - ``auto_create``: the number of partitions of a topic that a client's request creates. 0: an error.
     - ``seed``: the seed of member ids.
@@ -131,7 +132,7 @@ class EmbeddedBroker:
         assignors = part_of(GroupAssignors, CONFIGS, settings or {})
         self._transactions = part_of(TransactionSettings, CONFIGS, settings or {})
         self._groups = GroupSettings(reconciled, assignors.factories())
-        self._described = _described(self._config, reconciled, assignors, self._transactions)
+        self.configs: Mapping[str, str] = _described(self._config, reconciled, assignors, self._transactions)
         self._folder = None if data_dir is None else Path(data_dir)
         self._random = Random(seed)
         self.incoming = memoryview(bytearray(INCOMING_BYTES))
@@ -161,7 +162,7 @@ class EmbeddedBroker:
                 node=NODE,
                 cluster_id="rebalance-lab",
                 partitions=self._auto_create,
-                broker_configs=self._described,
+                broker_configs=self.configs,
                 transactions=self._transactions,
             )
             self._create_wanted(topics)
