@@ -86,8 +86,8 @@ def _what_it_takes(strategies: Sequence[str]) -> str:
         else ""
     )
     return (
-        f"Kafka's own clients do not have {' and '.join(foreign)}: kafka-python, aiokafka and the Consumer of"
-        f" rebalance_kafka run it.{loads}"
+        f"Kafka's own clients do not have {' and '.join(foreign)}; kafka-python, aiokafka and the Consumer of"
+        f" rebalance_kafka do.{loads}"
     )
 
 

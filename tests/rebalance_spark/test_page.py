@@ -452,8 +452,8 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     _, stops, clients = notes(made)
     assert stops.startswith("Plan fidelity does not measure how long partitions stop")
     assert clients == (
-        "Kafka's own clients do not have lag-aware+tolerance=5%: kafka-python, aiokafka and the Consumer of"
-        " rebalance_kafka run it. Under lag-aware+tolerance=5%, members must report their rates; otherwise"
+        "Kafka's own clients do not have lag-aware+tolerance=5%; kafka-python, aiokafka and the Consumer of"
+        " rebalance_kafka do. Under lag-aware+tolerance=5%, members must report their rates; otherwise"
         " partitions are counted."
     )
     assert {stops, clients} <= set(texts_of(as_page(made)))
