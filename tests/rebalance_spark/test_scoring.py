@@ -294,7 +294,8 @@ def placed(spark):
     """Which task has which units: small ones, a giant under all strategies, one under the last alone."""
     rows = units(frame(spark, {**plain(12), "giant": GIANT, "half done": GIANT}))
     rest = sf.when(sf.col("scenario_id") == "half done", 2).otherwise(sf.col("which"))
-    placed = spread(rows.withColumn("which", rest), PLAN, 3).withColumn("task", sf.spark_partition_id())
+    job = Job(STRATEGIES, Fidelity.PROTOCOL)
+    placed = spread(rows.withColumn("which", rest), job, 3).withColumn("task", sf.spark_partition_id())
     return [(row.scenario_id, row.which, row.task) for row in placed.collect()]
 
 
