@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rebalance_kafka.stand import LIMITS, Stand
+
 HERE = Path(__file__).parent
 
 
@@ -14,6 +16,13 @@ def own_garbage():
     """Exempt what other modules left from the garbage collections of these tests, which then stay short."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def stand():
+    """A broker with limits, and a client that is served whatever the others do."""
+    with Stand(**LIMITS) as stand:
+        yield stand
 
 
 @pytest.hookimpl(wrapper=True)

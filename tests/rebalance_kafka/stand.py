@@ -200,6 +200,29 @@ class Stand:
     async def line(self) -> Line:
         return await Line.to(self.broker.address)
 
+    def asked(self, api: Api, version: int, **other: Any) -> Any:
+        """Send a valid request on a connection of its own and return the response."""
+
+        async def ask() -> Any:
+            line = await self.line()
+            answer = await line.ask(api, version, **other)
+            await line.close()
+            return answer
+
+        return self.run(ask())
+
+    def commit(self, group: str, *, topic: str = TOPIC, partition: int = 0, metadata: str = "") -> Any:
+        """Commit offset 5 of a partition and return the error code."""
+        offset = {
+            "partition_index": partition,
+            "committed_offset": 5,
+            "committed_leader_epoch": -1,
+            "committed_metadata": metadata,
+        }
+        topics = ({"name": topic, "partitions": (offset,)},)
+        answer = self.asked(Api.OFFSET_COMMIT, 8, group_id=group, topics=topics)
+        return answer.topics[0].partitions[0].error_code
+
     # --- state of the broker
 
     def figures(self) -> dict[str, int]:

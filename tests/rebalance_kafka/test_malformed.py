@@ -10,14 +10,13 @@ from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.error_codes import ErrorCode
 from rebalance_kafka.broker import producers, recorder
-from rebalance_kafka.broker.connections import AHEAD_BYTES, INCOMING_BYTES, Connection
 from rebalance_kafka.wire import scan
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import decode_response, from_ms
 from tests.examples import scaled
 from tests.rebalance_kafka.damage import EVERY_REQUEST, SUBSCRIPTION, TOPIC, corpus, damaged, request
 from tests.rebalance_kafka.records import batch
-from tests.rebalance_kafka.stand import LIMITS, Line, Stand, until, within
+from tests.rebalance_kafka.stand import LIMITS, Stand, until, within
 
 FRAMES_AT_ONCE = 25
 EXAMPLES = 80
@@ -29,17 +28,6 @@ def shared():
     """One broker for all frames, whatever they leave behind."""
     with Stand(**LIMITS) as stand:
         yield stand
-
-
-@pytest.fixture
-def stand():
-    with Stand(**LIMITS) as stand:
-        yield stand
-
-
-def paused(stand):
-    """The connections from which nothing is read for the time being."""
-    return [connection for connection in stand.broker._connections if not connection._transport.is_reading()]
 
 
 @pytest.mark.parametrize("name", corpus())
@@ -65,31 +53,8 @@ def test_truncated_requests_are_answered_or_closed(shared, api, version):
 # --- excessive requests
 
 
-def asked(stand, api, version, **other):
-    async def ask():
-        line = await stand.line()
-        answer = await line.ask(api, version, **other)
-        await line.close()
-        return answer
-
-    return stand.run(ask())
-
-
 def join(stand, group, *, version=5, **other):
-    return asked(stand, Api.JOIN_GROUP, version, group_id=group, **other)
-
-
-def commit(stand, group, *, topic=TOPIC, partition=0, metadata=""):
-    offset = {
-        "partition_index": partition,
-        "committed_offset": 5,
-        "committed_leader_epoch": -1,
-        "committed_metadata": metadata,
-    }
-    answer = asked(
-        stand, Api.OFFSET_COMMIT, 8, group_id=group, topics=({"name": topic, "partitions": (offset,)},)
-    )
-    return answer.topics[0].partitions[0].error_code
+    return stand.asked(Api.JOIN_GROUP, version, group_id=group, **other)
 
 
 def test_groups_are_created_until_they_take_too_much_memory():
@@ -111,20 +76,20 @@ def test_pending_member_ids_count_towards_the_limit():
 @pytest.mark.slow
 def test_groups_with_offsets_only_count_towards_the_limit():
     with Stand(most_group_bytes=100_000) as stand:
-        errors = [commit(stand, f"g{n}", metadata="m" * 1_000) for n in range(PLENTY)]
+        errors = [stand.commit(f"g{n}", metadata="m" * 1_000) for n in range(PLENTY)]
         assert (errors[0], errors[-1]) == (ErrorCode.NONE, ErrorCode.GROUP_MAX_SIZE_REACHED)
         assert stand.figures()["group bytes"] <= 100_000
 
 
 def test_repeated_commits_take_no_more_memory():
     with Stand(most_group_bytes=20_000) as stand:
-        assert {commit(stand, "g") for _ in range(100)} == {ErrorCode.NONE}
+        assert {stand.commit("g") for _ in range(100)} == {ErrorCode.NONE}
         assert stand.figures()["group bytes"] <= 20_000
 
 
 def test_offsets_of_unknown_partitions_are_not_kept(stand):
-    assert commit(stand, "g", topic="nowhere") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert commit(stand, "g", partition=3) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert stand.commit("g", topic="nowhere") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert stand.commit("g", partition=3) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "g" not in stand.broker.groups
 
 
@@ -132,7 +97,7 @@ def test_unknown_groups_are_not_remembered(monkeypatch):
     monkeypatch.setattr("coordinator_core.coordinator.facade.HOMES_REMEMBERED", 10)
     with Stand(**LIMITS) as stand:
         for n in range(30):
-            error = asked(stand, Api.HEARTBEAT, 4, group_id=f"g{n}").error_code
+            error = stand.asked(Api.HEARTBEAT, 4, group_id=f"g{n}").error_code
             assert error == ErrorCode.UNKNOWN_MEMBER_ID
         assert stand.figures()["homes"] == 10
         assert stand.broker.groups == ["consumer neighbours", "neighbours"]
@@ -169,7 +134,7 @@ def test_producers_are_forgotten_when_there_are_many(stand, monkeypatch):
     for producer in range(30):
         records = batch(b"one", producer=(producer, 0, 0))
         data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
-        (topic,) = asked(stand, Api.PRODUCE, 9, topic_data=data).responses
+        (topic,) = stand.asked(Api.PRODUCE, 9, topic_data=data).responses
         assert topic.partition_responses[0].error_code == 0
     assert stand.figures()["producers"] == 10
 
@@ -179,17 +144,17 @@ def create(stand, **partitions):
         {"name": name, "num_partitions": n, "replication_factor": 1, "assignments": (), "configs": ()}
         for name, n in partitions.items()
     )
-    return [each.error_code for each in asked(stand, Api.CREATE_TOPICS, 5, topics=made).topics]
+    return [each.error_code for each in stand.asked(Api.CREATE_TOPICS, 5, topics=made).topics]
 
 
 def test_partitions_are_created_up_to_a_limit(stand):
     assert create(stand, a=1_000, b=1_000, c=1) == [0, Wire.policy_violation, 0]
     assert create(stand, million=1_000_000) == [Wire.invalid_partitions]
     grown = ({"name": "a", "count": 1_998, "assignments": None},)
-    (answer,) = asked(stand, Api.CREATE_PARTITIONS, 3, topics=grown).results
+    (answer,) = stand.asked(Api.CREATE_PARTITIONS, 3, topics=grown).results
     assert answer.error_code == Wire.policy_violation
     names = tuple({"name": f"auto{n}"} for n in range(1_500))
-    errors = [each.error_code for each in asked(stand, Api.METADATA, 9, topics=names).topics]
+    errors = [each.error_code for each in stand.asked(Api.METADATA, 9, topics=names).topics]
     assert (errors[0], errors[-1]) == (0, Wire.policy_violation)
     assert stand.figures()["partitions"] == LIMITS["most_partitions"]
 
@@ -212,16 +177,16 @@ def test_a_member_that_lists_too_many_assignors_is_refused(stand):
 )
 def test_requests_of_members_need_a_group_id(shared, api, version):
     """C-02."""
-    assert asked(shared, api, version, group_id="").error_code == ErrorCode.INVALID_GROUP_ID
+    assert shared.asked(api, version, group_id="").error_code == ErrorCode.INVALID_GROUP_ID
 
 
 def test_a_simple_consumer_commits_without_a_group_id(shared):
     """C-02, C-33."""
-    found = asked(shared, Api.FIND_COORDINATOR, 3, key="")
+    found = shared.asked(Api.FIND_COORDINATOR, 3, key="")
     assert found.error_code == ErrorCode.NONE
-    assert commit(shared, "") == ErrorCode.NONE
+    assert shared.commit("") == ErrorCode.NONE
     wanted = ({"name": TOPIC, "partition_indexes": (0,)},)
-    fetched = asked(shared, Api.OFFSET_FETCH, 5, group_id="", topics=wanted)
+    fetched = shared.asked(Api.OFFSET_FETCH, 5, group_id="", topics=wanted)
     assert fetched.topics[0].partitions[0].committed_offset == 5
 
 
@@ -263,9 +228,9 @@ def test_a_request_with_too_many_elements_is_closed(stand, monkeypatch):
 
 
 def test_repeated_names_in_a_request_are_answered_once(stand):
-    assert len(asked(stand, Api.DESCRIBE_GROUPS, 5, groups=("g",) * 1_000).groups) == 1
+    assert len(stand.asked(Api.DESCRIBE_GROUPS, 5, groups=("g",) * 1_000).groups) == 1
     wanted = ({"name": TOPIC, "partition_indexes": (0,) * 1_000},)
-    (topic,) = asked(stand, Api.OFFSET_FETCH, 5, topics=wanted).topics
+    (topic,) = stand.asked(Api.OFFSET_FETCH, 5, topics=wanted).topics
     assert len(topic.partitions) == 1
 
 
@@ -300,330 +265,3 @@ def test_a_repeated_request_takes_the_place_of_the_first(monkeypatch, stand, api
             await line.close()
 
     stand.run(asks_again())
-
-
-def test_other_clients_are_served_while_one_sends_without_a_pause(stand, monkeypatch):
-    monkeypatch.setattr("rebalance_kafka.broker.turns.TURN_SECONDS", 0.0)
-    order, receive = [], stand.broker.receive
-
-    def noted(request, host, reply):
-        order.append(request.client_id)
-        return receive(request, host, reply)
-
-    monkeypatch.setattr(stand.broker, "receive", noted)
-
-    async def greedy():
-        line = await stand.line()
-        line.writer.write(request(Api.API_VERSIONS, 0) * 1_000)
-        await until(lambda: order)
-        await stand.neighbour_works()
-        for _ in range(1_000):
-            await within(line.frame())
-        await line.close()
-
-    stand.run(greedy())
-    assert order.index("good") < 1_000
-    assert order.count("them") == 1_000
-
-
-def test_nothing_is_handled_for_a_client_that_is_gone(stand, monkeypatch):
-    """It sends many requests and closes without reading, so that writing to it fails."""
-    monkeypatch.setattr("rebalance_kafka.broker.turns.TURN_SECONDS", 0.0)
-    handled, receive = [], stand.broker.receive
-
-    def noted(request, host, reply):
-        handled.append(request.client_id)
-        return receive(request, host, reply)
-
-    monkeypatch.setattr(stand.broker, "receive", noted)
-
-    async def gone():
-        line = await stand.line()
-        line.writer.write(request(Api.API_VERSIONS, 0) * 5_000)
-        await until(lambda: len(handled) > 10)
-        line.abort()
-        await until(lambda: stand.broker.connections == 1)
-        return len(handled)
-
-    before = stand.run(gone())
-    assert before < 5_000
-    stand.run(stand.neighbour_works())
-    assert handled.count("them") == before
-
-
-def test_responses_of_one_turn_are_written_together(stand, monkeypatch):
-    writes, send = [], Connection._send
-
-    def noted(self):
-        writes.append(len(self._unsent))
-        send(self)
-
-    monkeypatch.setattr(Connection, "_send", noted)
-
-    async def pipelined():
-        line = await stand.line()
-        line.writer.write(request(Api.HEARTBEAT, 4) * 20)
-        for _ in range(20):
-            await within(line.frame())
-        await line.close()
-
-    stand.run(pipelined())
-    assert max(writes) > 1
-    assert sum(writes) == 20
-
-
-# --- slow and silent clients
-
-
-def test_a_request_may_come_byte_by_byte(stand):
-    async def slowly():
-        line = await stand.line()
-        for byte in request(Api.METADATA, 9):
-            line.writer.write(bytes([byte]))
-            await line.writer.drain()
-        assert await within(line.frame())
-        await line.close()
-
-    stand.run(slowly())
-
-
-@pytest.mark.parametrize("message", [b"", b"\0", request(Api.METADATA, 9)[:-1], b"\x05\0\0\0" + bytes(100)])
-def test_an_idle_connection_is_closed(message):
-    with Stand(idle_seconds=0.2, neighbour=False) as stand:
-
-        async def silent():
-            line = await stand.line()
-            line.writer.write(message)
-            assert await line.rest() == b""
-            await line.close()
-
-        stand.run(silent())
-        stand.run(until(lambda: stand.broker.connections == 0))
-
-
-@pytest.mark.parametrize("api", [Api.METADATA, Api.FETCH])
-def test_requests_before_a_half_close_are_answered(stand, api):
-    async def half_closed():
-        line = await stand.line()
-        line.writer.write(request(api, 9) * 5)
-        line.writer.write_eof()
-        answers = [await within(line.frame()) for _ in range(5)]
-        assert await line.rest() == b""
-        await line.close()
-        return answers
-
-    assert len(set(stand.run(half_closed()))) == 1
-
-
-def test_half_a_request_before_a_half_close_is_closed(stand):
-    async def half():
-        line = await stand.line()
-        line.writer.write(request(Api.METADATA, 9)[:-3])
-        line.writer.write_eof()
-        assert await line.rest() == b""
-        await line.close()
-
-    stand.run(half())
-
-
-RECORD_BYTES = 20_000
-REQUESTS_AHEAD = 6_000
-
-
-async def one_who_does_not_read(stand):
-    """Request more than fits into all buffers between client and broker."""
-    line = await stand.line()
-    records = batch(bytes(RECORD_BYTES))
-    data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
-    await line.ask(Api.PRODUCE, 9, topic_data=data)
-    parts = ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": RECORD_BYTES},)
-    fetch = request(Api.FETCH, 12, topics=({"topic": TOPIC, "partitions": parts},))
-    line.writer.write(fetch * REQUESTS_AHEAD)
-    await until(lambda: paused(stand))
-    (own,) = paused(stand)
-    return line, own
-
-
-@pytest.mark.slow
-def test_reading_pauses_for_a_client_that_does_not_read_responses(stand):
-    async def backed_up():
-        line, own = await one_who_does_not_read(stand)
-        for _ in range(20):
-            await stand.neighbour_works()
-            assert own.size < 700_000
-        for _ in range(REQUESTS_AHEAD):
-            assert len(await within(line.frame())) > RECORD_BYTES
-        await line.close()
-
-    stand.run(backed_up())
-
-
-def test_the_requests_after_one_that_waits_stay_with_the_kernel(stand):
-    async def waits():
-        line = await stand.line()
-        parts = ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": RECORD_BYTES},)
-        waiting = {"topics": ({"topic": TOPIC, "partitions": parts},), "max_wait": from_ms(60_000)}
-        line.writer.write(request(Api.FETCH, 12, min_bytes=PLENTY, **waiting))
-        line.writer.write(request(Api.METADATA, 9) * REQUESTS_AHEAD * 5)
-        await until(lambda: paused(stand))
-        (own,) = paused(stand)
-        assert own.size < AHEAD_BYTES + INCOMING_BYTES
-        line.abort()
-        other = await stand.line()
-        data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": batch(bytes(PLENTY))},)},)
-        await other.ask(Api.PRODUCE, 9, topic_data=data)
-        await other.close()
-
-    stand.run(waits())
-
-
-def test_a_connection_without_more_requests_has_no_further_turn(stand):
-    async def turns():
-        line = await stand.line()
-        await line.ask(Api.METADATA, 9)
-        own, frames = list(stand.broker._connections)[-1], request(Api.METADATA, 9) * 2
-        own.get_buffer(-1)[: len(frames)] = frames
-        own.buffer_updated(len(frames))
-        assert [own.take_turn(0.0), own.take_turn(0.0)] == [True, False]
-        await line.close()
-
-    stand.run(turns())
-
-
-def test_a_client_that_never_reads_is_disconnected(monkeypatch):
-    monkeypatch.setattr("rebalance_kafka.broker.connections.LINGER_SECONDS", 0.1)
-    with Stand(idle_seconds=0.5, neighbour=False) as stand:
-
-        async def never():
-            line, _ = await one_who_does_not_read(stand)
-            await until(lambda: stand.broker.connections == 0)
-            line.abort()
-
-        stand.run(never())
-
-
-def test_unread_responses_have_a_limit():
-    with Stand(most_waiting_bytes=500_000) as stand:
-
-        async def too_much():
-            # each that is backed up keeps at least 64 KiB of its responses waiting
-            lines = [await stand.line() for _ in range(4)]
-            records = batch(bytes(400_000))
-            data = ({"name": TOPIC, "partition_data": ({"index": 0, "records": records},)},)
-            await lines[0].ask(Api.PRODUCE, 9, topic_data=data)
-            parts = ({"partition": 0, "fetch_offset": 0, "partition_max_bytes": 400_000},)
-            fetch = request(
-                Api.FETCH, 12, topics=({"topic": TOPIC, "partitions": parts},), max_bytes=2**31 - 1
-            )
-            for line in lines:
-                line.writer.write(fetch * 100)
-            await until(lambda: stand.broker.connections < 5)
-            await stand.neighbour_works()
-            for line in lines:
-                line.abort()
-
-        stand.run(too_much())
-
-
-@pytest.mark.slow
-def test_a_thousand_idle_connections_do_not_disturb_other_clients(stand, many_files):
-    async def crowd():
-        lines = [await stand.line() for _ in range(1_000)]
-        await until(lambda: stand.broker.connections == 1_001)
-        for _ in range(20):
-            await stand.neighbour_works()
-        for line in (lines[0], lines[-1]):
-            assert (await line.ask(Api.METADATA, 9)).topics
-        for line in lines:
-            line.abort()
-        await until(lambda: stand.broker.connections == 1)
-
-    stand.run(crowd())
-
-
-@pytest.fixture
-def many_files():
-    resource = pytest.importorskip("resource")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = 3_000
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        pytest.skip(f"this process may open {hard} files")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_one_connection_too_many_is_closed_until_another_leaves():
-    with Stand(most_connections=4) as stand:
-
-        async def too_many():
-            lines = [await stand.line() for _ in range(3)]
-            for line in lines:
-                await line.ask(Api.METADATA, 9)
-            refused = await stand.line()
-            assert await refused.rest() == b""
-            await refused.close()
-            await stand.neighbour_works()
-            await lines.pop().close()
-            await until(lambda: stand.broker.connections == 3)
-            lines.append(await stand.line())
-            assert (await lines[-1].ask(Api.METADATA, 9)).topics
-            for line in lines:
-                await line.close()
-
-        stand.run(too_many())
-
-
-def test_an_incomplete_request_waits_for_its_last_byte(stand):
-    async def later():
-        line: Line = await stand.line()
-        frame = request(Api.METADATA, 9)
-        line.writer.write(frame + frame[:-1])
-        await within(line.frame())
-        await stand.neighbour_works()
-        line.writer.write(frame[-1:])
-        assert await within(line.frame())
-        await line.close()
-
-    stand.run(later())
-
-
-# --- OffsetFetch of several groups (KIP-709)
-
-
-@pytest.mark.parametrize("version", [8, 9])
-def test_offsets_of_several_groups_are_fetched(stand, version):
-    assert commit(stand, "g") == commit(stand, "h", partition=2) == ErrorCode.NONE
-    wanted = ({"name": TOPIC, "partition_indexes": (0, 1, 0)},)
-    groups = (
-        {"group_id": "g", "topics": wanted},
-        {"group_id": "h", "topics": None},
-        {"group_id": "unknown", "topics": wanted},
-        {"group_id": "g", "topics": wanted},
-    )
-    found = {
-        group.group_id: [
-            (row.partition_index, row.committed_offset, row.error_code)
-            for topic in group.topics
-            for row in topic.partitions
-        ]
-        for group in asked(stand, Api.OFFSET_FETCH, version, groups=groups).groups
-    }
-    assert found == {
-        "g": [(0, 5, 0), (1, -1, 0)],
-        "h": [(2, 5, 0)],
-        "unknown": [(0, -1, 0), (1, -1, 0)],
-    }
-
-
-def test_groups_are_listed_by_their_type(stand):
-    listed = [
-        [(group.group_id, group.group_type) for group in asked(stand, Api.LIST_GROUPS, 5, **wanted).groups]
-        for wanted in (
-            {"states_filter": (), "types_filter": ()},
-            {"states_filter": (), "types_filter": ("Classic",)},
-            {"states_filter": (), "types_filter": ("consumer",)},
-        )
-    ]
-    classic, consumer = ("neighbours", "classic"), ("consumer neighbours", "consumer")
-    assert listed == [[consumer, classic], [classic], [consumer]]
