@@ -75,7 +75,7 @@ class Group(Protocol):
         """Check a commit. A commit by a member is a sign of life of that member."""
 
     def accept_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
-        """Check a commit in a transaction that names a member or a generation. It does not count as a heartbeat."""
+        """Check a commit in a transaction that names a member or a generation. It is no heartbeat."""
 
     def forget_expected(self) -> None:
         """Forget the clients that have announced that they will join, because the group is being deleted."""

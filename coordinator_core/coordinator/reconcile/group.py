@@ -146,7 +146,7 @@ class ReconcileGroup:
         return self.subscribed_topics()
 
     def accept_commit(self, step: Step, request: OffsetCommitRequest) -> ErrorCode:  # noqa: ARG002 - the interface's
-        """Check a commit: it names the epoch of its member. It does not count as a heartbeat."""
+        """Check a commit: it names the epoch of its member. It is no heartbeat."""
         if request.generation_id < 0 and self.is_empty:
             return ErrorCode.NONE
         if request.member_id in self.members and request.version < WITH_EPOCHS:
