@@ -15,7 +15,7 @@ from coordinator_core.cli.main import run
 ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 """A busy neighbour slows down examples; that is not an error."""
 
-settings.register_profile("short", max_examples=10, **ANY_MACHINE)
+settings.register_profile("short", max_examples=5, **ANY_MACHINE)
 settings.register_profile("long", max_examples=20, **ANY_MACHINE)
 settings.load_profile("short")  # --hypothesis-profile=long replaces it before tests are collected
 

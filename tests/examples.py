@@ -8,7 +8,7 @@ from hypothesis import settings
 
 
 def scaled(count: int) -> int:
-    """Return a share of `count`: a fifth in the profile ``long``, a tenth in ``short``."""
+    """Return a share of `count`: a fifth in the profile ``long``, a twentieth in ``short``."""
     return max(1, count * settings.default.max_examples // 100)
 
 

@@ -24,6 +24,8 @@ from tests.rebalance_jupyter.browser import (
 )
 from tests.rebalance_jupyter.samples import NOBODY, clock, ran, spans_of
 
+pytestmark = pytest.mark.slow
+
 
 def tip(page):
     """The lines of the tooltip, without the time."""
@@ -55,7 +57,6 @@ def lag_at(trace, at_ms):
     return [lag for when, lag in measured if when <= at_ms][-1]
 
 
-@pytest.mark.slow
 def test_the_lag_of_each_strategy_is_a_line_with_its_value_at_the_cursor_in_the_heading(both):
     go_to(both, 135_000)
     names = ("range", "cooperative-sticky")
@@ -70,7 +71,6 @@ def test_the_lag_of_each_strategy_is_a_line_with_its_value_at_the_cursor_in_the_
     assert dashes == ["", "7 3"] * 2
 
 
-@pytest.mark.slow
 def test_beside_the_end_of_a_line_is_the_name_of_its_strategy_without_a_value_of_another_time(opened):
     page = opened(compare_view([ran(strategy="range"), ran(strategy=LONG)]))
     go_to(page, 135_000)
@@ -82,7 +82,6 @@ def test_beside_the_end_of_a_line_is_the_name_of_its_strategy_without_a_value_of
     assert label["x"] + label["width"] <= plot["x"] + plot["width"]
 
 
-@pytest.mark.slow
 def test_the_headings_keep_their_lines_while_the_values_change(both):
     places, values = set(), set()
     for at_ms in (0, 8_000, 135_000):
@@ -94,7 +93,6 @@ def test_the_headings_keep_their_lines_while_the_values_change(both):
     assert len(places) == 1
 
 
-@pytest.mark.slow
 def test_rounds_are_shaded_over_the_lag_and_told_of(page):
     rounds = view_model(ran()).document["rounds"]
     assert page.locator(".rbl-lag >> nth=0 >> .rbl-shade").count() == len(rounds)
@@ -104,7 +102,6 @@ def test_rounds_are_shaded_over_the_lag_and_told_of(page):
     assert f"Round 1 of {len(rounds)}" in tip(page)
 
 
-@pytest.mark.slow
 def test_a_gap_of_a_moment_is_two_pixels_of_the_partitions_that_nobody_owns(opened):
     trace = ran(strategy="range")
     page = opened(show(trace))
@@ -119,7 +116,6 @@ def test_a_gap_of_a_moment_is_two_pixels_of_the_partitions_that_nobody_owns(open
     assert min(narrow) >= 2
 
 
-@pytest.mark.slow
 def test_to_point_at_members_states_and_names_tells_of_them(page):
     lanes, band = page.locator("canvas").nth(1).bounding_box(), page.locator(".rbl-band").bounding_box()
     x = lanes["x"] + 60_000 / DURATION * lanes["width"]
@@ -134,7 +130,6 @@ def test_to_point_at_members_states_and_names_tells_of_them(page):
     assert "0:00:30.000 join c3" in tip(page)
 
 
-@pytest.mark.slow
 def test_without_members_the_lag_is_drawn_and_no_owner_is_told(opened):
     page = opened(show(ran(NOBODY)))
     hover_lane(page, 1, DURATION / 2)
@@ -160,7 +155,6 @@ def hot(opened):
     return opened(show(ran(HOT, "range")))
 
 
-@pytest.mark.slow
 def test_the_load_of_a_member_is_beside_what_it_can_handle_and_more_than_that_is_hatched(hot):
     go_to(hot, 100_000)
     assert svg_texts(hot, ".rbl-row text:nth-of-type(3)") == ["load 700 of 400/s, 175 %", "load 250 of 600/s"]
@@ -175,7 +169,6 @@ def test_the_load_of_a_member_is_beside_what_it_can_handle_and_more_than_that_is
     assert column(1, MEMBER - 9) == {None}
 
 
-@pytest.mark.slow
 def test_a_hot_partition_is_named_beside_its_lane(hot):
     assert svg_texts(hot, ".rbl-hottest text") == ["hot: 500 records/s"]
     lane = hot.locator(".rbl-stack >> nth=0").locator("text", has_text="clicks-2").first
@@ -183,7 +176,6 @@ def test_a_hot_partition_is_named_beside_its_lane(hot):
     assert named.bounding_box()["y"] == pytest.approx(lane.bounding_box()["y"], abs=1)
 
 
-@pytest.mark.slow
 def test_lanes_are_coloured_by_rate_and_by_the_lag_of_their_owner(hot):
     def legend():
         found = hot.locator(".rbl-legend >> nth=0 >> span").evaluate_all("""(all) => all.map((each) =>
@@ -216,7 +208,6 @@ def test_lanes_are_coloured_by_rate_and_by_the_lag_of_their_owner(hot):
     assert pixels(hot, 0, [100_500]) == [rgb(PALETTE[0])]
 
 
-@pytest.mark.slow
 def test_no_hue_of_a_member_stands_for_anything_else(opened):
     page = opened(compare_view([ran(strategy="range"), ran()]))
     fills = page.evaluate("""() => [...document.querySelectorAll(".rbl svg *, .rbl i")].flatMap((each) => {
@@ -229,7 +220,6 @@ def test_no_hue_of_a_member_stands_for_anything_else(opened):
     assert hues & set(fills) == set()
 
 
-@pytest.mark.slow
 def test_with_forced_colours_the_legend_keeps_its_colours_and_patterns(opened):
     page = opened(show(ran()), forced_colors="active")
     grounds = page.locator(".rbl-legend >> nth=0 >> i").evaluate_all(
@@ -242,7 +232,6 @@ def test_with_forced_colours_the_legend_keeps_its_colours_and_patterns(opened):
     assert len(set(fills)) >= 3
 
 
-@pytest.mark.slow
 def test_the_start_that_the_figures_leave_out_is_shaded_and_named(both, opened):
     counts = min(
         view_model(ran(strategy=name)).document["counts"] for name in ("range", "cooperative-sticky")
@@ -256,7 +245,6 @@ def test_the_start_that_the_figures_leave_out_is_shaded_and_named(both, opened):
     assert opened(show(ran())).locator(".rbl-uncounted").count() == 0
 
 
-@pytest.mark.slow
 def test_of_lines_that_coincide_each_shows_those_below_it(both):
     widths, opacities = (
         both.locator(".rbl-lag > .rbl-line:has(title)").evaluate_all(

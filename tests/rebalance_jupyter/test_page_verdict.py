@@ -6,6 +6,8 @@ from rebalance_jupyter import compare_view, show
 from tests.rebalance_jupyter.browser import all_texts, drawn, svg_texts, wait_until
 from tests.rebalance_jupyter.samples import ran
 
+pytestmark = pytest.mark.slow
+
 IN_SIGHT = "document.querySelectorAll('.rbl-view h3')[1].getBoundingClientRect().y < innerHeight"
 CHOSEN = ".rbl-figures .rbl-chosen"
 
@@ -28,7 +30,6 @@ def test_the_answer_is_above_the_table(both, figures):
     assert places == sorted(places)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choice", "wanted"),
     [
@@ -51,7 +52,6 @@ def test_the_table_has_the_figures_that_are_asked_for(both, figures, choice, wan
             assert ("rbl-best" in (shown.get_attribute("class") or "")) == cell["best"]
 
 
-@pytest.mark.slow
 def test_main_figures_that_are_the_same_are_one_line(both, figures):
     same = wanted_rows(figures, lambda row: row["headline"] and not row["differs"])
     said = both.inner_text(".rbl-verdict .rbl-wide p")
@@ -59,7 +59,6 @@ def test_main_figures_that_are_the_same_are_one_line(both, figures):
     assert all(f"{row['name']} {row['cells'][0]['text']}" in said for row in same)
 
 
-@pytest.mark.slow
 def test_what_is_shown_is_defined(both, figures):
     both.get_by_text("Definitions").click()
     rows = wanted_rows(figures, lambda row: row["headline"])
@@ -67,7 +66,6 @@ def test_what_is_shown_is_defined(both, figures):
     assert all_texts(both, ".rbl-verdict dd") == [row["definition"] for row in rows]
 
 
-@pytest.mark.slow
 def test_front_is_explained_where_it_stands(both, figures):
     titles = both.locator(".rbl-figures thead small").evaluate_all("(all) => all.map((each) => each.title)")
     assert len(titles) == len(figures["front"]) > 0
@@ -75,7 +73,6 @@ def test_front_is_explained_where_it_stands(both, figures):
     assert all(title.endswith(f"{figures['front_line']}.") for title in titles)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("width", "fits"), [(1_300, True), (700, False)])
 def test_the_scatter_begins_folded_unless_it_is_beside_the_table(opened, width, fits):
     page = opened(compare_view([ran(strategy="range"), ran()]), viewport={"width": width, "height": 700})
@@ -86,7 +83,6 @@ def test_the_scatter_begins_folded_unless_it_is_beside_the_table(opened, width, 
     assert page.locator(".rbl-scatter").is_visible() != fits  # a reader's choice stays
 
 
-@pytest.mark.slow
 def test_a_point_of_the_scatter_selects_its_strategy(both):
     both.locator(".rbl-point").nth(1).click()
     assert both.locator(CHOSEN).first.inner_text().startswith("cooperative-sticky")
@@ -94,7 +90,6 @@ def test_a_point_of_the_scatter_selects_its_strategy(both):
     wait_until(both, IN_SIGHT)
 
 
-@pytest.mark.slow
 def test_the_axes_of_the_scatter_can_be_chosen(both, figures):
     name = wanted_rows(figures, lambda row: row["differs"])[-1]["name"]
     both.get_by_label("Upward axis").select_option(name)
@@ -107,14 +102,12 @@ def test_the_axes_of_the_scatter_can_be_chosen(both, figures):
     ]
 
 
-@pytest.mark.slow
 def test_the_name_of_a_strategy_in_the_table_goes_to_it(both):
     assert not both.evaluate(IN_SIGHT)
     both.locator(".rbl-figures thead button").nth(1).click()
     wait_until(both, IN_SIGHT)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("width", "columns"), [(1_300, 1), (1_700, 2)])
 def test_on_a_wide_screen_two_strategies_are_beside_each_other(opened, width, columns):
     view = compare_view([ran(strategy="range"), ran()])
@@ -124,21 +117,18 @@ def test_on_a_wide_screen_two_strategies_are_beside_each_other(opened, width, co
     assert page.evaluate("document.scrollingElement.scrollWidth") <= width
 
 
-@pytest.mark.slow
 def test_transfers_and_states_of_a_comparison_are_folded(both):
     assert not both.locator(".rbl-machine").first.is_visible()
     both.locator(".rbl-more summary").first.click()
     assert both.locator(".rbl-machine").first.is_visible()
 
 
-@pytest.mark.slow
 def test_one_run_has_no_table_and_nothing_is_folded(opened):
     page = opened(show(ran()))
     assert page.locator(".rbl-verdict").count() == 0
     assert page.locator(".rbl-machine").is_visible()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_comparison_of_few_metrics_is_shown(opened, figures, count):
     """As with ``REBALANCE_LAB_NO_PLUGIN``, which switches the plugin of metrics off."""

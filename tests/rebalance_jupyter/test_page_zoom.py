@@ -22,6 +22,8 @@ from tests.rebalance_jupyter.browser import (
 )
 from tests.rebalance_jupyter.samples import clock, ran
 
+pytestmark = pytest.mark.slow
+
 
 def drag(page, from_ms, to_ms, *, selector="canvas >> nth=0"):
     """Drag over a panel that shows the whole time."""
@@ -54,7 +56,6 @@ def test_a_drag_zooms_to_its_stretch_and_a_double_click_shows_all(page):
     wait_until(page, "document.querySelector('.rbl').rbl.lens.isWhole")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("selector", ["canvas >> nth=1", ".rbl-band"])
 def test_a_drag_on_every_panel_zooms_and_selects_nothing(page, selector):
     drag(page, 60_000, 100_000, selector=selector)
@@ -62,7 +63,6 @@ def test_a_drag_on_every_panel_zooms_and_selects_nothing(page, selector):
     assert (time_of(page), page.locator(".rbl-past").is_hidden()) == (clock(OPENS), True)
 
 
-@pytest.mark.slow
 def test_keys_zoom_pan_and_show_all(page):
     page.focus(".rbl")
     go_to(page, 90_000)
@@ -80,7 +80,6 @@ def test_keys_zoom_pan_and_show_all(page):
         assert window_of(page) == pytest.approx(window)
 
 
-@pytest.mark.slow
 def test_z_shows_the_round_at_the_cursor_with_a_margin(page):
     for entry in view_model(ran()).document["rounds"]:
         go_to(page, entry["began"])
@@ -93,7 +92,6 @@ def test_z_shows_the_round_at_the_cursor_with_a_margin(page):
         assert to_ms == pytest.approx(from_ms + took_ms + 2 * margin)
 
 
-@pytest.mark.slow
 def test_the_wheel_zooms_at_the_pointer_only_if_the_view_has_the_focus_or_with_ctrl(page):
     box = page.locator("canvas").first.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 3, box["y"] + 30)
@@ -111,7 +109,6 @@ def test_the_wheel_zooms_at_the_pointer_only_if_the_view_has_the_focus_or_with_c
     comes_to(lambda: window_of(page), pytest.approx((50_000, 95_000), abs=200))
 
 
-@pytest.mark.slow
 def test_the_axis_names_milliseconds_when_few_are_shown_and_the_window_has_a_least_length(page):
     page.focus(".rbl")
     go_to(page, 60_000)
@@ -122,7 +119,6 @@ def test_the_axis_names_milliseconds_when_few_are_shown_and_the_window_has_a_lea
     assert "0:01:00.000" in svg_texts(page, ".rbl-times text")
 
 
-@pytest.mark.slow
 def test_the_window_follows_the_cursor(page):
     page.focus(".rbl")
     go_to(page, 60_000)
