@@ -22,7 +22,7 @@ from tests.rebalance_jupyter.browser import (
     svg_texts,
     wait_until,
 )
-from tests.rebalance_jupyter.samples import NOBODY, clock, ran, spans_of
+from tests.rebalance_jupyter.samples import ALONE, NOBODY, clock, ran, spans_of
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def test_the_lag_of_each_strategy_is_a_line_with_its_value_at_the_cursor_in_the_
     go_to(both, 135_000)
     names = ("range", "cooperative-sticky")
     when, *values = all_texts(both, ".rbl-lags > :first-child .rbl-key > span")
-    assert when == "shaded: rounds; at 0:02:15.000:"
+    assert when == "shaded: rounds of any strategy; at 0:02:15.000:"
     for name, text in zip(names, values, strict=True):
         (shown,) = re.findall(rf"^{name} ([\d,]+)$", text.strip())
         assert float(shown.replace(",", "")) == pytest.approx(lag_at(ran(strategy=name), 135_000), rel=0.05)
@@ -100,6 +100,37 @@ def test_rounds_are_shaded_over_the_lag_and_told_of(page):
     middle = (rounds[0]["began"] + rounds[0]["stable"]) / 2
     page.mouse.move(lanes["x"] + middle / DURATION * lanes["width"], plot["y"] + 20)
     assert f"Round 1 of {len(rounds)}" in tip(page)
+
+
+def marks_of(page):
+    """The middles of the marks of events in pixels, and the names beside them."""
+    middles = page.locator(".rbl-scenario rect").evaluate_all(
+        "(all) => all.map((each) => each.getBoundingClientRect().x + each.width.baseVal.value / 2)"
+    )
+    return middles, svg_texts(page, ".rbl-scenario g text")
+
+
+def test_events_of_the_scenario_have_marks_and_names_above_the_lag_in_the_time_that_is_shown(both):
+    lanes = both.locator("canvas").first.bounding_box()
+    events = dict(view_model(ran()).document["marks"])
+    assert [*events.values()] == ["join c3", "crash c2"]
+    middles, names = marks_of(both)
+    assert middles == pytest.approx([lanes["x"] + at / DURATION * lanes["width"] for at in events], abs=0.6)
+    assert names == [*events.values()]
+    row = both.locator(".rbl-scenario").bounding_box()
+    assert row["y"] + row["height"] <= both.locator(".rbl-lag").first.bounding_box()["y"] + 1
+    both.mouse.move(middles[1], row["y"] + 4)
+    assert tip(both) == [f"{clock(max(events))} crash c2"]
+    both.focus(".rbl")
+    go_to(both, min(events))
+    both.keyboard.press("w")
+    both.keyboard.press("w")
+    drawn(both)
+    assert marks_of(both)[1] == ["join c3"]
+
+
+def test_a_view_without_events_has_no_row_for_them(opened):
+    assert opened(show(ran(ALONE))).locator(".rbl-scenario").is_hidden()
 
 
 def test_a_gap_of_a_moment_is_two_pixels_of_the_partitions_that_nobody_owns(opened):

@@ -12,6 +12,7 @@ from tests.rebalance_jupyter.browser import (
     go_to,
     history_of,
     shown_ms,
+    svg_texts,
     wait_until,
     window_of,
 )
@@ -43,13 +44,26 @@ def test_the_slider_and_its_cursor_are_in_the_columns_of_the_plots(opened, width
 def test_the_marks_of_the_strip_are_named_and_explained_beside_it(page):
     names = page.locator(".rbl-strip > svg").first.locator("> text:has(title)")
     shown = names.evaluate_all("(found) => found.map((each) => [each.firstChild.data, each.textContent])")
-    assert [name for name, _ in shown] == ["whole time: rounds", "stops"]
+    assert [name for name, _ in shown] == ["rounds", "stops"]
     explained = [text.removeprefix(name) for name, text in shown]
     assert explained == [
-        "grey, above: rounds of all strategies",
-        "below: partitions that are not worked on, the higher the more",
+        "grey, above: a round of any strategy",
+        "below: partitions that are not worked on with any strategy, the higher the more",
     ]
     assert page.get_by_role("img", name=f"Whole time: {', '.join(explained)}").count() == 1
+
+
+def test_rounds_of_several_strategies_are_one_shade_of_which_the_strip_tells_whose_they_are(both):
+    assert svg_texts(both, ".rbl-strip > svg:first-child > text:has(title)")[0].startswith(
+        "rounds, any strategy"
+    )
+    for group, each in ((".rbl-rounds", ".rbl-round"), (".rbl-shades", ".rbl-shade")):
+        shades = both.locator(f"{group} >> nth=0 >> {each}").evaluate_all(
+            "(all) => all.map((each) => [getComputedStyle(each).opacity, getComputedStyle(each).fillOpacity])"
+        )
+        assert len(shades) > len(view_model(ran()).document["rounds"])
+        assert {*map(tuple, shades)} == {("1", "1")}
+        assert float(both.locator(group).first.evaluate("(it) => getComputedStyle(it).opacity")) < 1
 
 
 def test_a_click_on_the_strip_goes_to_the_time_above_which_it_is(page):

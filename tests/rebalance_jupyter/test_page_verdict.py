@@ -52,6 +52,11 @@ def test_the_table_has_the_figures_that_are_asked_for(both, figures, choice, wan
             assert ("rbl-best" in (shown.get_attribute("class") or "")) == cell["best"]
 
 
+def test_the_head_of_the_table_tells_what_bold_and_the_second_number_of_a_cell_are(both):
+    head = both.locator(".rbl-figures thead th").first
+    assert head.locator("small").inner_text() == "bold: best of the row; +n: difference from it"
+
+
 def test_main_figures_that_are_the_same_are_one_line(both, figures):
     same = wanted_rows(figures, lambda row: row["headline"] and not row["differs"])
     said = both.inner_text(".rbl-verdict .rbl-wide p")
@@ -67,7 +72,7 @@ def test_what_is_shown_is_defined(both, figures):
 
 
 def test_front_is_explained_where_it_stands(both, figures):
-    titles = both.locator(".rbl-figures thead small").evaluate_all("(all) => all.map((each) => each.title)")
+    titles = both.locator(".rbl-on-front").evaluate_all("(all) => all.map((each) => each.title)")
     assert len(titles) == len(figures["front"]) > 0
     assert all(title.startswith("No other strategy is better in one") for title in titles)
     assert all(title.endswith(f"{figures['front_line']}.") for title in titles)
@@ -88,6 +93,14 @@ def test_a_point_of_the_scatter_selects_its_strategy(both):
     assert both.locator(CHOSEN).first.inner_text().startswith("cooperative-sticky")
     assert svg_texts(both, ".rbl-point.rbl-chosen text") == ["cooperative-sticky"]
     wait_until(both, IN_SIGHT)
+
+
+@pytest.mark.parametrize(("front", "told"), [([0], True), ([0, 1], False)])
+def test_the_scatter_tells_what_filled_points_are_if_there_are_others(opened, figures, front, told):
+    view = compare_view([ran(strategy="range"), ran()])
+    view.figures = figures | {"front": front}
+    page = opened(view, viewport={"width": 1_300, "height": 700})
+    assert page.get_by_text("filled: Pareto front").count() == told
 
 
 def test_the_axes_of_the_scatter_can_be_chosen(both, figures):

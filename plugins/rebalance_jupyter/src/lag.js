@@ -2,6 +2,7 @@
 // have dashes, as hues are those of members.
 
 import { adjust, html, refill, svg, titled, worded, write } from "./elements.js";
+import { Events } from "./events.js";
 import { COUNT, amount, clockText, counted, roundStep, short } from "./text.js";
 import { heightAt, largest, valueAt } from "./trace.js";
 
@@ -104,7 +105,8 @@ class Plot {
     this.base = TOP + this.height; // where the value is 0
     this.most = 1;
     this.cursor = svg("line", { y1: 0, y2: this.base, class: "rbl-cursor" });
-    this.shades = svg("g");
+    this.shaded = views.length > 1 ? "shaded: rounds of any strategy; " : "shaded: rounds; ";
+    this.shades = svg("g", { class: "rbl-shades" });
     this.start = svg("g");
     this.grid = svg("g");
     this.values = svg("g");
@@ -185,7 +187,7 @@ class Plot {
   move(at) {
     const { quantity } = this;
     this.lens.place(this.cursor, at);
-    write(this.when, `${this.isFirst ? "shaded: rounds; " : ""}at ${clockText(at)}:`);
+    write(this.when, `${this.isFirst ? this.shaded : ""}at ${clockText(at)}:`);
     this.views.forEach(({ trace }, i) => {
       const value = quantity.at(trace, at);
       write(this.figures[i], value === undefined ? "–" : quantity.text(value));
@@ -210,14 +212,16 @@ export class Lag {
     this.clock = clock;
     this.lens = lens;
     this.plots = shown.map((quantity, i) => new Plot(quantity, views, lens, { counts, isFirst: !i }));
-    this.element = html("div", { class: "rbl-lags" }, ...this.plots.map(({ quantity, key, drawing }) =>
-      html("div", { class: "rbl-wide" }, pointer.across(html("h4", {}, quantity.heading, " ", key), drawing))));
-    for (const { drawing } of this.plots) pointer.watch(drawing, (x) => this.tell(x));
+    this.events = new Events({ views, lens });
+    this.element = html("div", { class: "rbl-lags" }, ...this.plots.map(({ quantity, key, drawing }, i) =>
+      html("div", { class: "rbl-wide" }, pointer.across(html("h4", {}, quantity.heading, " ", key), ...(i ? [] : [this.events.element]), drawing))));
+    for (const { drawing } of this.plots) pointer.watch(drawing, (x) => [...this.events.near(x), ...this.tell(x)]);
+    pointer.watch(this.events.drawing, (x) => this.events.near(x));
     clock.listen((at) => { this.move(at); });
   }
 
   draw() {
-    for (const plot of this.plots) plot.draw();
+    for (const part of [this.events, ...this.plots]) part.draw();
     this.move(this.clock.at);
   }
 

@@ -9,8 +9,8 @@ const HEIGHT = 34;
 const EDGE = 6; // pixels from an end of the window in which a drag moves that end
 const LEAST = 2;
 const LEAST_WINDOW = 10; // so that it can be dragged
-const ROUNDS = "grey, above: rounds of all strategies";
-const STOPS = "below: partitions that are not worked on, the higher the more";
+const ROUNDS = "grey, above: a round of any strategy";
+const STOPS = "below: partitions that are not worked on with any strategy, the higher the more";
 
 export class Overview {
   /**
@@ -23,7 +23,9 @@ export class Overview {
     this.views = views;
     this.clock = clock;
     this.lens = lens;
-    this.happened = svg("g");
+    const whose = views.length > 1 ? ", any strategy" : "";
+    this.happened = svg("g", { class: "rbl-rounds" });
+    this.lacking = svg("path", { class: "rbl-stopped" });
     this.track = svg("rect", { y: 0.5, height: BAR - 1, class: "rbl-track" });
     this.frame = svg("rect", { y: BAR, height: HEIGHT - BAR - 1, class: "rbl-window" });
     this.bar = svg("rect", { y: 0.5, height: BAR - 1, class: "rbl-bar" });
@@ -31,9 +33,9 @@ export class Overview {
     this.figure = svg("text", { y: 26 });
     const id = freshId();
     this.drawing = svg("svg", { id, height: HEIGHT, role: "img", "aria-label": `Whole time: ${ROUNDS}, ${STOPS}` },
-      titled(worded("whole time: rounds", { x: lens.left - 6, y: 20, "text-anchor": "end" }), ROUNDS),
-      titled(worded("stops", { x: lens.left - 6, y: 31, "text-anchor": "end" }), STOPS),
-      this.happened, this.frame, this.track, this.bar, this.cursor, this.figure);
+      titled(worded(`rounds${whose}`, { x: lens.left - 6, y: 20, "text-anchor": "end" }), ROUNDS),
+      titled(worded(`stops${whose}`, { x: lens.left - 6, y: 31, "text-anchor": "end" }), STOPS),
+      this.happened, this.lacking, this.frame, this.track, this.bar, this.cursor, this.figure);
     this.slider = html("input", {
       type: "range", min: 0, max: clock.duration, step: 1, value: 0, class: "rbl-slider", "aria-label": "Time",
       oninput: () => clock.set(Number(this.slider.value), false),
@@ -68,10 +70,11 @@ export class Overview {
     for (const strip of [drawing, this.again]) adjust(strip, { width: lens.width });
     adjust(this.track, { x: lens.left, width: lens.plot });
     adjust(this.figure, { x: lens.beside });
-    write(this.figure, lasting(lens.duration));
+    write(this.figure, `whole time: ${lasting(lens.duration)}`);
     slider.style.left = `${lens.left}px`;
     slider.style.width = `${lens.plot}px`;
-    this.happened.replaceChildren(...this.rounds(), this.stops());
+    this.happened.replaceChildren(...this.rounds());
+    adjust(this.lacking, { d: this.stops() });
     this.place();
     this.move(this.clock.at);
   }
@@ -95,7 +98,7 @@ export class Overview {
         return height ? `M${lens.left + x} ${HEIGHT - 1}v${-height.toFixed(1)}h1v${height.toFixed(1)}z` : "";
       });
     });
-    return svg("path", { class: "rbl-stopped", d: parts.join("") });
+    return parts.join("");
   }
 
   // The window of the lens.

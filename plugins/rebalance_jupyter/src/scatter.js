@@ -1,14 +1,16 @@
 // Two metrics of the strategies against each other.
 
 import { html, svg, titled, worded } from "./elements.js";
+import { short } from "./text.js";
 
 const [WIDTH, HEIGHT] = [330, 210];
-const [LEFT, TOP, RIGHT, BOTTOM] = [52, 26, 16, 24];
+const [LEFT, TOP, RIGHT, BOTTOM] = [60, 36, 16, 24];
 const RADIUS = 5; // of a point
-const ASIDE = 9; // pixels between a point and its label
+const APART = 9; // pixels between the middle of a point and the label of another one
 const LINE = 13; // the height of a label
 const LETTER = 6.2; // the width of a letter, about
-const LINES = [0, -1, 1, -2, 2, -3, 3]; // of a label, from that of its point
+const LINES = [-1, 1, -2, 2, -3, 3]; // of a label, from that of its point
+const LONGEST = 34; // letters of a name above the plot
 
 /** @import { Figures, Metric } from "./model" */
 
@@ -16,42 +18,41 @@ const LINES = [0, -1, 1, -2, 2, -3, 3]; // of a label, from that of its point
 /** @typedef {[x: number, y: number]} Place */
 
 /**
- * Where the labels of points are: beside their point, or above or below it, without touching another point or label. A
- * label that fits nowhere is to the left of its point.
+ * The middles of the labels of points: above their point, or below it, nearer to it than to another point and without
+ * touching another label. One that is far from its point needs a line to it. A label that fits nowhere is above its point.
  * @param {(Place | null)[]} points
  * @param {string[]} names
  * @param {Box} frame
- * @returns {({ x: number, y: number, "text-anchor": string } | null)[]}
+ * @returns {({ x: number, y: number, far: boolean } | null)[]}
  */
 export function labelPlaces(points, names, frame) {
-  const taken = points.filter((point) => point !== null).map(([x, y]) => around(x - RADIUS, x + RADIUS, y, 2 * RADIUS));
+  /** @type {Box[]} */
+  const taken = [];
   return points.map((point, i) => {
     if (!point) return null;
     const [x, y] = point;
-    const width = LETTER * names[i].length;
-    const right = { at: x + ASIDE, left: x + ASIDE, anchor: "start" };
-    const left = { at: x - ASIDE, left: x - ASIDE - width, anchor: "end" };
-    const centred = { at: x, left: x - width / 2, anchor: "middle" };
-    for (const line of LINES)
-      for (const side of line ? [right, left, centred] : [right, left]) {
-        const box = around(side.left, side.left + width, y + line * LINE, LINE - 1);
-        if (!isWithin(box, frame) || taken.some((other) => overlap(box, other))) continue;
-        taken.push(box);
-        return { x: side.at, y: y + line * LINE, "text-anchor": side.anchor };
-      }
-    return { x: left.at, y, "text-anchor": left.anchor };
+    const half = (LETTER * names[i].length) / 2;
+    const middle = Math.max(frame.left + half, Math.min(frame.right - half, x));
+    const others = points.filter((other) => other !== null)
+      .filter(([along, above]) => Math.hypot(along - x, above - y) > RADIUS)
+      .map(([along, above]) => around(along, above, RADIUS, APART));
+    const isFree = (/** @type {Box} */ box) => isWithin(box, frame) && ![...others, ...taken].some((other) => overlap(box, other));
+    const boxAt = (/** @type {number} */ line) => around(middle, y + line * LINE, half, LINE / 2 - 0.5);
+    const line = LINES.find((each) => isFree(boxAt(each))) ?? LINES[0];
+    taken.push(boxAt(line));
+    return { x: middle, y: y + line * LINE, far: Math.abs(line) > 1 };
   });
 }
 
 /**
- * @param {number} left
- * @param {number} right
- * @param {number} middle
- * @param {number} height
+ * @param {number} x
+ * @param {number} y
+ * @param {number} across
+ * @param {number} down
  * @returns {Box}
  */
-function around(left, right, middle, height) {
-  return { left, right, top: middle - height / 2, bottom: middle + height / 2 };
+function around(x, y, across, down) {
+  return { left: x - across, right: x + across, top: y - down, bottom: y + down };
 }
 
 /**
@@ -68,6 +69,14 @@ function isWithin(box, frame) {
  */
 function overlap(one, other) {
   return one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+}
+
+/**
+ * What the front is.
+ * @param {Figures} figures
+ */
+export function frontTitle({ front_line }) {
+  return `No other strategy is better in one figure of the front and not worse in any. ${front_line}.`;
 }
 
 export class Scatter {
@@ -88,6 +97,8 @@ export class Scatter {
     const [across, up = across] = figures.axes;
     this.across = this.axis(across, "Across");
     this.up = this.axis(up, "Upward");
+    const isDivided = figures.front.length > 0 && figures.front.length < figures.strategies.length;
+    this.key = isDivided ? [titled(worded("filled: Pareto front", { x: WIDTH, y: 10, "text-anchor": "end" }), frontTitle(figures))] : [];
     this.element = html("details", { class: "rbl-scatter-box" },
       html("summary", {}, "Two figures against each other"),
       html("div", {}, this.up, " against ", this.across), this.drawing);
@@ -116,7 +127,8 @@ export class Scatter {
       worded(ends[1], { x: LEFT - 6, y: TOP + 5, "text-anchor": "end" }),
       worded(ends[0], { x: WIDTH - RIGHT, y: HEIGHT - BOTTOM + 14, "text-anchor": "end" }),
       worded(across.name, { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - BOTTOM + 14, "text-anchor": "middle", class: "rbl-name" }),
-      worded(up.name, { x: LEFT - 6, y: TOP - 14, class: "rbl-name" }),
+      worded(short(up.name, LONGEST), { x: 0, y: 10, class: "rbl-name" }),
+      ...this.key,
     ];
     /** @type {(Place | null)[]} */
     const places = this.figures.strategies.map((_, i) => {
@@ -124,7 +136,7 @@ export class Scatter {
       if (along === null || above === null) return null;
       return [LEFT + (along / most[0]) * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - (above / most[1]) * (HEIGHT - TOP - BOTTOM)];
     });
-    const frame = { left: LEFT, right: WIDTH, top: TOP - LINE / 2, bottom: HEIGHT - BOTTOM };
+    const frame = { left: LEFT + 2, right: WIDTH, top: TOP - 1.5 * LINE, bottom: HEIGHT - BOTTOM };
     const labels = labelPlaces(places, this.figures.strategies, frame);
     this.points = this.figures.strategies.map((name, i) => {
       const [place, label] = [places[i], labels[i]];
@@ -133,8 +145,9 @@ export class Scatter {
       const front = this.figures.front.includes(i);
       const said = `${name}: ${across.name} ${across.cells[i].text}, ${up.name} ${up.cells[i].text}`;
       const point = svg("g", { class: front ? "rbl-point rbl-front" : "rbl-point", tabindex: 0, role: "button", "aria-label": said },
+        ...(label.far ? [svg("path", { d: `M${x} ${y}V${label.y}`, class: "rbl-axis" })] : []),
         svg("circle", { cx: x, cy: y, r: RADIUS }),
-        worded(name, { ...label, y: label.y + 4 }));
+        worded(name, { x: label.x, y: label.y + 4, "text-anchor": "middle" }));
       point.addEventListener("click", () => this.choose(i));
       point.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;

@@ -9,26 +9,36 @@ const FRAME = { left: 50, right: 330, top: 20, bottom: 190 };
  * @param {string[]} names
  */
 function placesOf(points, names) {
-  return labelPlaces(points, names, FRAME).map((place) => place && [place.x, place.y, place["text-anchor"]]);
+  return labelPlaces(points, names, FRAME).map((place) => place && [place.x, place.y, place.far]);
 }
 
 describe("the label of a point", () => {
-  test("is beside it, to the left where the right has no room", () => {
-    expect(placesOf([[100, 100], [320, 100]], ["range", "sticky"])).toEqual([[109, 100, "start"], [311, 100, "end"]]);
+  test("is above it, also where another point is beside it", () => {
+    expect(placesOf([[100, 100], [150, 100]], ["range", "sticky"])).toEqual([[100, 87, false], [150, 87, false]]);
   });
 
-  test("is on a line of its own if another point is at the same place", () => {
-    expect(placesOf([[100, 100], [100, 100]], ["range", "sticky"])).toEqual([[109, 100, "start"], [91, 100, "end"]]);
-    expect(placesOf([[320, 100], [320, 100]], ["range", "sticky"])).toEqual([[311, 100, "end"], [311, 87, "end"]]);
+  test("is moved into the frame", () => {
+    expect(placesOf([[52, 100], [328, 100]], ["range", "sticky"])).toEqual([[65.5, 87, false], [311.4, 87, false]]);
   });
 
-  test("does not touch a point between", () => {
-    expect(placesOf([[250, 100], [270, 100], [320, 100]], ["cooperative", "range", "sticky"]))
-      .toEqual([[241, 100, "end"], [279, 100, "start"], [311, 87, "end"]]);
+  test("is below it where it would touch another label, or lie beyond the frame", () => {
+    expect(placesOf([[100, 100], [130, 100]], ["range", "sticky"])).toEqual([[100, 87, false], [130, 113, false]]);
+    expect(placesOf([[100, 100], [100, 100]], ["range", "sticky"])).toEqual([[100, 87, false], [100, 113, false]]);
+    expect(placesOf([[100, 30]], ["range"])).toEqual([[100, 43, false]]);
+  });
+
+  test("is not nearer to another point", () => {
+    expect(placesOf([[100, 76], [100, 100]], ["range", "sticky"])).toEqual([[100, 63, false], [100, 113, false]]);
+    expect(placesOf([[100, 70], [100, 100]], ["range", "sticky"])).toEqual([[100, 57, false], [100, 87, false]]);
+  });
+
+  test("is far from it where others have the places beside it", () => {
+    expect(placesOf([[100, 100], [100, 100], [100, 100]], ["range", "sticky", "uniform"]))
+      .toEqual([[100, 87, false], [100, 113, false], [100, 74, true]]);
   });
 
   test("is above a point on the axis", () => {
-    expect(placesOf([[100, 190]], ["range"])).toEqual([[109, 177, "start"]]);
+    expect(placesOf([[100, 190], [100, 190]], ["range", "sticky"])).toEqual([[100, 177, false], [100, 164, true]]);
   });
 
   test("is missing for a figure that is not known", () => {

@@ -1,7 +1,7 @@
 // The answer of a comparison, above the views: sentences, the figures by groups, and two metrics as a scatter.
 
 import { html } from "./elements.js";
-import { Scatter } from "./scatter.js";
+import { Scatter, frontTitle } from "./scatter.js";
 import { listed } from "./text.js";
 
 /** @import { Figures, Metric } from "./model" */
@@ -13,8 +13,8 @@ const SHOWN = [
   ["all", "all figures", () => true],
 ];
 
-const SIGNS = "Bold: better than the others by more than 1 %; +n: more than the best; bars: compared with the largest of the row";
-const FRONT = "No other strategy is better in one figure of the front and not worse in any";
+const MARKS = "bold: best of the row; +n: difference from it";
+const SIGNS = "Bold: better by more than 1 % than all that is not bold; bars: compared with the largest of the row";
 const START = "The group's own start does not count";
 
 export class Verdict {
@@ -56,14 +56,15 @@ export class Verdict {
     const heads = figures.strategies.map((name, i) => {
       const button = html("button", { type: "button", title: `Go to ${name}`, onclick: () => this.select(i) }, name);
       const front = figures.front.includes(i) && figures.strategies.length > 1;
-      return html("th", { scope: "col" }, button, ...(front ? [html("small", { class: "rbl-on-front", title: `${FRONT}. ${figures.front_line}.` }, "front")] : []));
+      return html("th", { scope: "col" }, button, ...(front ? [html("small", { class: "rbl-on-front", title: frontTitle(figures) }, "front")] : []));
     });
     const bodies = figures.groups.map(({ name, metrics }) => {
       const rows = metrics.filter(wanted).map((metric) => this.row(metric));
       rows[0]?.prepend(html("th", { scope: "rowgroup", rowspan: rows.length, class: "rbl-group" }, name));
       return html("tbody", {}, ...rows);
     });
-    this.table.replaceChildren(html("thead", {}, html("tr", {}, html("th", { scope: "col", colspan: 2 }, this.shown), ...heads)), ...bodies);
+    const marks = figures.strategies.length > 1 ? [html("small", {}, MARKS)] : [];
+    this.table.replaceChildren(html("thead", {}, html("tr", {}, html("th", { scope: "col", colspan: 2 }, this.shown, ...marks), ...heads)), ...bodies);
     const same = this.metrics.filter((metric) => metric.headline && !metric.differs && metric.cells[0].number !== null && !wanted(metric));
     const texts = same.map(({ name, unit, cells }) => `${name} ${cells[0].text}${unit ? ` ${unit}` : ""}`);
     this.same.textContent = texts.length && figures.strategies.length > 1 ? `The same for all: ${listed(texts, texts.length)}.` : "";
