@@ -24,6 +24,7 @@ MARKED_BY_FIXTURE = ("browser", "spark")
 LONG = (
     "tests/rebalance_spark/test_cluster.py",
     "tests/rebalance_spark/test_assigning.py",  # with all that shares its session
+    "tests/rebalance_spark/test_commands.py",  # with all that shares its session
     "tests/coordinator_core/families/test_tables.py::test_a_comparison_and_its",
     "tests/rebalance_jupyter/test_notebooks.py::test_it_runs_from_top_to_bottom",
     "tests/coordinator_core/simulation/test_quiet.py::test_the_trace_of_any_run",
@@ -77,10 +78,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 ON_SPARK = (
-    *("assigning", "chunks", "commands", "data_source", "documents", "groups", "job", "lease", "scoring"),
-    *("sources", "summaries"),
+    ("assigning", "chunks", "data_source", "job", "lease"),
+    ("commands", "documents", "groups", "scoring", "sources", "summaries"),
 )
-SPARK = tuple(f"tests/rebalance_spark/test_{name}.py" for name in ON_SPARK)
+SPARK = [tuple(f"tests/rebalance_spark/test_{name}.py" for name in names) for names in ON_SPARK]
+"""Files that share a Spark session. One session for all of them would outlast all other tests."""
 SHARING = (
     "tests/assignors/test_vectors.py",
     "tests/coordinator_core/cli/test_determinism.py",
@@ -109,8 +111,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            if nodeid.startswith(SPARK):
-                return "spark"
+            for number, files in enumerate(SPARK):
+                if nodeid.startswith(files):
+                    return f"spark {number}"
             return nodeid.partition("::")[0] if nodeid.startswith(by_file) else nodeid
 
         def _reschedule(self, node: Any) -> None:

@@ -207,7 +207,11 @@ def _comparison(
         config = entry.scenarios[0].config
         settings = {n: (entry.settings[n], config[n]) if n in entry.settings else _UNREAD for n in names}
         strategy = registry.strategy(entry.strategy)
-        parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
+        parts = parts_under(
+            registry.protocol(strategy.protocol),
+            delayed=strategy.delay_ms is not None,
+            events={event.kind for event in scenario.events},
+        )
         candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own), parts))
     seeds = [each.seed for each in entries[0].scenarios]
     errors = [failure.text for failure in failures]

@@ -1,18 +1,34 @@
 """A comparison in words: which strategy stops partitions least, and what stops them for most of the time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec
-from coordinator_core.reports.comparison import Candidate, Comparison
+from coordinator_core.registry.registry import Registry
+from coordinator_core.reports.comparison import Candidate, Comparison, Figure
 from coordinator_core.reports.tables import as_text
+from coordinator_core.reports.words import listed_names
+from coordinator_core.scoring.lag import SLACK_RECORDS
 from coordinator_core.simulation.clients import CLIENTS
-from coordinator_core.traces.stopped import DETECTION, STANDING
+from coordinator_core.traces.stopped import DETECTION, STANDING, UNASSIGNED
 
 STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
 TWICE = "duplicate_records"
 """The metric that is the price of members that do not wait for one another."""
+LEFT, MOST, SHARE = "lag_at_end", "max_lag", "capacity_lost"
+"""The metrics that tell whether a group keeps up, and what share of the records meets a stopped partition."""
+
+_OF_KAFKA = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""The assignors of Kafka's Java client. Those of other clients are among them."""
+
+LEAST_SHARE = 0.0001
+"""Smaller shares are not told exactly."""
+
+_UNKNOWN = Figure(())
+
+RETURNS = frozenset({"restart", "rolling_restart"})
+"""The events after which members are there again under their names."""
 
 _STATIC, _COOPERATIVE = "static members", "a cooperative assignor"
 _PARTS = {
@@ -27,6 +43,10 @@ _PARTS = {
             "a shorter session.timeout.ms for freezes and cuts",
         ),
     ),
+    UNASSIGNED: (
+        "the group rested, and partitions that it did not know of yet had no owner",
+        ("a shorter metadata.max.age.ms",),
+    ),
     "waiting": (
         "rounds waited for batches, and for members that had ended until their sessions expired",
         (_STATIC, _COOPERATIVE, "a smaller max.poll.records or session.timeout.ms"),
@@ -38,33 +58,43 @@ _PARTS = {
     ),
     "away": ("static members were closed or starting", ("faster restarts", "fewer members at a time")),
 }
-"""The parts of the stopped time, and the cause standing: what happened, and what makes it shorter."""
+"""The parts of the stopped time, and two causes of detection: what happened, and what makes it shorter."""
 
+_FOR_BATCHES = ("rounds waited for batches", "a smaller max.poll.records")
+"""The part ``waiting`` if the group never counted on a member that had ended, and its own remedy."""
 
 _DELAYED = (
-    "the group still counted on members that had ended, or kept their partitions for them",
-    (_STATIC, "a shorter delay or session.timeout.ms", "processes that close their consumer"),
+    "the group rested, and kept the partitions of members that had ended for them",
+    (_STATIC, "a shorter delay"),
 )
-"""The part ``detection`` if lost partitions wait for their owner."""
+"""The cause ``unassigned`` if lost partitions wait for their owner."""
 
 _VACANT = ("the group had no members", ("members that overlap",))
 """The part ``away`` without static members."""
 
 
-def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+def parts_under(
+    protocol: ProtocolSpec, *, delayed: bool, events: Collection[str] = RETURNS
+) -> Mapping[str, tuple[str, tuple[str, ...]]]:
     """Return for each part what happens in it under a protocol, and what makes it shorter.
 
     What the protocol does not support is no remedy. ``delayed``: lost partitions wait for their owner.
+    ``events`` has the kinds of the scenario's events: static members help if members come back.
     """
     parts = {**_PARTS, **protocol.stops}
+    if protocol.stops and UNASSIGNED not in protocol.stops:
+        parts[UNASSIGNED] = parts[DETECTION]
     if delayed:
-        parts["detection"] = _DELAYED
+        parts[UNASSIGNED] = _DELAYED
     if "static" not in protocol.modifiers:
         parts["away"] = _VACANT
     without = {
         remedy
-        for remedy, modifier in ((_STATIC, "static"), (_COOPERATIVE, "cooperative"))
-        if modifier not in protocol.modifiers
+        for remedy, helps in (
+            (_STATIC, "static" in protocol.modifiers and not RETURNS.isdisjoint(events)),
+            (_COOPERATIVE, "cooperative" in protocol.modifiers),
+        )
+        if not helps
     }
     return {
         part: (reason, tuple(remedy for remedy in remedies if remedy not in without))
@@ -75,25 +105,35 @@ def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, tuple[
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
     """Return the largest part of the stopped time and its share, or None if nothing was stopped.
 
-    If members that stood still are most of the part ``detection``, that cause is returned.
+    If it is ``detection``, the largest of its causes is returned.
     """
-    medians = {
+    parts = _medians(candidate)
+    causes = {cause: parts.pop(cause, 0.0) for cause in (STANDING, UNASSIGNED)}  # in the part detection
+    total = sum(parts.values())
+    if not total > 0:
+        return None
+    part = max(parts, key=lambda name: parts[name])
+    if part == DETECTION:
+        causes[DETECTION] = parts[DETECTION] - sum(causes.values())
+        part = max(reversed(causes), key=lambda name: causes[name])
+        return part, causes[part] / total
+    return part, parts[part] / total
+
+
+def _medians(candidate: Candidate) -> dict[str, float]:
+    """Return the parts of the stopped time, and the two causes, as far as they are known."""
+    return {
         part: candidate.figures[name].median
         for part in _PARTS
         if (name := f"stopped_{part}_partition_seconds") in candidate.figures
     }
-    standing = medians.pop(STANDING, 0.0)  # in the part detection
-    total = sum(medians.values())
-    if not total > 0:
-        return None
-    part = max(medians, key=lambda name: medians[name])
-    if part == DETECTION and standing > medians[part] / 2:
-        return STANDING, standing / total
-    return part, medians[part] / total
 
 
 def answers(comparison: Comparison) -> list[str]:
-    """Return sentences: which candidate stops partitions least, and why the first and the best stop them."""
+    """Return sentences: which candidate stops partitions least, and why the first and the best stop them.
+
+    Before them stands what is left of the lag, if a large part of it is left under all candidates.
+    """
     metric = next((m for m in comparison.metrics if m.name == STOPS), None)
     works = [not candidate.findings for candidate in comparison.candidates]
     if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)) or not any(works):
@@ -104,7 +144,27 @@ def answers(comparison: Comparison) -> list[str]:
     for candidate in (comparison.candidates[i] for i in [*best[:1], 0]):
         if not candidate.findings and (largest := largest_part(candidate)) is not None:
             found[largest[0]] = _why(comparison, candidate, *largest)
-    return [*sentences, *reversed(found.values()), *_without_effect(comparison)]
+    return [*_left(comparison), *sentences, *reversed(found.values()), *_without_effect(comparison)]
+
+
+def _left(comparison: Comparison) -> Iterator[str]:
+    """Yield a sentence if more than half of the largest lag is left at the end under all that work."""
+    left = {}
+    for candidate in comparison.candidates:
+        if candidate.findings:
+            continue
+        at_end, most = (candidate.figures.get(name, _UNKNOWN).median for name in (LEFT, MOST))
+        if not at_end > max(most / 2, SLACK_RECORDS):
+            return
+        left[comparison.label(candidate)] = as_text(at_end)
+    shown = listed_names([f"{lag} under {name}" for name, lag in left.items()])
+    yield f"The lag has not come down by the end of the run. Records that wait then: {shown}."
+
+
+def _counted_on_ended(candidate: Candidate) -> bool:
+    """Return whether the group counted on members that had ended, stood still or were cut off."""
+    parts = _medians(candidate)
+    return parts.get(DETECTION, 0.0) > parts.get(UNASSIGNED, 0.0)
 
 
 def _without_effect(comparison: Comparison) -> Iterator[str]:
@@ -121,19 +181,30 @@ def _without_effect(comparison: Comparison) -> Iterator[str]:
 def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     figures = [figure.median for figure in comparison.figures(metric)]
     labels = [comparison.label(candidate) for candidate in comparison.candidates]
+    working = [i for i, candidate in enumerate(comparison.candidates) if not candidate.findings]
     if not best:
         overlap = ", or the spreads overlap" if len(comparison.seeds) > 1 else ""
-        return f"No strategy stops partitions least: the figures differ by at most 1 %{overlap}."
+        low, high = (as_text(end(figures[i] for i in working)) for end in (min, max))
+        shown = low if low == high else f"{low} to {high}"
+        return f"All stop partitions alike, within 1 %{overlap}: {shown} {metric.unit}."
     names = [labels[i] for i in best]
     shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
     verb = "stops" if len(names) == 1 else "stop"
     in_one = " in one run" if len(comparison.seeds) == 1 else ""
-    least = f"{shown} {verb} partitions least{in_one}: {as_text(figures[best[0]])} {metric.unit}"
-    if 0 in best or comparison.varied or comparison.candidates[0].findings:
-        working = [i for i, candidate in enumerate(comparison.candidates) if not candidate.findings]
-        most = max(working, key=lambda i: figures[i])
-        return f"{least}. {labels[most]} stops them most: {as_text(figures[most])}."
-    return f"{least}, {_less(figures[best[0]], figures[0])} less than {labels[0]}."
+    share = comparison.candidates[best[0]].figures.get(SHARE, _UNKNOWN).median
+    percent = as_text(100 * share) if share > LEAST_SHARE else f"under {100 * LEAST_SHARE:g}"
+    lost = "" if isnan(share) else f" ({percent} % of capacity)"
+    least = f"{shown} {verb} partitions least{in_one}: {as_text(figures[best[0]])} {metric.unit}{lost}"
+    others = [i for i in working if i not in best]
+    following = min(others, key=lambda i: figures[i])
+    most = max(others, key=lambda i: figures[i])
+    is_compared = 0 not in best and not comparison.varied and not comparison.candidates[0].findings
+    if is_compared:
+        least += f", {_less(figures[best[0]], figures[0])} less than {labels[0]}"
+    named = {0} if is_compared else {most}
+    after = "" if following in named else f" Next is {labels[following]}: {as_text(figures[following])}."
+    last = "" if is_compared else f" {labels[most]} stops them most: {as_text(figures[most])}."
+    return f"{least}.{after}{last}"
 
 
 def _less(least: float, other: float) -> str:
@@ -165,18 +236,21 @@ _TRIED = {_STATIC: "static", _COOPERATIVE: "cooperative"}
 
 
 def _is_refuted(comparison: Comparison, candidate: Candidate, part: str) -> bool:
-    """Return whether the comparison has candidates with a remedy, and all of them stop partitions longer."""
+    """Return whether the comparison has candidates with a remedy, and none of them stops partitions less."""
     tried = [
         other.figures[STOPS]
         for other in comparison.candidates
         if any(part in word for word in other.strategy.replace("-", "+").split("+"))
     ]
-    return bool(tried) and all(candidate.figures[STOPS].is_better(figure, "lower") for figure in tried)
+    return bool(tried) and not any(figure.is_better(candidate.figures[STOPS], "lower") for figure in tried)
 
 
 def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:
     """Return why a candidate stops partitions, and remedies that help with the clients of the members."""
     reason, remedies = candidate.parts.get(part, _PARTS[part])
+    if reason == _PARTS["waiting"][0] and not _counted_on_ended(candidate):
+        reason, without_sessions = _FOR_BATCHES
+        remedies = (*(remedy for remedy in remedies if remedy in (_STATIC, _COOPERATIVE)), without_sessions)
     clients = sorted(comparison.clients)
     limit = ""
     if clients and not any(CLIENTS[name].gains_from_cooperation for name in clients):
@@ -188,4 +262,33 @@ def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) 
     return (
         f"{comparison.label(candidate)}, {100 * share:.0f} % of the stopped time: {reason}."
         f" To shorten it: {', '.join(remedies)}.{limit}"
+    )
+
+
+def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:
+    """Return what clients need for strategies whose assignors are not Kafka's, or an empty text.
+
+    ``strategies`` maps names as they are shown to strategies. Only clients of the classic protocol assign.
+    """
+    foreign = {}
+    for name, strategy in strategies.items():
+        assignor, *modifiers = registry.aliases().get(strategy, strategy).split("+")
+        if assignor not in _OF_KAFKA and registry.protocols().keys().isdisjoint(modifiers):
+            foreign[name] = assignor
+    if not foreign:
+        return ""
+    specs = registry.assignors()
+    by_load = [
+        name
+        for name, assignor in foreign.items()
+        if (spec := specs.get(assignor)) and (spec.provider or getattr(spec.factory, "provider", ""))
+    ]
+    loads = (
+        f" Under {' and '.join(by_load)}, members must report their rates; otherwise partitions are counted."
+        if by_load
+        else ""
+    )
+    return (
+        f"Kafka's own clients do not have {' and '.join(foreign)}; kafka-python, aiokafka and the Consumer of"
+        f" rebalance_kafka do.{loads}"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from coordinator_core.protocol.events import Changed
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.answers import parts_under
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
@@ -62,6 +63,7 @@ def candidate_of(name: str, histories: Sequence[History], registry: Registry) ->
     figures = {name: Figure(tuple(each[name] for each in values)) for name in registry.metrics()}
     first = histories[0]
     delayed = any(part.startswith("delay") for part in first.trace.strategy.split("+")[1:])
-    parts = parts_under(family_of(first.started), delayed=delayed)
+    happened = {entry.event.kind for entry in first.trace.events if isinstance(entry.event, Changed)}
+    parts = parts_under(family_of(first.started), delayed=delayed, events=happened)
     found = dict.fromkeys(text for history in histories for text in findings(history))
     return Candidate(name, figures, findings=tuple(found), parts=parts)

@@ -15,6 +15,11 @@ def max_lag(history: History) -> float:
     return max(history.lag_before, *(lag.measured.max_lag for lag in history.lags))
 
 
+def lag_at_end(history: History) -> float:
+    """Return the records that were produced and not yet handled at the end."""
+    return history.lags[-1].measured.lag if history.lags else nan
+
+
 def lag_record_seconds(history: History) -> float:
     """Return the integral of the lag over time."""
     return sum(lag.measured.lag_record_seconds for lag in history.lags)

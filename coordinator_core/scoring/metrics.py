@@ -16,7 +16,13 @@ from coordinator_core.scoring.balance import (
     weighted_imbalance,
     weighted_optimality_gap,
 )
-from coordinator_core.scoring.lag import catch_up_seconds, duplicate_records, lag_record_seconds, max_lag
+from coordinator_core.scoring.lag import (
+    catch_up_seconds,
+    duplicate_records,
+    lag_at_end,
+    lag_record_seconds,
+    max_lag,
+)
 from coordinator_core.scoring.stops import (
     capacity_lost,
     double_owned_partition_seconds,
@@ -176,6 +182,12 @@ def metrics() -> Iterable[MetricSpec]:
             "records",
             "The most records of all partitions together that were produced and not yet handled.",
             headline=True,
+        ),
+        _metric(
+            lag_at_end,
+            "lag",
+            "records",
+            "The records of all partitions together that were produced and not yet handled at the end.",
         ),
         _metric(
             lag_record_seconds,

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from math import isclose, isnan, nan
 from typing import Any
 
-from coordinator_core.protocol.events import Changed
-from coordinator_core.reading.durations import format_duration
+from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.answers import answers
+from coordinator_core.reports.answers import answers, what_it_takes
 from coordinator_core.reports.comparison import TIE, Comparison, Figure
 from coordinator_core.reports.comparison_tables import by_group, front_line, title_of
 from coordinator_core.reports.of_traces import comparison_of_traces
 from coordinator_core.reports.tables import as_text
-from coordinator_core.reports.words import counted, listed_names
+from coordinator_core.reports.words import clock, counted, listed_names
+from coordinator_core.traces.timeline import Timeline
 from coordinator_core.traces.trace import Trace
 
 _AXES = ("moves", "stops", "cost", "lag", "balance")
@@ -38,7 +38,10 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
         "workload": workload_of(traces[0]),
         "answer": first,
         "choice": choice_of(comparison),
-        "reasons": others,
+        "reasons": [
+            *others,
+            *filter(None, [what_it_takes({t.strategy: t.strategy for t in traces}, registry)]),
+        ],
         "strategies": [comparison.label(candidate) for candidate in comparison.candidates],
         "groups": groups,
         "front": sorted(comparison.front),
@@ -48,20 +51,38 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
 
 
 def workload_of(trace: Trace) -> str:
-    """Return what happens to the group in a run: its partitions, and the events of the scenario."""
-    changes = [
-        f"{format_duration(entry.at_ms)} {entry.event.kind} {entry.event.target}"
-        for entry in trace.events
-        if isinstance(entry.event, Changed) and not entry.event.cause
-    ]
-    partitions = counted(sum(trace.started.topics.values()), "partition")
-    return f"{partitions}. Events: {listed_names(changes, _MOST_EVENTS)}." if changes else f"{partitions}."
+    """Return what happens to a group: its partitions, the scenario's events, and the load at the end."""
+    now, changes = Timeline(work=False), []
+    rates: dict[str, float] = {}
+    handled: dict[str, float | None] = {}
+    for entry in trace.events:
+        match entry.event:
+            case ev.Changed(cause=""):
+                at = clock(entry.at_ms).strip().removesuffix(".000")
+                changes.append(f"{at} {entry.event.kind} {entry.event.target}")
+            case ev.RatesChanged():
+                rates[entry.event.topic] = sum(entry.event.rates)
+            case ev.MemberStarted():
+                handled[entry.event.client] = entry.event.process_rate
+            case ev.MemberStopped() | ev.ConsumerFailed():
+                handled.pop(entry.event.client, None)
+    now.read(trace)
+    first, last = (sum(topics.values()) for topics in (trace.started.topics, now.topics))
+    sentences = [f"{counted(first, 'partition')}{f', {last} at the end' if last != first else ''}."]
+    if changes:
+        sentences.append(f"Events: {listed_names(changes, _MOST_EVENTS)}.")
+    known = [rate for rate in handled.values() if rate is not None]
+    if any(rates.values()) and known and len(known) == len(handled):
+        most = f"{counted(len(known), 'member')} can handle {as_text(sum(known))}"
+        sentences.append(f"At the end {as_text(sum(rates.values()))} records/s are produced, and {most}.")
+    return " ".join(sentences)
 
 
 def choice_of(comparison: Comparison) -> str:
-    """Return which strategy no other one is better than, or what each strategy of the front is best in.
+    """Return which strategy no other one is better than, or what each strategy is best in.
 
-    The text is empty if no figure differs.
+    A strategy is left out if another one is best in the same and in more, a figure if all that are named are
+    best in it. The text is empty if no figure differs.
     """
     labels = [comparison.label(candidate) for candidate in comparison.candidates]
     best = {metric.name: found for metric in comparison.headlines if (found := comparison.best(metric))}
@@ -70,13 +91,16 @@ def choice_of(comparison: Comparison) -> str:
     if leading := frozenset.intersection(*best.values()):
         names = " or ".join(labels[i] for i in sorted(leading))
         return f"No main figure is better with another strategy than with {names}."
-    contested = [name for name, found in best.items() if not comparison.front <= found]
+    won = [{name for name, found in best.items() if i in found} for i in range(len(labels))]
+    named = {
+        label: own for label, own in zip(labels, won, strict=True) if not any(own < other for other in won)
+    }
+    shared = set.intersection(*named.values())
     parts = [
-        f"{labels[i]} is best in {', '.join(won)}"
-        for i in sorted(comparison.front)
-        if (won := [name for name in contested if i in best[name]])
+        f"{label} is best in {', '.join(name for name in best if name in own - shared)}"
+        for label, own in named.items()
     ]
-    return f"None is best in everything: {'; '.join(parts)}." if parts else ""
+    return f"None is best in everything: {'; '.join(parts)}."
 
 
 def _axes(comparison: Comparison) -> list[MetricSpec]:

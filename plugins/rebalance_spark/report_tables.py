@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.answers import what_it_takes
 from coordinator_core.reports.tables import BEST, Cell, as_text
 from rebalance_spark.advising import UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
@@ -12,9 +13,6 @@ from rebalance_spark.sweeps import parted, swept
 
 _MOST_SWITCHES = 5
 """Strategies to switch to that have a sentence of their own."""
-
-_OF_KAFKA = ("range", "roundrobin", "sticky", "cooperative-sticky")
-"""The assignors of Kafka's Java client. Those of other clients are among them."""
 
 _NO_STOPS = (
     "Plan fidelity does not measure how long partitions stop, which cooperative strategies shorten: score"
@@ -65,30 +63,8 @@ def notes(findings: Findings) -> list[str]:
     if advice is None:
         return []
     stops = [_NO_STOPS] if Fidelity.PLAN in findings.fidelities else []
-    return [advice.rule, *stops, *filter(None, [_what_it_takes([name for name, _ in advice.switches])])]
-
-
-def _what_it_takes(strategies: Sequence[str]) -> str:
-    """Return what clients need for strategies whose assignors are not Kafka's, or an empty text."""
-    named = {name: parted(name)[0].partition("+")[0] for name in strategies}
-    foreign = {name: assignor for name, assignor in named.items() if assignor not in _OF_KAFKA}
-    if not foreign:
-        return ""
-    specs = default_registry().assignors()
-    by_load = [
-        name
-        for name, assignor in foreign.items()
-        if (spec := specs.get(assignor)) and (spec.provider or getattr(spec.factory, "provider", ""))
-    ]
-    loads = (
-        f" Under {' and '.join(by_load)}, members must report their rates; otherwise partitions are counted."
-        if by_load
-        else ""
-    )
-    return (
-        f"Kafka's own clients do not have {' and '.join(foreign)}; kafka-python, aiokafka and the Consumer of"
-        f" rebalance_kafka do.{loads}"
-    )
+    takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
+    return [advice.rule, *stops, *filter(None, [takes])]
 
 
 def _changes(findings: Findings, advice: Advice, strategy: str) -> str:

@@ -1,4 +1,4 @@
-"""One Spark session for the run; commands called in the process get the same."""
+"""One Spark session in a process of the tests; commands called in the process get the same."""
 
 import sys
 

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.answers import STOPS, answers, largest_part, parts_under
+from coordinator_core.reports.answers import STOPS, answers, largest_part, parts_under, what_it_takes
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure, comparison_of
 from coordinator_core.reports.comparison_formats import as_html, as_json
 from coordinator_core.reports.comparison_tables import tables_of
@@ -19,16 +19,18 @@ METRICS = [
     MetricSpec(STOPS, "partition seconds", lambda history: 0.0, group="stops", headline=True),
     *(MetricSpec(f"stopped_{part}_partition_seconds", "", lambda history: 0.0) for part in PARTS),
     MetricSpec("stopped_standing_partition_seconds", "", lambda history: 0.0),
+    MetricSpec("stopped_unassigned_partition_seconds", "", lambda history: 0.0),
     MetricSpec("duplicate_records", "records", lambda history: 0.0, group="lag"),
 ]
 
 
-def figures(standing=0, twice=0, **parts):
-    """The figures of a run with those parts of stopped time, of which members that stood still are one."""
-    parts["detection"] = parts.get("detection", 0) + standing
+def figures(standing=0, unassigned=0, twice=0, **parts):
+    """The figures of a run with those parts of stopped time. Two of them are counted in `detection`, too."""
+    parts["detection"] = parts.get("detection", 0) + standing + unassigned
     known = {f"stopped_{part}_partition_seconds": float(parts.get(part, 0)) for part in PARTS}
-    more = {"stopped_standing_partition_seconds": float(standing), "duplicate_records": float(twice)}
-    return {STOPS: sum(known.values()), **known, **more}
+    causes = {"standing": standing, "unassigned": unassigned}
+    more = {f"stopped_{name}_partition_seconds": float(value) for name, value in causes.items()}
+    return {STOPS: sum(known.values()), **known, **more, "duplicate_records": float(twice)}
 
 
 def compared(**candidates):
@@ -37,10 +39,12 @@ def compared(**candidates):
 
 def test_the_first_strategy_is_what_the_best_is_compared_with():
     made = compared(
-        a=figures(waiting=90, messages=10), b=figures(away=20, detection=5), c=figures(messages=30)
+        a=figures(waiting=90, detection=10), b=figures(away=20, detection=5), c=figures(messages=30)
     )
     least, first, best = answers(made)
-    assert least == "b stops partitions least in one run: 25 partition seconds, 75 % less than a."
+    assert least == (
+        "b stops partitions least in one run: 25 partition seconds, 75 % less than a. Next is c: 30."
+    )
     assert first.startswith(
         "a, 90 % of the stopped time: rounds waited for batches, and for members that had "
     )
@@ -64,7 +68,10 @@ def test_pages_and_documents_have_the_answers():
 def test_if_the_first_is_the_best_the_worst_is_named():
     made = compared(a=figures(messages=10), b=figures(messages=20), c=figures(messages=40))
     least, why = answers(made)
-    assert least == "a stops partitions least in one run: 10 partition seconds. c stops them most: 40."
+    assert (
+        least
+        == "a stops partitions least in one run: 10 partition seconds. Next is b: 20. c stops them most: 40."
+    )
     assert why.startswith("a, 100 % of the stopped time: assignments were under way.")
 
 
@@ -78,7 +85,7 @@ def test_strategies_that_are_alike_are_the_best_together(alike, names):
 
 def test_a_tie_is_no_win():
     made = compared(a=figures(messages=100), b=figures(messages=99.5))
-    assert answers(made)[0] == "No strategy stops partitions least: the figures differ by at most 1 %."
+    assert answers(made)[0] == "All stop partitions alike, within 1 %: 99.5 to 100 partition seconds."
 
 
 def test_spreads_that_overlap_are_no_win():
@@ -88,7 +95,7 @@ def test_spreads_that_overlap_are_no_win():
         for name, own in values.items()
     ]
     assert answers(Comparison("day", (1, 2), METRICS, candidates)) == [
-        "No strategy stops partitions least: the figures differ by at most 1 %, or the spreads overlap."
+        "All stop partitions alike, within 1 %, or the spreads overlap: 20 to 30 partition seconds."
     ]
 
 
@@ -112,7 +119,7 @@ def test_of_several_runs_the_least_is_that_of_all():
     ],
 )
 def test_a_cooperative_assignor_is_a_remedy_where_members_work_during_its_rounds(clients, helps):
-    made = replace(compared(a=figures(waiting=1)), clients=clients)
+    made = replace(compared(a=figures(waiting=9, detection=1)), clients=clients)
     (why,) = answers(made)
     assert ("To shorten it: static members, a cooperative assignor, a smaller" in why) is helps
     if not helps:
@@ -180,7 +187,7 @@ def test_in_a_grid_the_best_and_the_worst_are_named_and_settings_without_effect(
     least, _, effect = answers(Comparison("day", (7,), METRICS, candidates))
     assert least == (
         "a with x.ms=2s, y.ms=7s and a with x.ms=2s, y.ms=8s stop partitions least in one run: 2 partition"
-        " seconds. a with x.ms=3s, y.ms=7s stops them most: 9."
+        " seconds. Next is a with x.ms=1s, y.ms=7s: 5. a with x.ms=3s, y.ms=7s stops them most: 9."
     )
     assert effect == "y.ms makes no difference."
 
@@ -249,12 +256,64 @@ def test_members_without_a_coordinator_do_not_wait_for_batches_or_sessions_of_it
 
 
 def test_partitions_that_wait_for_their_member_are_named_with_the_delay():
-    assert under("cooperative-sticky+delay=60s", detection=9) == (
-        "cooperative-sticky+delay=60s, 100 % of the stopped time: the group still counted on members that had"
-        " ended, or kept their partitions for them. To shorten it: static members, a shorter delay or"
-        " session.timeout.ms, processes that close their consumer."
+    text = under("cooperative-sticky+delay=60s", unassigned=9, detection=1)
+    assert text == (
+        "cooperative-sticky+delay=60s, 90 % of the stopped time: the group rested, and kept the partitions of"
+        " members that had ended for them. To shorten it: static members, a shorter delay."
     )
-    assert "delay" not in under("cooperative-sticky", detection=9)
+    assert "delay" not in under("cooperative-sticky", unassigned=9)
+
+
+def test_partitions_that_the_group_does_not_know_of_are_not_those_of_members_that_ended():
+    text = under("range", unassigned=9, detection=4, standing=2)
+    assert text == (
+        "range, 60 % of the stopped time: the group rested, and partitions that it did not know of yet had no"
+        " owner. To shorten it: a shorter metadata.max.age.ms."
+    )
+    assert "no retries left" in under("range+watcher", unassigned=9)
+
+
+def test_rounds_wait_for_sessions_only_where_members_have_ended():
+    assert under("range", waiting=9) == (
+        "range, 100 % of the stopped time: rounds waited for batches. To shorten it: static members, a"
+        " cooperative assignor, a smaller max.poll.records."
+    )
+    assert "until their sessions expired" in under("range", waiting=9, detection=1)
+
+
+@pytest.mark.parametrize(
+    ("events", "helps"),
+    [((), False), (("crash", "join"), False), (("restart",), True), (("rolling_restart",), True)],
+)
+def test_static_members_are_a_remedy_where_members_come_back(events, helps):
+    parts = parts_under(default_registry().protocol("classic"), delayed=False, events=events)
+    assert all(
+        ("static members" in remedies) is helps for remedies in (parts["detection"][1], parts["waiting"][1])
+    )
+
+
+def test_a_lag_that_is_left_under_all_strategies_comes_first():
+    def lags(most, at_end):
+        return {"max_lag": float(most), "lag_at_end": float(at_end)}
+
+    made = compared(a=figures(messages=1) | lags(100, 60), b=figures(messages=9) | lags(1_000, 900))
+    first, second, *_ = answers(made)
+    assert first == (
+        "The lag has not come down by the end of the run. Records that wait then: 60 under a and 900 under b."
+    )
+    assert second.startswith("a stops partitions least")
+    for most, at_end in ((100, 50), (1, 1), (100, nan)):
+        made = compared(a=figures(messages=1) | lags(most, at_end), b=figures() | lags(1_000, 900))
+        assert not any("lag" in text for text in answers(made))
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.0004, "0.04"), (0.00001, "under 0.01")])
+def test_the_share_of_the_records_that_meets_a_stopped_partition_is_told(share, told):
+    lost = {"capacity_lost": share}
+    made = compared(a=figures(messages=9) | {"capacity_lost": 0.5}, b=figures(messages=1) | lost)
+    assert answers(made)[0] == (
+        f"b stops partitions least in one run: 1 partition seconds ({told} % of capacity), 89 % less than a."
+    )
 
 
 def test_a_setting_that_a_strategy_does_not_read_is_not_in_its_name():
@@ -264,10 +323,28 @@ def test_a_setting_that_a_strategy_does_not_read_is_not_in_its_name():
     assert [made.label(candidate) for candidate in made.candidates] == ["a", "b with x.ms=1s"]
 
 
-@pytest.mark.parametrize(("static", "advised"), [(120, False), (100, True), (60, True)])
+@pytest.mark.parametrize(("static", "advised"), [(120, False), (100, False), (60, True)])
 def test_a_remedy_that_the_comparison_refutes_is_not_advised(static, advised):
     made = comparison_of(
         "day", 7, METRICS, {"range": figures(detection=100), "range+static": figures(detection=static)}
     )
     (why,) = [text for text in answers(made) if text.startswith("range, ")]
     assert ("static members" in why) == advised
+
+
+def test_what_kafkas_own_clients_do_not_have_is_named_where_clients_assign():
+    registry = default_registry()
+    named = (
+        "range",
+        "cooperative-sticky+static",
+        "uniform-848+reconcile",
+        "rocketmq",
+        "optimal+tolerance=5%",
+        "Mine",
+    )
+    assert what_it_takes({name: name for name in named}, registry) == (
+        "Kafka's own clients do not have optimal+tolerance=5% and Mine; kafka-python, aiokafka and the"
+        " Consumer of rebalance_kafka do. Under optimal+tolerance=5%, members must report their rates;"
+        " otherwise partitions are counted."
+    )
+    assert what_it_takes({name: name for name in named[:4]}, registry) == ""

@@ -46,6 +46,7 @@ CONTRACT = [
     "moved_partitions",
     "avoidable_moves",
     "max_lag",
+    "lag_at_end",
     "lag_record_seconds",
     "catch_up_seconds",
     "duplicate_records",

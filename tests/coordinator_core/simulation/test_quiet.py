@@ -140,7 +140,7 @@ def both(document, strategy):
     ]
 
 
-@settings(max_examples=scaled(300))
+@settings(max_examples=scaled(150))
 @given(runs())
 def test_the_trace_of_any_run_is_that_with_every_message(run):
     document, strategy = run
