@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Annotated, Any, NamedTuple, TypeAlias
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -194,7 +195,7 @@ def assignment_document(assignment: GroupAssignment, members: Sequence[str]) -> 
 
 
 def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
-    """Return a group as a scenario of ten minutes in which the first member leaves after five.
+    """Return a group as a scenario of ten minutes in which a member leaves after five: by a hash of the name.
 
     Weights become rates, and capacities become process rates. If members own partitions, the scenario begins
     with a running group of the members with the newest generation, and the other members join. A partition
@@ -214,7 +215,8 @@ def scenario_document(parsed: GroupDocument, name: str) -> dict[str, Any]:
         for member, subscription in parsed.group.items()
     ]
     members = [member for member in members if member["topics"]]
-    leaves = [{"at": "5m", "leave": members[0]["id"]}] if len(members) > 1 else []
+    leaving = crc32(name.encode(errors="surrogatepass")) % max(1, len(members))
+    leaves = [{"at": "5m", "leave": members[leaving]["id"]}] if len(members) > 1 else []
     return {
         "name": name[:249],
         "duration": SCENARIO_DURATION,

@@ -21,7 +21,7 @@ _GROUP_FIELDS = ("name", "topics", "members", "assignor", "assignment", "error",
 
 
 def load_scenario_or_group(text: str, where: str, registry: Registry) -> Scenario:
-    """Return the scenario of a text. A group becomes a scenario in which its first member leaves.
+    """Return the scenario of a text. A group becomes a scenario in which a member leaves.
 
     Raises:
         InputError: if the text is neither.

@@ -207,7 +207,7 @@ def test_a_line_without_an_id_is_called_after_its_file_and_content(mixed, scores
     assert sorted(scores[name]["status"] for name in nameless) == ["error", "error", "ok"]
 
 
-def test_a_group_becomes_a_scenario_in_which_its_first_member_leaves(mixed):
+def test_a_group_becomes_a_scenario_in_which_a_member_leaves(mixed):
     made = json.loads(next(row["scenario"] for row in mixed if row["scenario_id"] == "shop"))
     assert made["topics"] == {"orders": {"partitions": 3, "rates": [5, 1, 1]}, "idle": {"partitions": 2}}
     assert made["members"] == [

@@ -353,7 +353,15 @@ def claims(name, *numbers, **fields):
     return {"id": name, "topics": ["t"], "owned": [["t", n] for n in numbers], **fields}
 
 
-def test_a_group_is_a_scenario_in_which_the_first_member_leaves():
+def test_over_many_groups_each_member_leaves_as_often():
+    listed = [{"id": name, "topics": ["t"]} for name in "abc"]
+    parsed = parse_group(group(listed, t={"partitions": 3}), "here")
+    leaving = [scenario_document(parsed, f"group-{n}")["events"][0]["leave"] for n in range(300)]
+    assert all(80 < leaving.count(name) < 120 for name in "abc")
+    assert leaving == [scenario_document(parsed, f"group-{n}")["events"][0]["leave"] for n in range(300)]
+
+
+def test_a_group_is_a_scenario_in_which_a_member_leaves():
     everything = {"capacity": 5, "rack": "r", "instance_id": "i"}
     made = scenario_of(
         group(
@@ -370,7 +378,7 @@ def test_a_group_is_a_scenario_in_which_the_first_member_leaves():
             {"id": "a", "topics": ["t"], "process_rate": 5, "rack": "r", "instance_id": "i"},
             {"id": "b", "topics": ["u"]},
         ],
-        "events": [{"at": "5m", "leave": "a"}],
+        "events": [{"at": "5m", "leave": "b"}],
     }
 
 
