@@ -176,8 +176,9 @@ def test_the_limit_of_the_time_is_positive():
         TransactionSettings(max_timeout_ms=0)
 
 
-def test_an_empty_transactional_id_is_invalid(bench):
-    assert bench.init("") is Wire.invalid_request
+def test_an_empty_transactional_id_is_invalid(bench, producer):
+    answers = bench.init(""), bench.add(producer, PLACE, name=""), bench.end(producer, name="")
+    assert answers == (Wire.invalid_request,) * 3
 
 
 # --- partitions and groups

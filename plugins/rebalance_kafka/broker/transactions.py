@@ -120,11 +120,15 @@ class Transactions:
         groups: Iterable[str] = (),
     ) -> Wire:
         """Add partitions and groups to the transaction of a producer, which begins with the first of them."""
+        if not transactional_id:
+            return Wire.invalid_request
         found = self._records.get(transactional_id)
         return self._write(added(found, producer, partitions, groups, now_ms), found, now_ms)
 
     def end(self, transactional_id: str, producer: Producer, now_ms: int, *, committed: bool) -> Wire:
         """Commit or abort the transaction of a producer."""
+        if not transactional_id:
+            return Wire.invalid_request
         found = self._records.get(transactional_id)
         return self._write(ended(found, producer, committed=committed), found, now_ms)
 
