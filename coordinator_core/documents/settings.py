@@ -43,6 +43,8 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     Raises:
         InputError: if a name is unknown, a value is wrong, or values do not go together.
     """
+    if value is None:
+        return {}
     of_protocols: list[type[msgspec.Struct]] = [
         spec.settings for spec in registry.protocols().values() if spec.settings is not None
     ]

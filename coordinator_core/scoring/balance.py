@@ -35,11 +35,12 @@ def avoidable_moves(history: History) -> float:
 
 def _fewest_between(clients: tuple[str, ...], before: Int32Array, after: Rest) -> int:
     """Return the fewest moves: exact at the best balance, else with loads from the least to the most."""
-    loads = after.member_loads
-    within = int(loads.min()), int(loads.max())
-    if after.is_alike and after.is_whole and int(loads.sum()) == len(after.owner):
+    loads = after.member_loads.tolist()
+    within = min(loads), max(loads)
+    if after.is_alike and after.is_whole and sum(loads) == len(after.owner):
         held = np.bincount(before + 1, minlength=len(after.loads) + 1)[1:]
-        return fewest_moves_of_alike(int(held.sum()), held[after.members.clients], len(after.owner), within)
+        there = int(np.count_nonzero(before != NO_OWNER))
+        return fewest_moves_of_alike(there, held[after.members.clients].tolist(), len(after.owner), within)
     named = {
         clients[m]: topics for m, topics in zip(after.members.clients, after.members.topics, strict=True)
     }

@@ -98,7 +98,7 @@ def fewest_moves_in_balance(
         held, count = Counter(there.values()), sum(topics.values())
         least, extras = divmod(count, len(members))
         loads = least, least + bool(extras)
-        return fewest_moves_of_alike(len(there), np.array([held[m] for m in members]), count, loads)
+        return fewest_moves_of_alike(len(there), [held[m] for m in members], count, loads)
     owned: dict[str, list[TopicPartition]] = {m: [] for m in members}
     for tp, owner in there.items():
         owned.setdefault(owner, []).append(tp)
@@ -108,17 +108,15 @@ def fewest_moves_in_balance(
     return len(there) - int(stayed.sum())
 
 
-def fewest_moves_of_alike(
-    there: int, held: NDArray[np.integer], partitions: int, loads: tuple[int, int]
-) -> int:
+def fewest_moves_of_alike(there: int, held: Sequence[int], partitions: int, loads: tuple[int, int]) -> int:
     """Return the fewest moves to loads within `loads`, both included, if all members subscribe to all.
 
-    ``there``: how many of the partitions had an owner; ``held`` int[M]: how many each member had of them.
+    ``there``: how many of the partitions had an owner; ``held``: how many each member had of them.
     Members keep what fits, less the partitions that others lack for the least load.
     """
     least, most = loads
-    kept = int(np.minimum(held, most).sum())
-    lacking = int(np.maximum(least - held, 0).sum())
+    kept = sum([min(count, most) for count in held])
+    lacking = sum([least - count for count in held if count < least])
     return there - min(kept, partitions - lacking)
 
 

@@ -1,14 +1,16 @@
 """Assignors that only count partitions, and their results for many groups."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from coordinator_core.assigning.assignor import Capability, is_cooperative
 from coordinator_core.assigning.problem import Claimed, Problem, build_problem
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.model import Cluster, GroupSubscription, Int32Array
+from coordinator_core.model import NO_GENERATION, NO_OWNER, Cluster, GroupSubscription, Int32Array
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 
@@ -36,6 +38,12 @@ _EVENTS = frozenset(
     )
 )
 """The scenario events that neither create nor delete a topic, and whose rounds depend on no assignment."""
+
+
+Claims: TypeAlias = Mapping[int, Int32Array]
+"""The claims of members by their generation: int32[P], the member that claims each partition, or -1."""
+
+_NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
 
 
 class Counting(NamedTuple):
@@ -99,27 +107,37 @@ class Results:
     def __init__(self) -> None:
         self._known: dict[Hashable, Int32Array] = {}
 
-    def owners(self, strategy: Counting, group: CountedGroup, claimed: Claimed | None) -> Int32Array:
+    def owners(self, strategy: Counting, group: CountedGroup, claims: Claims | None) -> Int32Array:
         """int32[P], not to be changed: the owners in a group with these claims."""
         if group.shape is None:
-            return _computed(strategy, group, claimed)
-        key = strategy.owners, group.shape, claimed and _order_of(claimed)
+            return _computed(strategy, group, claims)
+        key = strategy.owners, group.shape, None if claims is None else _order_of(claims)
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= MOST:
                 self._known.clear()
-            found = self._known[key] = _computed(strategy, group, claimed)
+            found = self._known[key] = _computed(strategy, group, claims)
         return found
 
 
-def _computed(strategy: Counting, group: CountedGroup, claimed: Claimed | None) -> Int32Array:
+def _computed(strategy: Counting, group: CountedGroup, claims: Claims | None) -> Int32Array:
     problem = group.problem
-    return strategy.owners(problem if claimed is None else replace(problem, claimed=claimed))
+    if claims is not None:
+        problem = replace(problem, claimed=_claimed(claims, len(group.members)))
+    return strategy.owners(problem)
 
 
-def _order_of(claimed: Claimed) -> Hashable:
-    """Return the claims, with the generation of each in relation to the others."""
-    generation = claimed.generation[claimed.member]
-    if len(generation):
-        generation = generation - generation.max()
-    return claimed.partition.tobytes(), claimed.member.tobytes(), generation.tobytes()
+def _claimed(claims: Claims, members: int) -> Claimed:
+    generation = np.full(members, NO_GENERATION, dtype=np.int64)
+    partitions, claimants = [_NOTHING], [_NOTHING]
+    for number, claimant in claims.items():
+        partitions.append(np.flatnonzero(claimant != NO_OWNER).astype(np.int32))
+        claimants.append(claimant[partitions[-1]])
+        generation[claimants[-1]] = number
+    return Claimed(np.concatenate(partitions), np.concatenate(claimants), generation)
+
+
+def _order_of(claims: Claims) -> Hashable:
+    """Return the claims, with each generation in relation to the newest."""
+    newest = max(claims, default=0)
+    return tuple((generation - newest, claimant.tobytes()) for generation, claimant in claims.items())

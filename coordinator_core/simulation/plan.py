@@ -38,7 +38,9 @@ def plan(scenario: Scenario, strategy: Any, registry: Registry) -> Trace:
     """
     run = PlannedRun(scenario, registry.strategy(strategy), registry, _TracedOwners)
     run.run()
-    return run.stage.finish(run.state, run.generation, {})
+    trace = run.stage.finish(run.state, run.generation, {})
+    run.forget()
+    return trace
 
 
 @dataclass(slots=True)

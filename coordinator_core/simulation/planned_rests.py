@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator_core.assigning.problem import Claimed
 from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.model import (
     NO_GENERATION,
@@ -27,8 +26,6 @@ from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.counting import CountedGroup, Counting, Results
 from coordinator_core.simulation.planned_run import PREPARING, STABLE, PlannedConsumer, PlannedRun
 from coordinator_core.traces.rests import Members, PlannedHistory, Rest, Rests, Traffic
-
-_NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
 
 
 def planned_histories(
@@ -49,20 +46,23 @@ def planned_histories(
     histories: dict[int, PlannedHistory] = {}
     waiting = list(together.values())
     for numbers in waiting:
-        owners = _run(scenario, [strategies[number] for number in numbers], registry, shared)
-        waiting += [[number] for number, lane in zip(numbers, owners.lanes, strict=True) if lane.is_apart]
-        histories |= zip(numbers, owners.finish(), strict=True)
+        found = _run(scenario, [strategies[number] for number in numbers], registry, shared)
+        waiting += [[number] for number, history in zip(numbers, found, strict=True) if history is None]
+        histories |= {n: history for n, history in zip(numbers, found, strict=True) if history is not None}
     return [histories[number] for number in range(len(strategies))]
 
 
 def _run(
     scenario: Scenario, strategies: Sequence[Counting], registry: Registry, shared: "_Shared"
-) -> "_CountedOwners":
+) -> list[PlannedHistory | None]:
+    """Return the history under each strategy, None if it needs a run of its own."""
     run = PlannedRun(
         scenario, strategies[0].strategy, registry, lambda run: _CountedOwners(run, shared, strategies)
     )
     run.run()
-    return run.owners
+    histories = run.owners.finish()
+    run.forget()
+    return histories
 
 
 def _final_index(scenario: Scenario) -> TopicIndex:
@@ -123,23 +123,26 @@ class _Lane:
     def unsettle(self, now_ms: int) -> None:
         """End the assignment in which the group rests."""
         if self.resting is not None:
-            self.settled.append(self.resting.until(now_ms))
+            self.resting.until_ms = now_ms
+            self.settled.append(self.resting)
             self.resting = None
 
     def give_up(self, owner: Int32Array, now_ms: int) -> None:
         """Set the owners after some have given up partitions, on which the group may have rested."""
-        if self.resting is not None and ((owner != self.owner) & (self.resting.owner == self.owner)).any():
+        resting = self.resting
+        if resting is not None and np.count_nonzero((owner != self.owner) & (resting.owner == self.owner)):
             self.unsettle(now_ms)
         self.owner = owner
 
     def take(self, taken: Int32Array, now_ms: int) -> None:
         """Let clients take partitions over: their numbers, -1 for other partitions."""
         new = taken != NO_OWNER
-        if not new.any():
+        count = np.count_nonzero(new)
+        if not count:
             return
         self.unsettle(now_ms)
         self.moved += int(np.count_nonzero(new & (self.last != taken) & (self.last != NO_OWNER)))
-        if new.all():
+        if count == len(new):
             self.last = self.owner = taken
         else:
             self.last, self.owner = np.where(new, taken, self.last), np.where(new, taken, self.owner)
@@ -160,12 +163,11 @@ class _CountedOwners:
         self.lanes = [_Lane(strategy, nobody, nobody, nobody, nobody, {}, []) for strategy in strategies]
         self._active = list(self.lanes)
 
-    def finish(self) -> list[PlannedHistory]:
-        """Return the histories up to now."""
+    def finish(self) -> list[PlannedHistory | None]:
+        """Return the histories up to now, None for a strategy that needs a run of its own."""
         self._pass_time()
-        if self._shared.traffic is None:
-            self._shared.traffic = self._traffic()
-        return [self._history(lane, self._shared.traffic) for lane in self.lanes]
+        traffic = self._shared.traffic = self._shared.traffic or self._traffic()
+        return [None if lane.is_apart else self._history(lane, traffic) for lane in self.lanes]
 
     def _traffic(self) -> Traffic:
         steps: dict[str, list[tuple[int, Sequence[float]]]] = {name: [] for name in self._index.topics}
@@ -218,7 +220,7 @@ class _CountedOwners:
         """Take all partitions from a consumer."""
         self._pass_time()
         for lane in self._active:
-            rest = np.where(lane.owner == consumer.holding, np.int32(NO_OWNER), lane.owner)
+            rest = np.where(lane.owner == consumer.holding, NO_OWNER, lane.owner)
             lane.give_up(rest, self._run.clock.now_ms)
 
     def take_over(
@@ -233,7 +235,7 @@ class _CountedOwners:
         consumer.generation = self._run.generation
         for lane in self._active:
             given = lane.given[consumer.generation]
-            lane.take(np.where(given == consumer.holding, given, np.int32(NO_OWNER)), self._run.clock.now_ms)
+            lane.take(np.where(given == consumer.holding, given, NO_OWNER), self._run.clock.now_ms)
         self._settle()
 
     def owns(self, consumer: PlannedConsumer, topic: str) -> bool:
@@ -254,10 +256,11 @@ class _CountedOwners:
         group, places = self._round(members)
         consumers = [members[m] for m in group.members]
         clients = np.array([*(c.holding for c in consumers), NO_OWNER], dtype=np.int32)
+        claimants = self._claimants(consumers)
         for lane in self._active:
             self._revoke(lane, consumers)
-            claimed = self._claimed(lane, consumers, places) if lane.strategy.sticky else None
-            owner = clients[self._shared.results.owners(lane.strategy, group, claimed)]
+            claims = self._claims(lane, claimants, places) if lane.strategy.sticky else None
+            owner = clients.take(self._shared.results.owners(lane.strategy, group, claims))
             if places is not None:
                 lane.target = self._index.nobody.copy()
                 lane.target[places] = owner
@@ -289,11 +292,11 @@ class _CountedOwners:
         if not lane.strategy.cooperative:
             lane.take(lane.target, now_ms)
             return False
-        kept = np.where(before == lane.target, before, np.int32(NO_OWNER))
-        revoked = bool((kept != before).any())
+        kept = np.where(before == lane.target, before, NO_OWNER)
+        revoked = bool(np.count_nonzero(kept != before))
         if revoked:
             lane.give_up(kept, now_ms)
-        lane.take(np.where(lane.target != kept, lane.target, np.int32(NO_OWNER)), now_ms)
+        lane.take(np.where(lane.target != kept, lane.target, NO_OWNER), now_ms)
         return revoked
 
     # --- problems
@@ -310,22 +313,24 @@ class _CountedOwners:
             found = self._shared.rounds[key] = _Round(group, places)
         return found
 
-    def _claimed(self, lane: _Lane, members: Sequence[PlannedConsumer], places: Int32Array | None) -> Claimed:
-        """Return what members claim: what they own, or what they got last."""
-        generation = np.array([c.generation for c in members], dtype=np.int64)
-        partitions, claimants = [_NOTHING], [_NOTHING]
-        for number in dict.fromkeys(generation.tolist()):
-            if number == NO_GENERATION:
-                continue
-            owner = lane.owner if lane.strategy.cooperative else lane.given[number]
-            position = np.full(len(self._clients) + 1, NO_OWNER, dtype=np.int32)
-            for at, consumer in enumerate(members):
-                if consumer.generation == number:
-                    position[consumer.holding] = at
-            claimant = position[owner if places is None else owner[places]]
-            partitions.append(np.flatnonzero(claimant != NO_OWNER).astype(np.int32))
-            claimants.append(claimant[partitions[-1]])
-        return Claimed(np.concatenate(partitions), np.concatenate(claimants), generation)
+    def _claimants(self, members: Sequence[PlannedConsumer]) -> dict[int, Int32Array]:
+        """Return the number in the group, or -1, of each client, by the generation of the members."""
+        numbers: dict[int, list[int]] = {}
+        for at, consumer in enumerate(members):
+            if consumer.generation != NO_GENERATION:
+                nobody = [NO_OWNER] * (len(self._clients) + 1)
+                numbers.setdefault(consumer.generation, nobody)[consumer.holding] = at
+        return {generation: np.array(listed, dtype=np.int32) for generation, listed in numbers.items()}
+
+    def _claims(
+        self, lane: _Lane, claimants: Mapping[int, Int32Array], places: Int32Array | None
+    ) -> dict[int, Int32Array]:
+        """Return what members of each generation claim: what they own, or what they got last."""
+        claims = {}
+        for generation, numbers in claimants.items():
+            owner = lane.owner if lane.strategy.cooperative else lane.given[generation]
+            claims[generation] = numbers.take(owner if places is None else owner.take(places))
+        return claims
 
     def _revoke(self, lane: _Lane, members: Iterable[PlannedConsumer]) -> None:
         """Let members give up what they revoke before they join: all, or topics they do not subscribe to."""
@@ -373,10 +378,11 @@ class _CountedOwners:
     def _settle_lane(self, lane: _Lane, members: Members, left_out: NDArray[np.bool_] | None) -> None:
         owner, last = lane.owner, lane.last
         if left_out is not None:
-            owner, last = (np.where(left_out, np.int32(NO_OWNER), values) for values in (owner, last))
+            owner, last = (np.where(left_out, NO_OWNER, values) for values in (owner, last))
         rest = Rest(self._index, self._run.clock.now_ms, self._run.clock.now_ms, owner, members)
-        lost = not rest.is_whole and ((owner == NO_OWNER) & (last != NO_OWNER)).any()
-        if not lost and (owner != NO_OWNER).any():
+        free = owner == NO_OWNER
+        lost = not rest.is_whole and np.count_nonzero(free & (last != NO_OWNER))
+        if not lost and np.count_nonzero(free) < len(owner):
             lane.resting = rest
             self._rest(lane)
 

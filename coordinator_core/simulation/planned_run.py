@@ -172,6 +172,10 @@ class PlannedRun(Generic[O_co]):
             self.clock.step()
         self.clock.now_ms = self.scenario.duration_ms
 
+    def forget(self) -> None:
+        """Let go of everything. The parts of a run refer to it: it would wait for the cyclic collector."""
+        vars(self).clear()
+
     def _begin_with(self, running: Sequence[Member]) -> None:
         """Begin with a group that is at rest."""
         if not running:

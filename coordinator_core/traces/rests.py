@@ -77,11 +77,12 @@ class Traffic:
         return produced
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Rest:
     """An assignment in which the group rested (`history.Settled`) as arrays.
 
-    ``owner`` int32[P]: the number of the client that owns each partition of `index`, or -1.
+    ``owner`` int32[P]: the number of the client that owns each partition of `index`, or -1. Only ``until_ms``
+    changes, when the rest ends.
     """
 
     index: TopicIndex
@@ -89,10 +90,6 @@ class Rest:
     until_ms: int
     owner: Int32Array
     members: Members
-
-    def until(self, until_ms: int) -> "Rest":
-        """Return the same assignment until another time."""
-        return Rest(self.index, self.from_ms, until_ms, self.owner, self.members)
 
     @cached_property
     def loads(self) -> IntArray:
@@ -111,7 +108,7 @@ class Rest:
     @cached_property
     def is_whole(self) -> bool:
         """Whether every partition of the index has an owner."""
-        return not len(self.owner) or int(self.owner.min()) != NO_OWNER
+        return not np.count_nonzero(self.owner == NO_OWNER)
 
     @cached_property
     def sizes(self) -> dict[str, int]:

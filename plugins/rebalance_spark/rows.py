@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -80,6 +80,7 @@ class Spent(NamedTuple):
         return Spent((now.wall_ms - self.wall_ms) / shares, (now.cpu_ms - self.cpu_ms) / shares)
 
 
+@lru_cache(maxsize=1)  # the rows of a scenario follow one another
 def scenario_hash(text: str) -> str:
     """Return the hash of a scenario's text."""
     return sha256(text.encode(errors="surrogatepass")).hexdigest()[:HASH_LENGTH]
@@ -107,6 +108,12 @@ def _registry(plugins: tuple[str, ...], _path: tuple[str, ...]) -> Registry:
     return registry
 
 
+@cache
+def _results() -> Results:
+    """Return what the scorers of a process share. A task of Spark is too short to have many equal groups."""
+    return Results()
+
+
 class _Measured(NamedTuple):
     """The metrics of a row, the errors of those that failed, and the time that they took."""
 
@@ -127,7 +134,7 @@ class Scorer:
         self.registry = registry_with(job.plugins)
         self._strategies: dict[str, Strategy] = {}
         self._countings: dict[str, Counting | None] = {}
-        self._results = Results()
+        self._results = _results()
         metrics = metrics_of(self.registry, planned=True, only=job.metrics)
         self._counts = job.fidelity is Fidelity.PLAN and all(metric.rests for metric in metrics)
         self._hashes = dict(zip(job.strategies, job.hashes, strict=False))

@@ -1,5 +1,7 @@
 """Plans without traces: the same metrics as those of the traces, in whatever happens."""
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, reject, settings
@@ -131,6 +133,17 @@ def _own(draw, members):
 @given(scenario=scenarios())
 def test_the_metrics_of_a_plan_without_a_trace_are_those_of_its_trace(scenario):
     assert same(without_traces(scenario), with_traces(scenario))
+
+
+def test_plans_leave_nothing_to_the_cyclic_collector():
+    scenario = scenario_of([{"id": "a", "topics": ["t"]}], [{"at": "9m", "crash": "a"}])
+    gc.collect()
+    gc.disable()
+    try:
+        without_traces(scenario)
+        assert not gc.collect()
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
