@@ -6,10 +6,12 @@ import { short } from "./text.js";
 const [WIDTH, HEIGHT] = [330, 210];
 const [LEFT, TOP, RIGHT, BOTTOM] = [60, 36, 16, 24];
 const RADIUS = 5; // of a point
-const APART = 9; // pixels between the middle of a point and the label of another one
-const LINE = 13; // the height of a label
+const ASIDE = 9; // pixels between the middle of a point and a label beside it
+const [AROUND, ABOVE] = [12, 9]; // pixels between the middle of a point and the label of another one, at least
+const LINE = 13; // between two labels
+const HALF = 5; // of the height of a label
 const LETTER = 6.2; // the width of a letter, about
-const LINES = [-1, 1, -2, 2, -3, 3]; // of a label, from that of its point
+const FAR = [-2, 2, -3, 3, -4, 4, -5, 5]; // lines of a label, from that of its point
 const LONGEST = 34; // letters of a name above the plot
 
 /** @import { Figures, Metric } from "./model" */
@@ -18,8 +20,8 @@ const LONGEST = 34; // letters of a name above the plot
 /** @typedef {[x: number, y: number]} Place */
 
 /**
- * The middles of the labels of points: above their point, or below it, nearer to it than to another point and without
- * touching another label. One that is far from its point needs a line to it. A label that fits nowhere is above its point.
+ * The middles of the labels of points: above their point, or else below it, beside it, or further above or below, where
+ * they need a line to it. None touches another one or is nearer to another point. A label that fits nowhere is above.
  * @param {(Place | null)[]} points
  * @param {string[]} names
  * @param {Box} frame
@@ -35,12 +37,17 @@ export function labelPlaces(points, names, frame) {
     const middle = Math.max(frame.left + half, Math.min(frame.right - half, x));
     const others = points.filter((other) => other !== null)
       .filter(([along, above]) => Math.hypot(along - x, above - y) > RADIUS)
-      .map(([along, above]) => around(along, above, RADIUS, APART));
+      .map(([along, above]) => around(along, above, AROUND, ABOVE));
+    const places = [
+      ...[-1, 1].map((line) => ({ x: middle, y: y + line * LINE, far: false })),
+      ...[1, -1].map((side) => ({ x: x + side * (ASIDE + half), y, far: false })),
+      ...FAR.map((line) => ({ x: middle, y: y + line * LINE, far: true })),
+    ];
+    const boxOf = (/** @type {{ x: number, y: number }} */ place) => around(place.x, place.y, half, HALF);
     const isFree = (/** @type {Box} */ box) => isWithin(box, frame) && ![...others, ...taken].some((other) => overlap(box, other));
-    const boxAt = (/** @type {number} */ line) => around(middle, y + line * LINE, half, LINE / 2 - 0.5);
-    const line = LINES.find((each) => isFree(boxAt(each))) ?? LINES[0];
-    taken.push(boxAt(line));
-    return { x: middle, y: y + line * LINE, far: Math.abs(line) > 1 };
+    const place = places.find((each) => isFree(boxOf(each))) ?? places[0];
+    taken.push(boxOf(place));
+    return place;
   });
 }
 
@@ -144,8 +151,8 @@ export class Scatter {
       const [x, y] = place;
       const front = this.figures.front.includes(i);
       const said = `${name}: ${across.name} ${across.cells[i].text}, ${up.name} ${up.cells[i].text}`;
+      if (label.far) axes.push(svg("path", { d: `M${x} ${y}V${label.y}`, class: "rbl-axis" }));
       const point = svg("g", { class: front ? "rbl-point rbl-front" : "rbl-point", tabindex: 0, role: "button", "aria-label": said },
-        ...(label.far ? [svg("path", { d: `M${x} ${y}V${label.y}`, class: "rbl-axis" })] : []),
         svg("circle", { cx: x, cy: y, r: RADIUS }),
         worded(name, { x: label.x, y: label.y + 4, "text-anchor": "middle" }));
       point.addEventListener("click", () => this.choose(i));

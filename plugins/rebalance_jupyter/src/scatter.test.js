@@ -22,7 +22,7 @@ describe("the label of a point", () => {
   });
 
   test("is below it where it would touch another label, or lie beyond the frame", () => {
-    expect(placesOf([[100, 100], [130, 100]], ["range", "sticky"])).toEqual([[100, 87, false], [130, 113, false]]);
+    expect(placesOf([[100, 100], [133, 100]], ["range", "sticky"])).toEqual([[100, 87, false], [133, 113, false]]);
     expect(placesOf([[100, 100], [100, 100]], ["range", "sticky"])).toEqual([[100, 87, false], [100, 113, false]]);
     expect(placesOf([[100, 30]], ["range"])).toEqual([[100, 43, false]]);
   });
@@ -32,12 +32,12 @@ describe("the label of a point", () => {
     expect(placesOf([[100, 70], [100, 100]], ["range", "sticky"])).toEqual([[100, 57, false], [100, 87, false]]);
   });
 
-  test("is far from it where others have the places beside it", () => {
-    expect(placesOf([[100, 100], [100, 100], [100, 100]], ["range", "sticky", "uniform"]))
-      .toEqual([[100, 87, false], [100, 113, false], [100, 74, true]]);
+  test("is beside it where others are above and below", () => {
+    expect(placesOf([[150, 100], [150, 100], [150, 100], [150, 100]], ["range", "sticky", "uniform", "optimal"]))
+      .toEqual([[150, 87, false], [150, 113, false], [180.7, 100, false], [119.3, 100, false]]);
   });
 
-  test("is above a point on the axis", () => {
+  test("is far from it where nothing beside it is free", () => {
     expect(placesOf([[100, 190], [100, 190]], ["range", "sticky"])).toEqual([[100, 177, false], [100, 164, true]]);
   });
 
