@@ -16,8 +16,10 @@ STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
 TWICE = "duplicate_records"
 """The metric that is the price of members that do not wait for one another."""
-LEFT, MOST, SHARE = "lag_at_end", "max_lag", "capacity_lost"
-"""The metrics that tell whether a group keeps up, and what share of the records meets a stopped partition."""
+LEFT, MOST, LOADED = "lag_at_end", "max_lag", "utilization"
+"""The metrics that tell whether a group keeps up with its load."""
+SHARE = "capacity_lost"
+"""The metric of the records that come while their partition is stopped."""
 
 _OF_KAFKA = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """The assignors of Kafka's Java client. Those of other clients are among them."""
@@ -44,11 +46,12 @@ _PARTS = {
         ),
     ),
     UNASSIGNED: (
-        "the group rested, and partitions that it did not know of yet had no owner",
+        "no round ran, and partitions that the group did not know of yet had no owner",
         ("a shorter metadata.max.age.ms",),
     ),
     "waiting": (
-        "rounds waited for batches, and for members that had ended until their sessions expired",
+        "rounds waited for members to finish batches, and for members that had ended until their sessions"
+        " expired",
         (_STATIC, _COOPERATIVE, "a smaller max.poll.records or session.timeout.ms"),
     ),
     "messages": ("assignments were under way", ("fewer rounds", "a faster network")),
@@ -60,11 +63,11 @@ _PARTS = {
 }
 """The parts of the stopped time, and two causes of detection: what happened, and what makes it shorter."""
 
-_FOR_BATCHES = ("rounds waited for batches", "a smaller max.poll.records")
+_FOR_BATCHES = ("rounds waited for members to finish batches", "a smaller max.poll.records")
 """The part ``waiting`` if the group never counted on a member that had ended, and its own remedy."""
 
 _DELAYED = (
-    "the group rested, and kept the partitions of members that had ended for them",
+    "no round ran, and the group kept the partitions of members that had ended for them",
     (_STATIC, "a shorter delay"),
 )
 """The cause ``unassigned`` if lost partitions wait for their owner."""
@@ -132,7 +135,8 @@ def _medians(candidate: Candidate) -> dict[str, float]:
 def answers(comparison: Comparison) -> list[str]:
     """Return sentences: which candidate stops partitions least, and why the first and the best stop them.
 
-    Before them stands what is left of the lag, if a large part of it is left under all candidates.
+    Before them stands what is left of the lag, if a large part of it is left under all candidates; after
+    them, if it is under some.
     """
     metric = next((m for m in comparison.metrics if m.name == STOPS), None)
     works = [not candidate.findings for candidate in comparison.candidates]
@@ -144,21 +148,31 @@ def answers(comparison: Comparison) -> list[str]:
     for candidate in (comparison.candidates[i] for i in [*best[:1], 0]):
         if not candidate.findings and (largest := largest_part(candidate)) is not None:
             found[largest[0]] = _why(comparison, candidate, *largest)
-    return [*_left(comparison), *sentences, *reversed(found.values()), *_without_effect(comparison)]
+    left, under_all = _left(comparison)
+    sentences = [*left, *sentences] if under_all else [*sentences, *left]
+    return [*sentences, *reversed(found.values()), *_without_effect(comparison)]
 
 
-def _left(comparison: Comparison) -> Iterator[str]:
-    """Yield a sentence if more than half of the largest lag is left at the end under all that work."""
-    left = {}
+def _left(comparison: Comparison) -> tuple[list[str], bool]:
+    """Return a sentence if more than half of the largest lag is left, and whether it is under all."""
+    left: list[str] = []
+    under_all = True
     for candidate in comparison.candidates:
         if candidate.findings:
             continue
-        at_end, most = (candidate.figures.get(name, _UNKNOWN).median for name in (LEFT, MOST))
+        at_end, most, load = (candidate.figures.get(name, _UNKNOWN).median for name in (LEFT, MOST, LOADED))
         if not at_end > max(most / 2, SLACK_RECORDS):
-            return
-        left[comparison.label(candidate)] = as_text(at_end)
-    shown = listed_names([f"{lag} under {name}" for name, lag in left.items()])
-    yield f"The lag has not come down by the end of the run. Records that wait then: {shown}."
+            under_all = False
+            continue
+        first = "the busiest member has " if not left else ""
+        of_what = " of what it can handle" if not left else ""
+        busy = f" ({first}{100 * load:.0f} %{of_what})" if load > 1 else ""
+        left.append(f"{as_text(at_end)} under {comparison.label(candidate)}{busy}")
+    if not left:
+        return [], False
+    return [
+        f"The lag has not come down by the end of the run. Records that wait then: {listed_names(left)}."
+    ], under_all
 
 
 def _counted_on_ended(candidate: Candidate) -> bool:
@@ -191,20 +205,19 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
     verb = "stops" if len(names) == 1 else "stop"
     in_one = " in one run" if len(comparison.seeds) == 1 else ""
-    share = comparison.candidates[best[0]].figures.get(SHARE, _UNKNOWN).median
+    share, lag = (comparison.candidates[best[0]].figures.get(name, _UNKNOWN).median for name in (SHARE, MOST))
     percent = as_text(100 * share) if share > LEAST_SHARE else f"under {100 * LEAST_SHARE:g}"
-    lost = "" if isnan(share) else f" ({percent} % of capacity)"
-    least = f"{shown} {verb} partitions least{in_one}: {as_text(figures[best[0]])} {metric.unit}{lost}"
+    during = "" if isnan(share) or isnan(lag) else f" ({percent} % of the records came then)"
+    least = f"{shown} {verb} partitions least{in_one}: {as_text(figures[best[0]])} {metric.unit}{during}"
     others = [i for i in working if i not in best]
     following = min(others, key=lambda i: figures[i])
     most = max(others, key=lambda i: figures[i])
     is_compared = 0 not in best and not comparison.varied and not comparison.candidates[0].findings
-    if is_compared:
-        least += f", {_less(figures[best[0]], figures[0])} less than {labels[0]}"
-    named = {0} if is_compared else {most}
-    after = "" if following in named else f" Next is {labels[following]}: {as_text(figures[following])}."
+    less = [f"{_less(figures[best[0]], figures[0])} less than {labels[0]}"] if is_compared else []
+    if following != (0 if is_compared else most):
+        less.append(f"{_less(figures[best[0]], figures[following])} less than {labels[following]}, the next")
     last = "" if is_compared else f" {labels[most]} stops them most: {as_text(figures[most])}."
-    return f"{least}.{after}{last}"
+    return f"{', '.join([least, ' and '.join(less)]) if less else least}.{last}"
 
 
 def _less(least: float, other: float) -> str:

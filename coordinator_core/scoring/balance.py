@@ -83,6 +83,18 @@ def weighted_imbalance(history: History) -> float:
     return _max_over_mean(_rate_loads(rest, rests.traffic.mean(rest.from_ms, rest.until_ms)))
 
 
+def utilization(history: History) -> float:
+    """Return the most records/s of a member at the end over what it can handle; NaN if none has a limit."""
+    rests, rates = history.rests, history.process_rates
+    rest = rests.last
+    if rest is None or not len(rest.members) or not rates:
+        return nan
+    loads = _rate_loads(rest, rests.traffic.mean(rest.from_ms, rest.until_ms))
+    names = (rests.clients[number] for number in rest.members.clients.tolist())
+    shares = (load / rates[name] for name, load in zip(names, loads, strict=True) if name in rates)
+    return max(shares, default=nan)
+
+
 def weighted_optimality_gap(history: History) -> float:
     """Return the most records/s of a member at the end over the least that is possible, less one."""
     rests = history.rests

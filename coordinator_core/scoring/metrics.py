@@ -13,6 +13,7 @@ from coordinator_core.scoring.balance import (
     cross_rack_partitions,
     imbalance,
     optimality_gap,
+    utilization,
     weighted_imbalance,
     weighted_optimality_gap,
 )
@@ -236,6 +237,13 @@ def metrics() -> Iterable[MetricSpec]:
             "ratio",
             "The most records/s of a member at the end over a lower bound of the least possible, less one.",
             planned=True,
+        ),
+        _metric(
+            utilization,
+            "balance",
+            "ratio",
+            "The most records/s of a member over what it can handle, at the end.",
+            optional=True,
         ),
         _metric(
             cross_rack_partitions,

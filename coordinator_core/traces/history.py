@@ -72,6 +72,7 @@ class History:
     - ``spans``: the owners of each partition, in the order in which their ownership ended.
     - ``rates``: the records/s of each topic with the time since which they hold.
     - ``racks``: the rack of each consumer that has one.
+    - ``process_rates``: the records/s that each consumer can handle, if it has a limit.
     - ``start_up_ms``: the time until the group first rested with all consumers, None if it never did.
 
     The following are those of the window:
@@ -113,6 +114,7 @@ class History:
         self.lags: list[Lag] = []
         self._first_lag: float | None = None
         self.racks: dict[str, str] = {}
+        self.process_rates: dict[str, float] = {}
         self._started: dict[str, None] = {}
         self.marks: list[Mark] = []
         self.spans: dict[TopicPartition, list[Span]] = {}
@@ -327,6 +329,8 @@ class History:
         self._started[event.client] = None
         if event.rack:
             self.racks[event.client] = event.rack
+        if event.process_rate:
+            self.process_rates[event.client] = event.process_rate
 
     def _rates_changed(self, event: ev.RatesChanged) -> None:
         self.rates.setdefault(event.topic, []).append((self._now.at_ms, tuple(event.rates)))

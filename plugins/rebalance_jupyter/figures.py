@@ -53,7 +53,7 @@ def figures_of(traces: Sequence[Trace], registry: Registry) -> dict[str, Any]:
 def workload_of(trace: Trace) -> str:
     """Return what happens to a group: its partitions, the scenario's events, and the load at the end."""
     now, changes = Timeline(work=False), []
-    rates: dict[str, float] = {}
+    rates: dict[str, list[float]] = {}
     handled: dict[str, float | None] = {}
     for entry in trace.events:
         match entry.event:
@@ -61,7 +61,7 @@ def workload_of(trace: Trace) -> str:
                 at = clock(entry.at_ms).strip().removesuffix(".000")
                 changes.append(f"{at} {entry.event.kind} {entry.event.target}")
             case ev.RatesChanged():
-                rates[entry.event.topic] = sum(entry.event.rates)
+                rates[entry.event.topic] = entry.event.rates
             case ev.MemberStarted():
                 handled[entry.event.client] = entry.event.process_rate
             case ev.MemberStopped() | ev.ConsumerFailed():
@@ -72,9 +72,15 @@ def workload_of(trace: Trace) -> str:
     if changes:
         sentences.append(f"Events: {listed_names(changes, _MOST_EVENTS)}.")
     known = [rate for rate in handled.values() if rate is not None]
-    if any(rates.values()) and known and len(known) == len(handled):
+    produced = sum(map(sum, rates.values()))
+    if produced and known and len(known) == len(handled):
         most = f"{counted(len(known), 'member')} can handle {as_text(sum(known))}"
-        sentences.append(f"At the end {as_text(sum(rates.values()))} records/s are produced, and {most}.")
+        sentences.append(f"At the end {as_text(produced)} records/s are produced, and {most}.")
+        largest, name = max((rate, f"{topic}-{n}") for topic in rates for n, rate in enumerate(rates[topic]))
+        if largest > max(known):
+            sentences.append(
+                f"Partition {name} alone has {as_text(largest)}, more than any member can handle."
+            )
     return " ".join(sentences)
 
 

@@ -54,6 +54,7 @@ CONTRACT = [
     "weighted_imbalance",
     "optimality_gap",
     "weighted_optimality_gap",
+    "utilization",
     "cross_rack_partitions",
     "rounds",
     "messages",
@@ -314,6 +315,31 @@ def test_weighted_imbalance_weighs_partitions_by_their_rates():
         round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}),
     )
     assert metrics.weighted_imbalance(history) == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize(("limits", "most"), [((90, 50), 0.8), ((30, 50), 2.0), ((None, 50), 0.8)])
+def test_the_utilization_is_that_of_the_member_nearest_to_its_limit(limits, most):
+    history = history_of(
+        *((0, started(name, "t", process_rate=limit)) for name, limit in zip("ab", limits, strict=True)),
+        (0, rates("t", 10.0, 20.0, 30.0, 40.0)),
+        round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}),
+        topics={"t": 4},
+    )
+    assert metrics.utilization(history) == pytest.approx(most)
+
+
+def test_members_without_a_limit_have_no_utilization():
+    history = two_members(
+        (0, rates("t", 10.0, 20.0, 30.0, 40.0)),
+        round_at(1_000, 1, {"a": {"t": [0, 1, 2]}, "b": {"t": [3]}}),
+    )
+    assert isnan(metrics.utilization(history))
+
+
+def test_the_lag_at_the_end_is_the_last_one():
+    history = two_members((10_000, measured(5.0, max_lag=70.0)), (20_000, measured(30.0, max_lag=30.0)))
+    assert metrics.lag_at_end(history) == 30
+    assert isnan(metrics.lag_at_end(two_members()))
 
 
 def test_rates_count_while_the_assignment_is_in_force_each_for_its_time():

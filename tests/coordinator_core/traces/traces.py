@@ -27,8 +27,10 @@ def history_of(*timed, **options):
     return History(trace_of(*timed, **options))
 
 
-def started(client, *topics, instance_id=None):
-    return ev.MemberStarted(client=client, instance_id=instance_id, topics=list(topics), process_rate=None)
+def started(client, *topics, instance_id=None, process_rate=None):
+    return ev.MemberStarted(
+        client=client, instance_id=instance_id, topics=list(topics), process_rate=process_rate
+    )
 
 
 def stopped(client, how="closed"):
