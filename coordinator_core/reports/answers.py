@@ -167,12 +167,11 @@ def _left(comparison: Comparison) -> tuple[list[str], bool]:
         first = "the busiest member has " if not left else ""
         of_what = " of what it can handle" if not left else ""
         busy = f" ({first}{100 * load:.0f} %{of_what})" if load > 1 else ""
-        left.append(f"{as_text(at_end)} under {comparison.label(candidate)}{busy}")
+        records = " records" if not left else ""
+        left.append(f"{as_text(at_end)}{records} under {comparison.label(candidate)}{busy}")
     if not left:
         return [], False
-    return [
-        f"The lag has not come down by the end of the run. Records that wait then: {listed_names(left)}."
-    ], under_all
+    return [f"The lag has not come down by the end of the run: {listed_names(left)}."], under_all
 
 
 def _counted_on_ended(candidate: Candidate) -> bool:
@@ -204,11 +203,10 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     names = [labels[i] for i in best]
     shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
     verb = "stops" if len(names) == 1 else "stop"
-    in_one = " in one run" if len(comparison.seeds) == 1 else ""
     share, lag = (comparison.candidates[best[0]].figures.get(name, _UNKNOWN).median for name in (SHARE, MOST))
     percent = as_text(100 * share) if share > LEAST_SHARE else f"under {100 * LEAST_SHARE:g}"
     during = "" if isnan(share) or isnan(lag) else f" ({percent} % of the records came then)"
-    least = f"{shown} {verb} partitions least{in_one}: {as_text(figures[best[0]])} {metric.unit}{during}"
+    least = f"{shown} {verb} partitions least: {as_text(figures[best[0]])} {metric.unit}{during}"
     others = [i for i in working if i not in best]
     following = min(others, key=lambda i: figures[i])
     most = max(others, key=lambda i: figures[i])
