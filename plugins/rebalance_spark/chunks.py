@@ -5,7 +5,9 @@ A score is known by the scenario's id and text, and by the hash of what was comp
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.errors import InputError
@@ -24,6 +26,9 @@ CHUNK_MS = 240_000
 """The estimated cost of a chunk, in milliseconds of a core: an interruption loses about this work."""
 
 MOST_CHUNKS = 2_000
+MOST_EXAMINED = 1_000
+"""The approximate number of scenarios of which the moves at the start are counted: in a second."""
+
 _REPORT_EVERY_SECONDS = 0.2
 _TAG = "rebalance-lab-score"
 """The tag of our jobs in a session."""
@@ -110,6 +115,7 @@ def write_scores(todo: Todo, job: Job, out: str | Place, report: ReportProgress)
     Errors of Spark are raised as they are. Chunks that are already written are complete and stay.
     """
     spark, place = todo.units.sparkSession, place_of(out)
+    job = replace(job, examined=min(1.0, MOST_EXAMINED / max(1, todo.scenarios)))
     context = context_of(spark)
     done = None if context is None else context.accumulator(0)
     with ThreadPoolExecutor(place.concurrent) as pool:
@@ -189,16 +195,17 @@ def _check_columns(before: "DataFrame", sized: "DataFrame", where: str) -> None:
 def _check_same(before: "DataFrame", job: Job, out: str) -> None:
     from pyspark.sql import functions as sf
 
-    is_other = sf.col("fidelity") != job.fidelity.value
+    there = sf.col("start") if "start" in before.columns else sf.lit(None).cast("string")
+    wanted: dict[str, Any] = {"fidelity": job.fidelity.value, "start": job.start}
+    columns = {"fidelity": sf.col("fidelity"), "start": sf.coalesce(there, sf.lit(""))}
     if job.seed is not None:
-        is_other = is_other | (sf.col("seed") != job.seed)
-    other: Any = before.where(is_other).select("fidelity", "seed").first()
-    if other is not None and other.fidelity != job.fidelity.value:
-        expected = f"the same for {job.fidelity.value!r}, or another folder"
-        raise InputError(out, f"scores with fidelity {other.fidelity!r}", expected)
-    if other is not None:
-        expected = f"those with seed {job.seed}, or another folder"
-        raise InputError(out, f"scores with seed {other.seed}", expected)
+        wanted["seed"], columns["seed"] = job.seed, sf.col("seed")
+    is_other = reduce(or_, (columns[name] != value for name, value in wanted.items()))
+    other: Any = before.where(is_other).select(*(columns[name].alias(name) for name in wanted)).first()
+    for name, value in wanted.items() if other is not None else ():
+        if other[name] != value:
+            found, expected = (f"{name} {v!r}" if v != "" else f"no {name}" for v in (other[name], value))
+            raise InputError(out, f"scores with {found}", f"those with {expected}, or another folder")
 
 
 def _missing(sized: "DataFrame", before: "DataFrame", job: Job, retry: Collection[Status]) -> "DataFrame":

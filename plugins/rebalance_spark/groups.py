@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from operator import and_
+from operator import add, and_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,9 +20,27 @@ GROUP_COLUMNS = ("group", "member", "topic", "partition")
 REPAIRS = "repairs"
 """The column with the number of rows of a group that were repaired."""
 
+REPAIRED_KINDS = "repaired"
+"""The column with these rows by their kinds: a text ``amounts=2, duplicates=1``, or null."""
+
+KINDS = {
+    "amounts": "with a rate or lag that is no amount, which counts as 0",
+    "duplicates": "of a partition that has another row, which count as one",
+    "places": "with a topic or a partition alone, which have neither",
+    "nameless": "without a group, which are one group",
+}
+"""The kinds of repaired rows, and what they are. A row has one of them."""
+
+DIFFERING = "differing"
+"""The column with the names of kept columns that differ in a group, and are null for this reason."""
+
+DRAW = "draw"
+"""The key that tells the draws of a group apart."""
+
+REPAIRED_ROWS = "{rows:,} rows of the input were repaired, in {scenarios:,} scenarios ({examples})"
 REPAIRED = (
-    "{rows:,} rows of the input were repaired, in {scenarios:,} scenarios ({examples}): a rate or lag that is"
-    " no amount counts as 0, and several rows of a partition count as one"
+    f"{REPAIRED_ROWS}: a rate or lag that is no amount counts as 0, and several rows of a partition count as"
+    " one"
 )
 
 _LEAVE = "5m"
@@ -43,6 +61,7 @@ def groups_to_workload(
     keys: Sequence[str] = (),
     keep: Sequence[str] = (),
     events: Sequence[Mapping[str, Any]] | None = None,
+    draws: int | None = None,
 ) -> "DataFrame":
     """Return a workload of running groups from a table with a row per partition and its owner.
 
@@ -50,21 +69,26 @@ def groups_to_workload(
     field of an array of structures: then a row has several partitions. `rate`: records/s. `lag`: records that
     wait. `keys`: columns that tell rows with the same group apart, as an hour; the ``scenario_id`` has them
     before the group (``hour=7/payments``). `keep`: further columns, as a team; null in a group in which they
-    differ. `events`: the events of every scenario. By default one member leaves after five of ten minutes. A
-    hash of the ``scenario_id`` selects it, so that it is each member, in the order of names, equally often.
+    differ; the column ``differing`` names these. `events`: the events of every scenario. By default one
+    member leaves after five of ten minutes. Hashes of the ``scenario_id`` and the members select it, so that
+    it is each member, in the order of names, equally often. `draws`: make so many scenarios of each group, in
+    each of which another member leaves; a group with fewer members has as many as members. ``draw``, from 0
+    on, is the last of the keys then.
 
     A row without a member is a partition without an owner; a row without a topic and a partition is a member
     that owns nothing. Members subscribe to all topics of their group. A topic has all partitions up to the
     greatest number; those without a row have no owner.
 
-    Some rows are repaired, and the column ``repairs`` has their number in each group. A rate or lag that is
-    null, no number, negative or not finite counts as 0. Of several rows of a partition the mean rate, the
-    greatest lag and the last member in the order of names count. A row with a topic or a partition only, or
-    with a partition that is no number, has neither. The rows without a group are one group.
+    Some rows are repaired. The column ``repairs`` has their number in each group, and ``repaired`` the
+    numbers by kind. A rate or lag that is null, no number, negative or not finite counts as 0. Of several
+    rows of a partition the mean rate, the greatest lag and the last member in the order of names count; no
+    member never wins over a named one. A row with a topic or a partition only, or with a partition that is no
+    number, has neither. The rows without a group are one group.
 
     Raises:
-        InputError: if a column does not exist.
+        InputError: if a column does not exist, or if `draws` is less than 1 or given together with `events`.
     """
+    check_draws(draws, events)
     from pyspark.sql import functions as sf
 
     by = ["_id"]
@@ -75,7 +99,7 @@ def groups_to_workload(
         sf.max("_member").alias("_member"),
         sf.avg("_rate").alias("_rate"),
         sf.max("_lag").alias("_lag"),
-        _repairs().alias("_repairs"),
+        *_repairs(),
         *(sf.min(name).alias(name) for name in constant),
         *(sf.max(name).alias(f"_most{name}") for name in constant),
     )
@@ -89,12 +113,31 @@ def groups_to_workload(
             sf.collect_list(sf.struct("_member", sf.coalesce("_owned", nothing).alias("_owned")))
         ).alias("_members")
     )
+    same = {name: sf.min(name).eqNullSafe(sf.max(f"_most{name}")) for name in constant}
+    differing = [sf.when(~same[f"_keep{n}"], sf.lit(_short(name))) for n, name in enumerate(keep)]
     groups = once.groupBy(*by).agg(
-        sf.sum("_repairs").cast("int").alias("_repairs"),
-        *(sf.when(sf.min(n).eqNullSafe(sf.max(f"_most{n}")), sf.min(n)).alias(n) for n in constant),
+        *(sf.sum(kind).cast("int").alias(kind) for kind in KINDS),
+        sf.nullif(sf.concat_ws(", ", *differing), sf.lit("")).alias(DIFFERING),
+        *(sf.when(same[name], sf.min(name)).alias(name) for name in constant),
     )
     whole = groups.join(topics, by, "left").join(listed, by, "left")
-    return whole.select(*_columns(keys, keep, events))
+    if draws is not None:
+        count = sf.coalesce(sf.size("_members"), sf.lit(0))
+        most = sf.greatest(sf.least(sf.lit(draws), count), sf.lit(1))
+        whole = whole.withColumn(DRAW, sf.explode(sf.sequence(sf.lit(0), most - 1)))
+    return whole.select(*_columns(keys, keep, events, drawn=draws is not None))
+
+
+def check_draws(draws: int | None, events: Sequence[Mapping[str, Any]] | None = None) -> None:
+    """Check the number of draws.
+
+    Raises:
+        InputError: if it is less than 1, or if there are events in place of a member that leaves.
+    """
+    if draws is not None and draws < 1:
+        raise InputError("draws", f"{draws}", "at least 1, or none")
+    if draws is not None and events is not None:
+        raise InputError("draws", "events", "none: in each draw another member leaves")
 
 
 def _flat(
@@ -123,23 +166,34 @@ def _flat(
         rows = rows.select(*single, sf.inline_outer(sf.arrays_zip(*arrays)))
     whole = sf.col("_partition").try_cast("int")
     has_both = sf.col("_topic").isNotNull() & (whole >= 0)
-    parts = [
-        sf.concat(sf.lit(f"{key}="), sf.coalesce(sf.col(f"_key{number}").cast("string"), sf.lit("")))
-        for number, key in enumerate(keys)
-    ]
     name = sf.coalesce(sf.col("_group").cast("string"), sf.lit(""))
     return rows.select(
-        sf.concat_ws("/", *parts, name).alias("_id"),
+        sf.concat_ws("/", *_parts(keys), name).alias("_id"),
         *(f"_key{number}" for number in range(len(keys))),
         *(f"_keep{number}" for number in range(len(keep))),
         name.alias("_group"),
-        _is_repaired(has_both, name, rate, lag).alias("_repaired"),
+        _kind_of_repair(has_both, name, rate, lag).alias("_repaired"),
         sf.nullif(sf.col("_member").cast("string"), sf.lit("")).alias("_member"),
         sf.when(has_both, sf.col("_topic").cast("string")).alias("_topic"),
         sf.when(has_both, whole).alias("_partition"),
         _amount("_rate", rate).alias("_rate"),
         _amount("_lag", lag).alias("_lag"),
     )
+
+
+def _parts(keys: Sequence[str]) -> list["Column"]:
+    """Return the parts of the ids of rows before the group."""
+    from pyspark.sql import functions as sf
+
+    return [
+        sf.concat(sf.lit(f"{key}="), sf.coalesce(sf.col(f"_key{number}").cast("string"), sf.lit("")))
+        for number, key in enumerate(keys)
+    ]
+
+
+def _short(name: str) -> str:
+    """Return the name that a key or a kept column has in a workload."""
+    return name.rpartition(".")[2]
 
 
 def _column(table: "DataFrame", name: str) -> "Column":
@@ -183,24 +237,30 @@ def _is_amount(name: str) -> "Column":
     return sf.coalesce(number.between(0.0, _LIMIT) & ~sf.isnan(number), sf.lit(False))
 
 
-def _is_repaired(has_both: "Column", group: "Column", rate: str | None, lag: str | None) -> "Column":
-    """Return whether a row is repaired. That of a member without partitions has no amounts."""
+def _kind_of_repair(has_both: "Column", group: "Column", rate: str | None, lag: str | None) -> "Column":
+    """Return why a row is repaired, or null. That of a member without partitions has no amounts."""
     from pyspark.sql import functions as sf
 
     amounts = [_is_amount(name) for name, given in (("_rate", rate), ("_lag", lag)) if given is not None]
     numbered = sf.coalesce(sf.col("_partition").try_cast("int") >= 0, sf.lit(False))
     has_neither = sf.col("_topic").isNull() & ~numbered
-    is_whole = reduce(and_, amounts, sf.coalesce(has_both, sf.lit(False)))
-    return ~(is_whole | has_neither) | (group == "")
+    are_amounts = reduce(and_, amounts, sf.lit(True))
+    wrong = sf.when(~sf.coalesce(has_both, sf.lit(False)), "places").when(~are_amounts, "amounts")
+    return sf.when(group == "", "nameless").when(~has_neither, wrong)
 
 
-def _repairs() -> "Column":
-    """Return the number of repaired rows of a partition: of several rows, all but one are repaired."""
+def _repairs() -> list["Column"]:
+    """Return the numbers of the repaired rows of a partition by kind. Of several rows, one is not repaired.
+
+    A row that is repaired for another reason is no duplicate, too.
+    """
     from pyspark.sql import functions as sf
 
-    rows, repaired = sf.count("*"), sf.count_if("_repaired")
-    repeated = sf.when(sf.col("_topic").isNull(), 0).otherwise(rows - 1)
-    return sf.least(rows, repaired + repeated)
+    counts = {kind: sf.count_if(sf.col("_repaired") == kind) for kind in KINDS if kind != "duplicates"}
+    others = sf.count("*") - sf.count("_repaired")
+    repeated = sf.when(sf.col("_topic").isNull(), 0).otherwise(sf.count("*") - 1)
+    counts["duplicates"] = sf.least(others, repeated)
+    return [count.alias(kind) for kind, count in counts.items()]
 
 
 def _topics(once: "DataFrame", by: Sequence[str], rates: bool, lags: bool) -> "DataFrame":
@@ -240,7 +300,7 @@ def _owned(once: "DataFrame", by: Sequence[str]) -> "DataFrame":
 
 
 def _columns(
-    keys: Sequence[str], keep: Sequence[str], events: Sequence[Mapping[str, Any]] | None
+    keys: Sequence[str], keep: Sequence[str], events: Sequence[Mapping[str, Any]] | None, *, drawn: bool
 ) -> list["Column"]:
     """Return the columns of the workload."""
     from pyspark.sql import functions as sf
@@ -263,8 +323,12 @@ def _columns(
             members.alias("members"),
         )
     )
-    drawn = sf.pmod(sf.xxhash64("_id"), sf.size(listed)).cast("int")
-    leave = sf.struct(sf.lit(_LEAVE).alias("at"), sf.get(listed, drawn)["_member"].alias("leave"))
+    by_hash = sf.transform(
+        listed, lambda m: sf.struct(sf.xxhash64("_id", m["_member"]).alias("_hash"), m["_member"])
+    )
+    number = sf.col(DRAW) if drawn else sf.lit(0)
+    leaving = sf.get(sf.array_sort(by_hash), number)["_member"]
+    leave = sf.struct(sf.lit(_LEAVE).alias("at"), leaving.alias("leave"))
     happens = sf.when(sf.size(listed) > 1, sf.to_json(sf.array(leave))).otherwise("[]")
     if events is not None:
         happens = sf.lit(msgspec.json.encode(events).decode())
@@ -274,11 +338,16 @@ def _columns(
         sf.coalesce("_count", sf.lit(0)).cast("int").alias("partitions"),
         (sf.size(listed) > 1).cast("int").alias("events"),
     ]
+    draw = [sf.concat(sf.lit(f"{DRAW}="), DRAW)] if drawn else []
+    counts = [sf.when(sf.col(kind) > 0, sf.concat(sf.lit(f"{kind}="), kind)) for kind in KINDS]
     return [
-        sf.col("_id").alias("scenario_id"),
+        sf.concat_ws("/", *_parts(keys), *draw, "_group").alias("scenario_id"),
         sf.concat(text, sf.lit("}")).alias("scenario"),
         *(sizes if events is None else []),
-        sf.col("_repairs").alias(REPAIRS),
-        *(sf.col(f"_key{number}").alias(key.rpartition(".")[2]) for number, key in enumerate(keys)),
-        *(sf.col(f"_keep{number}").alias(name.rpartition(".")[2]) for number, name in enumerate(keep)),
+        reduce(add, map(sf.col, KINDS)).alias(REPAIRS),
+        sf.nullif(sf.concat_ws(", ", *counts), sf.lit("")).alias(REPAIRED_KINDS),
+        sf.col(DIFFERING),
+        *(sf.col(f"_key{number}").alias(_short(key)) for number, key in enumerate(keys)),
+        *([sf.col(DRAW)] if drawn else []),
+        *(sf.col(f"_keep{number}").alias(_short(name)) for number, name in enumerate(keep)),
     ]

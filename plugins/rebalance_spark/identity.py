@@ -35,8 +35,8 @@ def identified(job: Job) -> Job:
     """Return a job with a hash for each of its strategies, and with an id for the run.
 
     A hash is of all that decides about a score beside its scenario: the strategy with its options, the source
-    of a strategy from a file or a module, seed, fidelity, timeout, and the versions of the program and of
-    plugins. Call it where the files are: in the driver.
+    of a strategy from a file or a module, seed, fidelity, timeout, the start, and the versions of the program
+    and of plugins. Call it where the files are: in the driver.
     """
     if job.hashes:
         return job
@@ -48,6 +48,7 @@ def identified(job: Job) -> Job:
         program_version(),
         plugin_versions(registry_with(job.plugins)),
         *([job.metrics] if job.metrics else []),
+        *([("start", job.start, _source_of(job.start))] if job.start else []),
     )
     hashes = [
         sha256(msgspec.json.encode((strategy, _source_of(strategy), common))).hexdigest()[:HASH_LENGTH]

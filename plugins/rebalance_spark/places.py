@@ -157,7 +157,7 @@ def _has_table(spark: "SparkSession", name: str) -> bool:
 
 
 def _checked(scores: "DataFrame", where: str) -> "DataFrame":
-    if not {column.name for column in SCORE_COLUMNS} <= set(scores.columns):
+    if not {column.name for column in SCORE_COLUMNS if not column.nullable} <= set(scores.columns):
         raise InputError(where, f"the columns {', '.join(scores.columns)}", "scores, or nothing")
     return scores
 

@@ -28,6 +28,7 @@ from coordinator_core.traces.trace import Trace
 from rebalance_spark.choices import Fidelity, Status
 from rebalance_spark.documents import load_scenario_or_group
 from rebalance_spark.limits import run_within
+from rebalance_spark.starts import moves_at_start, problem_at_start, started
 from rebalance_spark.sweeps import parted
 
 ALL = -1
@@ -35,6 +36,9 @@ ALL = -1
 
 HASH_LENGTH = 32
 """The hexadecimal digits of a hash that identifies a scenario, or a strategy with all that decides."""
+
+EXAMINED = 1 / 32
+"""The default share of scenarios in which the moves at the start are counted: it costs 1 % of the time."""
 
 Row: TypeAlias = dict[str, Any]
 """A row of scores: column -> value. Missing columns are null."""
@@ -46,7 +50,9 @@ class Job:
 
     ``timeout``: seconds for one scenario under one strategy (0: no limit). ``seed``: replaces the seeds of
     the scenarios. ``hashes``: the identity of the score of each strategy (see `identity.identified`).
-    ``run_id``: the run that computes the scores. ``metrics``: those to compute, empty for all.
+    ``run_id``: the run that computes the scores. ``metrics``: those to compute, empty for all. ``start``: the
+    assignor whose assignment a running group has at the start, empty for that of its owners. ``examined``:
+    the share of the scenarios in which the moves at the start are counted.
     """
 
     strategies: tuple[str, ...]
@@ -57,6 +63,8 @@ class Job:
     hashes: tuple[str, ...] = ()
     run_id: str = ""
     metrics: tuple[str, ...] = ()
+    start: str = ""
+    examined: float = EXAMINED
 
     def numbers(self, which: int) -> Sequence[int]:
         """Return the numbers of the strategies that `which` selects: one, or all for `ALL`."""
@@ -153,14 +161,31 @@ class Scorer:
             spent = started.since(len(names))
             return [self.failed(scenario_id, text, name, error, spent) for name in names]
         counted = self._counted(scenario, names)
-        return [self._row(scenario_id, text, scenario, name, counted.get(name)) for name in names]
+        rows = [self._row(scenario_id, text, scenario, name, counted.get(name)) for name in names]
+        self._count_moves_at_start(scenario, rows)
+        return rows
 
     def _scenario(self, scenario_id: str, text: str) -> Scenario:
         where = scenario_id or "a row without scenario_id"
         scenario = load_scenario_or_group(text, where, self.registry)
         texts = [parted(name)[0] for name in self.job.strategies]
         check_settings(scenario.config, texts, f"{where}: config", self.registry)
+        if self.job.start:
+            scenario = started(scenario, self.registry.assignor(self.job.start))
         return scenario if self.job.seed is None else replace(scenario, seed=self.job.seed)
+
+    def _count_moves_at_start(self, scenario: Scenario, rows: Sequence[Row]) -> None:
+        """Add the moves at the start to rows of a scenario, if it is examined and has a running group."""
+        if int(rows[0]["scenario_hash"][:8], 16) >= self.job.examined * 2**32:
+            return
+        counted = [(row, counting) for row in rows if (counting := self._counting(row["strategy"]))]
+        try:
+            problem = problem_at_start(scenario) if counted else None
+            moves = [] if problem is None else moves_at_start(problem, [each for _, each in counted])
+        except (Exception, SystemExit):
+            return  # a strategy that fails here fails in its own row
+        for (row, _), count in zip(counted, moves, strict=False):
+            row["start_moves"] = count
 
     def _row(
         self, scenario_id: str, text: str, scenario: Scenario, name: str, measured: "_Measured | None"
@@ -257,6 +282,7 @@ class Scorer:
             "scenario_hash": scenario_hash(text),
             "job_hash": self._hashes.get(strategy, ""),
             "run_id": self.job.run_id,
+            **({"start": self.job.start} if self.job.start else {}),
             "fidelity": self.job.fidelity.value,
             "seed": self.job.seed,
             "status": status.value,

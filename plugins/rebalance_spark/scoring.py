@@ -43,6 +43,7 @@ def score(
     plugins: Sequence[str] = (),
     settings: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    start: str = "",
     tasks: int | None = None,
 ) -> "DataFrame":
     """Return the scores: a row per scenario and strategy, with the columns of `schema.score_columns`.
@@ -52,9 +53,10 @@ def score(
     `timeout`: seconds for one scenario under one strategy (0: no limit). `seed`: replaces the seeds of the
     scenarios. `plugins`: modules to register that are not installed as plugins but can be imported by the
     workers. `settings`: texts ``NAME=VALUE,VALUE``; every strategy is scored with every combination of the
-    values in place of those of the scenarios. `metrics`: those to compute, by default all. `tasks`: the
-    number of tasks for small rows; by default the estimated cost determines it. All other columns are
-    carried through to the scores, after the metrics.
+    values in place of those of the scenarios. `metrics`: those to compute, by default all. `start`: an
+    assignor; running groups start with the assignment that it gives to them, in place of their owners, and
+    other groups as they do without it. `tasks`: the number of tasks for small rows; by default the estimated
+    cost determines it. All other columns are carried through to the scores, after the metrics.
 
     Every row gets its scores, with a status. The result is lazy, except for a small aggregation that
     estimates the cost of the tasks.
@@ -62,7 +64,7 @@ def score(
     Raises:
         InputError: if a strategy is unknown, or if a column or an option is missing or invalid.
     """
-    job = checked_job(strategies, fidelity, timeout, seed, plugins, settings, metrics)
+    job = checked_job(strategies, fidelity, timeout, seed, plugins, settings, metrics, start)
     return scored(units(workloads), job, tasks=tasks)
 
 
@@ -74,12 +76,13 @@ def checked_job(
     plugins: Sequence[str],
     settings: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    start: str = "",
 ) -> Job:
     """Return the job for every scenario.
 
     Raises:
-        InputError: if a strategy or a metric is unknown, or has no plan at the fidelity ``plan``, or if an
-            option is invalid.
+        InputError: if a strategy, a metric or the assignor of the start is unknown, or has no plan at the
+            fidelity ``plan``, or if an option is invalid.
     """
     names = [known.value for known in Fidelity]
     if fidelity not in names:
@@ -98,7 +101,11 @@ def checked_job(
     for name in metrics:
         if name not in known:
             raise InputError("metrics", repr(name), one_of(name, known))
-    job = Job(tuple(names), Fidelity(fidelity), timeout, seed, tuple(plugins), metrics=tuple(metrics))
+    if start:
+        registry.assignor(start)
+    job = Job(
+        tuple(names), Fidelity(fidelity), timeout, seed, tuple(plugins), metrics=tuple(metrics), start=start
+    )
     return identified(job)
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from coordinator_core.documents.files import read_text
@@ -12,7 +13,15 @@ from coordinator_core.documents.portable import portable_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
 from rebalance_spark.documents import kinds_of_others, workload_row
-from rebalance_spark.groups import GROUP_COLUMNS, REPAIRS, groups_to_workload
+from rebalance_spark.groups import (
+    DIFFERING,
+    DRAW,
+    GROUP_COLUMNS,
+    REPAIRED_KINDS,
+    REPAIRS,
+    check_draws,
+    groups_to_workload,
+)
 from rebalance_spark.places import read_table
 from rebalance_spark.schema import RESERVED, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema
 from rebalance_spark.sessions import in_short, spark_errors
@@ -39,7 +48,20 @@ _EXPECTED = (
 )
 
 
-def read_workloads(spark: "SparkSession", path: str, *, keys: Sequence[str] = ()) -> "DataFrame":
+AMOUNTS = ("rate", "lag")
+"""The columns that a table of partitions may have."""
+
+NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
+
+
+def read_workloads(
+    spark: "SparkSession",
+    path: str,
+    *,
+    keys: Sequence[str] = (),
+    columns: Mapping[str, str] = NO_COLUMNS,
+    draws: int | None = None,
+) -> "DataFrame":
     """Read a workload. The kind of the files decides how.
 
     - Parquet: a file, a folder, also a partitioned one. Instead of scenarios it may have a row per partition,
@@ -52,74 +74,132 @@ def read_workloads(spark: "SparkSession", path: str, *, keys: Sequence[str] = ()
 
     `path` is of any file system that Spark supports, and may have wildcards. Columns beside those of a
     workload are kept. `keys`: columns, also those of partitions, that are put before the ``scenario_id``, as
-    ``dt=2026-01-01/hour=7/payments``.
+    ``dt=2026-01-01/hour=7/payments``. `columns` and `draws` are for a table with a row per partition: the
+    names of its columns where they differ (``group`` -> ``consumer_group``), and the draws of a leaving
+    member for each group, both as the arguments of `groups_to_workload`.
 
     Raises:
-        InputError: if the path does not exist or has none of these, or if a key is no column.
+        InputError: if the path does not exist or has none of these, if a column does not exist, or if the
+            input has no row per partition and there are `columns` or `draws`.
     """
+    check_draws(draws)
     files = _Files(spark, path)
+    if files.kind in ("lines", "documents"):
+        found = "JSON Lines" if files.kind == "lines" else "a folder of scenarios"
+        _check_partitions(path, found, columns, draws)
     if files.kind == "lines":
         workload = _lines(spark, path)
     elif files.kind == "documents":
         workload = _folder(spark, files)
     else:
-        return _workload(_parquet(spark, path), path, keys)
+        return _workload(_parquet(spark, path), path, keys, columns, draws)
     return keyed(workload, keys)
 
 
-def read_workload_table(spark: "SparkSession", name: str, *, keys: Sequence[str] = ()) -> "DataFrame":
-    """Read a workload from a table or view of the catalog. `keys`: as for `read_workloads`.
+def read_workload_table(
+    spark: "SparkSession",
+    name: str,
+    *,
+    keys: Sequence[str] = (),
+    columns: Mapping[str, str] = NO_COLUMNS,
+    draws: int | None = None,
+) -> "DataFrame":
+    """Read a workload from a table or view of the catalog. The arguments are those of `read_workloads`.
 
     Raises:
-        InputError: if the table does not exist or has no workload, or if a key is no column.
+        InputError: if the table does not exist or has no workload, and as `read_workloads`.
     """
-    return _workload(read_table(spark, name), f"table {name}", keys)
+    check_draws(draws)
+    return _workload(read_table(spark, name), f"table {name}", keys, columns, draws)
 
 
-def _workload(frame: "DataFrame", where: str, keys: Sequence[str]) -> "DataFrame":
+def _workload(
+    frame: "DataFrame", where: str, keys: Sequence[str], columns: Mapping[str, str], draws: int | None
+) -> "DataFrame":
     """Return the workload of a table with scenarios, or of one with a row per partition."""
-    check_columns(frame.columns, where, keys)
-    if not _has_partitions(frame.columns):
+    check_columns(frame.columns, where, keys, columns)
+    if not _has_partitions(frame.columns, columns):
+        _check_partitions(where, f"the columns {', '.join(frame.columns)}", columns, draws)
         return keyed(_ordered(frame), keys)
-    rate, lag = (name if name in frame.columns else None for name in ("rate", "lag"))
-    return groups_to_workload(frame, rate=rate, lag=lag, keys=keys, keep=_kept(frame, keys))
+    named = {name: columns.get(name, name) for name in GROUP_COLUMNS}
+    given = {name: columns.get(name, name) for name in AMOUNTS if name in columns or name in frame.columns}
+    used = [*named.values(), *given.values(), *keys, *([] if draws is None else [DRAW])]
+    return groups_to_workload(
+        frame,
+        group=named["group"],
+        member=named["member"],
+        topic=named["topic"],
+        partition=named["partition"],
+        rate=given.get("rate"),
+        lag=given.get("lag"),
+        keys=keys,
+        keep=_kept(frame, used),
+        draws=draws,
+    )
 
 
-def check_columns(columns: Sequence[str], where: str, keys: Sequence[str] = ()) -> None:
-    """Check the names of the columns of a table.
+def _check_partitions(where: str, found: str, columns: Mapping[str, str], draws: int | None) -> None:
+    """Check that there are no options for a table with a row per partition.
+
+    Raises:
+        InputError: if there are.
+    """
+    for option, given in (("--columns", bool(columns)), ("--draws", draws is not None)):
+        if given:
+            raise InputError(where, found, f"a table with a row per partition for {option}")
+
+
+def check_columns(
+    columns: Sequence[str], where: str, keys: Sequence[str] = (), named: Mapping[str, str] = NO_COLUMNS
+) -> None:
+    """Check the names of the columns of a table. ``named``: those of a table with a row per partition.
 
     Raises:
         InputError: if it is neither one of scenarios nor one with a row per partition, or if a key is no
             column.
     """
-    has_partitions = _has_partitions(columns)
-    missing = [
-        name for name in (GROUP_COLUMNS if has_partitions else WORKLOAD_NAMES[:2]) if name not in columns
-    ]
-    if missing:
-        kind = f" (a row per partition has {', '.join(GROUP_COLUMNS)})" if has_partitions else ""
-        found = f"the columns {', '.join(columns) or '(none)'}"
-        raise InputError(where, found, f"{missing[0]!r} among them{kind}")
+    found = f"the columns {', '.join(columns) or '(none)'}"
+    if not _has_partitions(columns, named):
+        missing = [name for name in WORKLOAD_NAMES[:2] if name not in columns]
+        if len(missing) == 2:
+            raise InputError(where, found, f"scenario_id and scenario, or {_PER_PARTITION}")
+        if missing:
+            raise InputError(where, found, f"{missing[0]!r} among them")
+    else:
+        for name in (*GROUP_COLUMNS, *named):
+            if not _has_column(columns, column := named.get(name, name)):
+                raise InputError(where, found, f"{column!r} among them for {_PER_PARTITION}")
     _check_keys(columns, keys)
 
 
-def _has_partitions(columns: Sequence[str]) -> bool:
+_PER_PARTITION = (
+    f"a row per partition with {', '.join(GROUP_COLUMNS)} (columns with other names: --columns"
+    " group=NAME,member=NAME or, in Python, groups_to_workload)"
+)
+
+
+def _has_column(columns: Sequence[str], name: str) -> bool:
+    return name in columns or name.partition(".")[0] in columns
+
+
+def _has_partitions(columns: Sequence[str], named: Mapping[str, str]) -> bool:
     """Return whether a table has a row per partition, or would if a column or two were not missing."""
-    return "scenario" not in columns and len({*GROUP_COLUMNS} & {*columns}) > 1
+    return "scenario" not in columns and (bool(named) or len({*GROUP_COLUMNS} & {*columns}) > 1)
 
 
-def _kept(frame: "DataFrame", keys: Sequence[str]) -> list[str]:
+def _kept(frame: "DataFrame", used: Sequence[str]) -> list[str]:
     """Return the columns of a table with a row per partition that its scores can have, too."""
     from pyspark.sql.types import AtomicType, VariantType
 
     columns = (*WORKLOAD_COLUMNS, *score_columns(default_registry()))
-    own = {*GROUP_COLUMNS, "rate", "lag", REPAIRS, *RESERVED, *(column.name for column in columns)}
-    taken = {name.lower() for name in (*own, *keys)}
+    made = (REPAIRS, REPAIRED_KINDS, DIFFERING)
+    own = {*GROUP_COLUMNS, *AMOUNTS, *made, *RESERVED, *(column.name for column in columns)}
+    taken = {name.lower() for name in (*own, *used)}
     kinds = {f.name: f.dataType for f in frame.schema if f.name.lower() not in taken}
     return [n for n, k in kinds.items() if isinstance(k, AtomicType) and not isinstance(k, VariantType)]
 
 
-def check_local(path: str, keys: Sequence[str] = ()) -> None:
+def check_local(path: str, keys: Sequence[str] = (), columns: Mapping[str, str] = NO_COLUMNS) -> None:
     """Check the columns of Parquet files of this machine without Spark. Other files are not checked.
 
     Raises:
@@ -136,7 +216,7 @@ def check_local(path: str, keys: Sequence[str] = ()) -> None:
         return
     if any(re.search(_KINDS["parquet"], name) for name in files.files):
         above = [name for name, equals, _ in (part.partition("=") for part in path.split("/")) if equals]
-        check_columns(list(dict.fromkeys([*files.schema.names, *above])), path, keys)
+        check_columns(list(dict.fromkeys([*files.schema.names, *above])), path, keys, columns)
 
 
 def keyed(workload: "DataFrame", keys: Sequence[str]) -> "DataFrame":
@@ -159,7 +239,7 @@ def keyed(workload: "DataFrame", keys: Sequence[str]) -> "DataFrame":
 
 def _check_keys(columns: Sequence[str], keys: Sequence[str]) -> None:
     for name in keys:
-        if name not in columns and name.partition(".")[0] not in columns:
+        if not _has_column(columns, name):
             raise InputError("keys", repr(name), f"some of {', '.join(columns)}")
 
 

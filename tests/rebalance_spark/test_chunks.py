@@ -189,12 +189,15 @@ def test_an_id_that_is_missing_or_there_twice_is_refused(spark, workload, tmp_pa
     [
         (
             {"fidelity": Fidelity.PROTOCOL},
-            "scores with fidelity 'plan', expected the same for 'protocol', or another folder",
+            "scores with fidelity 'plan', expected those with fidelity 'protocol', or another folder",
         ),
         ({"fidelity": Fidelity.PLAN, "seed": 0}, "scores with seed [1-5], expected those with seed 0"),
+        ({"fidelity": Fidelity.PLAN, "start": "range"}, "with no start, expected those with start 'range'"),
     ],
 )
-def test_scores_of_another_fidelity_or_seed_are_not_mixed_with_these(workload, first_run, other, problem):
+def test_scores_of_another_fidelity_seed_or_start_are_not_mixed_with_these(
+    workload, first_run, other, problem
+):
     with pytest.raises(InputError, match=problem) as caught:
         todo(workload, Job(JOB.strategies, **other), str(first_run[0]))
     assert caught.value.where == str(first_run[0])

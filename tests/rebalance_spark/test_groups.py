@@ -69,20 +69,42 @@ def test_a_scenario_has_the_owners_rates_and_lags_of_the_table(found):
 
 
 def test_the_repaired_rows_of_each_group_are_counted(found):
-    assert {name: row.repairs for name, row in found.items()} == {
-        "hour=7/pay": 2,
-        "hour=7/ship": 0,
-        "hour=8/pay": 1,
-        "hour=/idle": 0,
+    assert {name: (row.repairs, row.repaired) for name, row in found.items()} == {
+        "hour=7/pay": (2, "amounts=2"),
+        "hour=7/ship": (0, None),
+        "hour=8/pay": (1, "duplicates=1"),
+        "hour=/idle": (0, None),
     }
+
+
+def test_a_repaired_row_has_one_kind(spark):
+    rows = [
+        ("g", "a", "t", 0, -1.0),
+        ("g", "b", "t", 0, -2.0),
+        ("g", "c", "t", None, 1.0),
+        ("", "d", "t", 0, -1.0),
+    ]
+    schema = "group string, member string, topic string, partition int, rate double"
+    workload = groups_to_workload(spark.createDataFrame(rows, schema), rate="rate")
+    assert {row.scenario_id: (row.repairs, row.repaired) for row in workload.collect()} == {
+        "g": (3, "amounts=2, places=1"),
+        "": (1, "nameless=1"),
+    }
+
+
+def test_no_member_never_wins_over_a_named_one(spark):
+    rows = [("g", None, "t", 0), ("g", "a", "t", 0), ("g", None, "t", 0)]
+    table = spark.createDataFrame(rows, "group string, member string, topic string, partition int")
+    (row,) = groups_to_workload(table).collect()
+    assert json.loads(row.scenario)["members"] == [{"id": "a", "topics": ["t"], "owned": {"t": [0]}}]
 
 
 def test_a_kept_column_is_null_in_a_group_in_which_it_differs(table):
     workload = groups_to_workload(table, keep=["team", "hour"])
-    assert {row.scenario_id: (row.team, row.hour, row.repairs) for row in workload.collect()} == {
-        "idle": (None, None, 0),
-        "pay": ("red", None, 2),
-        "ship": (None, 7, 0),
+    assert {row.scenario_id: (row.team, row.hour, row.differing) for row in workload.collect()} == {
+        "idle": (None, None, None),
+        "pay": ("red", None, "hour"),
+        "ship": (None, 7, None),
     }
 
 
@@ -122,6 +144,25 @@ def test_each_member_leaves_in_some_of_many_groups(spark):
     assert all(leaving.count(f"m-{owner}") > 3 for owner in range(3))
 
 
+def test_in_each_draw_another_member_leaves_and_more_draws_add_to_the_same_ones(table):
+    three, two = (
+        {row.scenario_id: row for row in groups_to_workload(table, keys=["hour"], draws=n).collect()}
+        for n in (9, 2)
+    )
+    pay = [three[f"hour=7/draw={number}/pay"] for number in range(3)]
+    assert sorted(json.loads(row.scenario)["events"][0]["leave"] for row in pay) == ["a", "b", "c"]
+    assert [(row.draw, row.hour, row.events) for row in pay] == [(0, 7, 1), (1, 7, 1), (2, 7, 1)]
+    assert sorted(three) == sorted([*two, "hour=7/draw=2/pay"])
+    assert all(three[name].scenario == row.scenario for name, row in two.items())
+
+
+def test_draws_are_of_members_that_leave(table):
+    with pytest.raises(InputError, match=r"^draws: found 0, expected at least 1"):
+        groups_to_workload(table, draws=0)
+    with pytest.raises(InputError, match=r"^draws: found events, expected none"):
+        groups_to_workload(table, draws=2, events=[])
+
+
 def test_columns_may_be_nested_and_events_be_given(spark):
     row = (("pay",), [("orders", 0, "a"), ("orders", 1, "b")])
     schema = "labels struct<group: string>, parts array<struct<topic: string, partition: int, owner: string>>"
@@ -138,7 +179,7 @@ def test_columns_may_be_nested_and_events_be_given(spark):
     document = json.loads(row.scenario)
     assert [member["owned"] for member in document["members"]] == [{"orders": [0]}, {"orders": [1]}]
     assert document["events"] == [restart]
-    assert row.asDict().keys() == {"scenario_id", "scenario", "repairs"}
+    assert row.asDict().keys() == {"scenario_id", "scenario", "repairs", "repaired", "differing"}
 
 
 def test_a_column_that_does_not_exist_is_refused_by_name(table):
@@ -151,6 +192,6 @@ def test_files_with_a_row_per_partition_are_a_workload(spark, table, tmp_path):
     rows = table.drop("hour").limit(2).selectExpr("*", "'x' status", "array(1) list", "lag pod")
     rows.write.parquet(str(tmp_path / "hours" / "hour=7"))
     (found,) = read_workloads(spark, str(tmp_path / "hours"), keys=["hour"]).collect()
-    carried = {"hour": 7, "team": "red", "pod": "7", "repairs": 1}
+    carried = {"hour": 7, "team": "red", "pod": "7", "repairs": 1, "repaired": "amounts=1", "differing": None}
     assert found.scenario_id == "hour=7/pay"
     assert {name: value for name, value in found.asDict().items() if name not in COLUMNS} == carried

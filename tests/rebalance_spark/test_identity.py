@@ -26,7 +26,9 @@ def test_each_strategy_has_its_hash_wherever_it_stands():
     assert first != second != hashes("optimal+tolerance=2%")[0]
 
 
-@pytest.mark.parametrize("other", [{"seed": 3}, {"timeout": 5.0}, {"fidelity": Fidelity.PLAN}])
+@pytest.mark.parametrize(
+    "other", [{"seed": 3}, {"timeout": 5.0}, {"fidelity": Fidelity.PLAN}, {"start": "range"}]
+)
 def test_options_of_the_job_are_part_of_it(other):
     assert hashes("range") != hashes("range", **other)
 

@@ -1,6 +1,7 @@
 """Workloads as they come: Parquet, JSON Lines, groups, folders of scenarios; and what is none is said."""
 
 import json
+import re
 from functools import partial
 
 import pyarrow as pa
@@ -73,6 +74,55 @@ def test_parquet_with_other_columns_is_refused_by_name(spark, tmp_path, missing)
     assert str(caught.value) == f"{path}: found the columns {there}, colour, expected {missing!r} among them"
 
 
+PER_PARTITION = (
+    "a row per partition with group, member, topic, partition (columns with other names: --columns"
+    " group=NAME,member=NAME or, in Python, groups_to_workload)"
+)
+
+
+def test_of_any_other_table_both_forms_are_named(tmp_path):
+    path = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"app": ["x"], "partition": [0]}), path)
+    with pytest.raises(InputError) as caught:
+        check_local(str(path))
+    expected = f"scenario_id and scenario, or {PER_PARTITION}"
+    assert str(caught.value) == f"{path}: found the columns app, partition, expected {expected}"
+
+
+def test_columns_of_a_table_with_a_row_per_partition_may_have_other_names(spark, tmp_path):
+    rows = {"app": ["x", "x"], "pod": ["a", "b"], "topic": ["t"] * 2, "partition": [0, 1], "rate": [1.0, 2.0]}
+    path = str(tmp_path / "named.parquet")
+    pq.write_table(pa.table({**rows, "wait": [5, 6], "team": ["red"] * 2}), path)
+    named = {"group": "app", "member": "pod", "lag": "wait"}
+    check_local(path, (), named)
+    spark.read.parquet(path).createOrReplaceTempView("partitions_of_apps")
+    found = [
+        read_workloads(spark, path, columns=named, draws=2),
+        read_workload_table(spark, "partitions_of_apps", columns=named, draws=2),
+    ]
+    assert found[0].columns == found[1].columns
+    rows = by_id(found[0])
+    assert rows == by_id(found[1])
+    assert {name: (row["draw"], row["team"]) for name, row in rows.items()} == {
+        "draw=0/x": (0, "red"),
+        "draw=1/x": (1, "red"),
+    }
+    topics = json.loads(rows["draw=0/x"]["scenario"])["topics"]
+    assert topics == {"t": {"partitions": 2, "rates": [1.0, 2.0], "backlog": [5, 6]}}
+    for lost in ("member", "rate"):
+        with pytest.raises(InputError, match=f"expected 'lost' among them for {re.escape(PER_PARTITION)}"):
+            check_local(path, (), {**named, lost: "lost"})
+
+
+def test_options_for_a_row_per_partition_are_refused_elsewhere(spark, tmp_path):
+    whole = write_parquet(tmp_path / "whole.parquet", {"x": scenario()})
+    for path, found in ((whole, "the columns"), (lines(tmp_path / "lines.jsonl", GROUP), "JSON Lines")):
+        for option, given in (("columns", {"group": "app"}), ("draws", 2)):
+            expected = f"found {found}.*, expected a table with a row per partition for --{option}"
+            with pytest.raises(InputError, match=expected):
+                read_workloads(spark, path, **{option: given})
+
+
 @pytest.mark.parametrize("by_spark", [True, False])
 def test_of_a_table_with_a_row_per_partition_the_missing_column_is_named(request, tmp_path, by_spark):
     folder = tmp_path / "hour=7"
@@ -83,7 +133,7 @@ def test_of_a_table_with_a_row_per_partition_the_missing_column_is_named(request
         look(str(folder), keys=["hour"])
     assert str(caught.value) == (
         f"{folder}: found the columns group, topic, partition, hour,"
-        " expected 'member' among them (a row per partition has group, member, topic, partition)"
+        f" expected 'member' among them for {PER_PARTITION}"
     )
 
 

@@ -9,6 +9,7 @@ import typer
 from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout, warn
 from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.errors import InputError
+from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.tables import Cell, text_table
 from rebalance_spark.choices import DEFAULT_TIMEOUT, Fidelity, Status
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _SHOWN_ERRORS = 5
+COLUMNS = ("group", "member", "topic", "partition", "rate", "lag")
 GO_ON = "what is written counts, and the same command goes on from there"
 STOPPED = f"stopped; {GO_ON}"
 
@@ -51,6 +53,31 @@ def score(
         str,
         typer.Option(
             metavar="COLUMN,...", help="Columns, also of partitions, that tell rows with the same id apart."
+        ),
+    ] = "",
+    columns: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME=COLUMN,...",
+            help="The columns of a table with a row per partition that have other names than"
+            f" {', '.join(COLUMNS)}: group=consumer_group,rate=msgs_in_per_sec.",
+        ),
+    ] = "",
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Make N scenarios of each group of a table with a row per partition. In each of them another"
+            " member leaves.",
+        ),
+    ] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            metavar="ASSIGNOR",
+            help="Let running groups start with the assignment that this assignor gives to them, in place of"
+            " their owners.",
         ),
     ] = "",
     out: Annotated[
@@ -141,19 +168,26 @@ def score(
     importable_here(py_files or ())
     _warn_of_plugins(plugin or ())
     job = checked_job(
-        strategy or DEFAULT_STRATEGIES, fidelity, timeout, seed, plugin or (), setting or (), _listed(metrics)
+        strategy or DEFAULT_STRATEGIES,
+        fidelity,
+        timeout,
+        seed,
+        plugin or (),
+        setting or (),
+        _listed(metrics),
+        start,
     )
-    columns = _listed(keys)
+    named, own = _named(columns), _listed(keys)
     if workload and is_local_master(master, settings):
-        check_local(workload, columns)
+        check_local(workload, own, named)
     spark = session_of_a_command(
         master, _shipped(settings, master) if ship else settings, f"error: {STOPPED}"
     )
     with described(spark, "look at the workload"):
         if table:
-            workloads = read_workload_table(spark, table, keys=columns)
+            workloads = read_workload_table(spark, table, keys=own, columns=named, draws=draws)
         else:
-            workloads = read_workloads(spark, workload, keys=columns)
+            workloads = read_workloads(spark, workload, keys=own, columns=named, draws=draws)
         schema = scored_schema(units(workloads), job)
     send_to_workers(spark, py_files or ())
     place = Folder(out) if out else Table(out_table)
@@ -197,6 +231,15 @@ def _one_of(first: str, name: str, second: str, other: str) -> None:
 
 def _listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _named(text: str) -> dict[str, str]:
+    """Return the columns of a table by the names of those that it would have."""
+    named = pairs(_listed(text), "--columns")
+    for name in named:
+        if name not in COLUMNS:
+            raise InputError("--columns", repr(name), one_of(name, COLUMNS))
+    return named
 
 
 def _statuses(text: str) -> list[Status]:
@@ -248,6 +291,7 @@ def _print_outcome(scores: "DataFrame") -> bool:
     stdout().print(text_table(["strategy", *(status.value for status in Status)], cells))
     _print_errors(scores)
     _print_repairs(scores)
+    _print_differing(scores)
     return any(row[status.value] for row in rows for status in Status if status is not Status.OK)
 
 
@@ -270,16 +314,43 @@ def _print_repairs(scores: "DataFrame") -> None:
     """Print the number of repaired rows of the input, if the workload was made of rows of partitions."""
     from pyspark.sql import functions as sf
 
-    from rebalance_spark.groups import REPAIRED, REPAIRS
+    from rebalance_spark.groups import KINDS, REPAIRED, REPAIRED_KINDS, REPAIRED_ROWS, REPAIRS
 
-    if dict(scores.dtypes).get(REPAIRS) != "int":
+    types = dict(scores.dtypes)
+    if types.get(REPAIRS) != "int":
         return
-    repaired = (
-        scores.where(f"{REPAIRS} > 0").groupBy("scenario_id", "scenario_hash").agg(sf.max(REPAIRS).alias("n"))
+    kinds = sf.max(REPAIRED_KINDS) if types.get(REPAIRED_KINDS) == "string" else sf.lit("")
+    rows = scores.where(f"{REPAIRS} > 0").groupBy("scenario_id", "scenario_hash")
+    repaired = rows.agg(
+        sf.max(REPAIRS).alias("n"), sf.str_to_map(kinds, sf.lit(", "), sf.lit("=")).alias("k")
     )
-    row: Any = repaired.agg(sf.sum("n"), sf.count("*"), sf.min("scenario_id")).first()
+    row: Any = repaired.agg(
+        sf.sum("n"),
+        sf.count("*"),
+        sf.min("scenario_id"),
+        *(sf.sum(sf.col("k")[kind].cast("int")) for kind in KINDS),
+    ).first()
     if row[1]:
-        warn(REPAIRED.format(rows=row[0], scenarios=row[1], examples=row[2]))
+        found = zip(KINDS.values(), row[3:], strict=True)
+        split = ", ".join(f"{count:,} {what}" for what, count in found if count)
+        text = f"{REPAIRED_ROWS}: {split}" if split else REPAIRED
+        warn(text.format(rows=row[0], scenarios=row[1], examples=row[2]))
+
+
+def _print_differing(scores: "DataFrame") -> None:
+    """Print which columns of the input have no value where they differ within a group."""
+    from pyspark.sql import functions as sf
+
+    from rebalance_spark.groups import DIFFERING
+
+    if dict(scores.dtypes).get(DIFFERING) != "string":
+        return
+    names = sf.explode(sf.split(DIFFERING, ", ")).alias("name")
+    rows = scores.select("scenario_id", names).distinct().groupBy("name")
+    counted: list[Any] = rows.agg(sf.count("*"), sf.min("scenario_id")).orderBy("name").collect()
+    for name, count, first in counted:
+        where = f"in {count:,} scenarios ({first}{', ...' if count > 1 else ''})"
+        warn(f"the column {name} is null {where}, because it differs within the group")
 
 
 def _kind_of_error() -> "Column":
