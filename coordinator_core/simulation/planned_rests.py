@@ -1,7 +1,8 @@
 """The settled assignments of planned groups, as arrays and without a trace.
 
 Groups whose assignors only count partitions, under several strategies at once: those whose rounds are at the
-same times share the run of the group, and differ in the owners.
+same times share the run of the group, and differ in the owners. A further round of some of them, after
+partitions were given up, is part of that run if nothing else happens during it.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -236,7 +237,7 @@ class _CountedOwners:
         for lane in self._active:
             given = lane.given[consumer.generation]
             lane.take(np.where(given == consumer.holding, given, NO_OWNER), self._run.clock.now_ms)
-        self._settle()
+        self._settle(self._active)
 
     def owns(self, consumer: PlannedConsumer, topic: str) -> bool:
         """Fail: scenarios that delete topics are planned with a trace."""
@@ -252,12 +253,15 @@ class _CountedOwners:
 
     def compute(self, members: Mapping[str, PlannedConsumer]) -> None:
         """Compute the assignment of every strategy."""
+        self._compute(self._active, members)
+
+    def _compute(self, lanes: Sequence[_Lane], members: Mapping[str, PlannedConsumer]) -> None:
         self._pass_time()
         group, places = self._round(members)
         consumers = [members[m] for m in group.members]
         clients = np.array([*(c.holding for c in consumers), NO_OWNER], dtype=np.int32)
         claimants = self._claimants(consumers)
-        for lane in self._active:
+        for lane in lanes:
             self._revoke(lane, consumers)
             claims = self._claims(lane, claimants, places) if lane.strategy.sticky else None
             owner = clients.take(self._shared.results.owners(lane.strategy, group, claims))
@@ -274,17 +278,45 @@ class _CountedOwners:
             lane.given[generation] = lane.target
 
     def hand_out(self, members: Mapping[str, PlannedConsumer], generation: int) -> bool:
-        """Let the members take over the assignment. Of several strategies leave out those that go on."""
+        """Let the members take over the assignment. Of several strategies, some may have a round more."""
         for consumer in members.values():
             consumer.generation = generation
         again = [lane for lane in self._active if self._move(lane)]
-        self._settle()
+        self._settle(self._active)
         if len(self.lanes) == 1:
             return bool(again)
-        for lane in again:
+        if again:
+            self._go_on(again, members)
+        return False
+
+    def _go_on(self, lanes: Sequence[_Lane], members: Mapping[str, PlannedConsumer]) -> None:
+        """Let another round follow under some strategies, of which the others need not know."""
+        at_ms = self._run.next_round_ms()
+        if at_ms is None:
+            self._part(lanes)
+            return
+        for lane in lanes:
+            lane.unsettle(self._run.clock.now_ms)
+        self._run.clock.at(at_ms, self._follow, lanes, members)
+
+    def _follow(self, lanes: Sequence[_Lane], members: Mapping[str, PlannedConsumer]) -> None:
+        """End this round, unless the group has changed when it began."""
+        if not self._run.has_only(members):
+            self._part(lanes)
+            return
+        self._compute(lanes, members)
+        for lane in lanes:
+            lane.given[self._run.generation] = lane.target
+            lane.rounds += 1
+        again = [lane for lane in lanes if self._move(lane)]
+        self._settle(lanes)
+        if again:
+            self._go_on(again, members)
+
+    def _part(self, lanes: Sequence[_Lane]) -> None:
+        for lane in lanes:
             lane.is_apart = True
             self._active.remove(lane)
-        return False
 
     def _move(self, lane: _Lane) -> bool:
         """Let members revoke and take over what changes. Return whether any was revoked."""
@@ -354,7 +386,7 @@ class _CountedOwners:
                 if not lane.begun:
                     lane.begin(from_ms)
 
-    def _settle(self) -> None:
+    def _settle(self, lanes: Sequence[_Lane]) -> None:
         """Note that the group rests, if all members have taken over and no partition is without one."""
         run = self._run
         running = [c for c in run.stage.consumers.values() if c.is_running]
@@ -371,7 +403,7 @@ class _CountedOwners:
         if members is None:
             clients = np.array(key[0], dtype=np.int32)
             members = self._shared.members[key] = Members(clients, key[1])
-        for lane in self._active:
+        for lane in lanes:
             if lane.resting is None:
                 self._settle_lane(lane, members, left_out)
 

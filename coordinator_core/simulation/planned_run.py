@@ -387,6 +387,17 @@ class PlannedRun(Generic[O_co]):
         if self.owners.hand_out(members, self.generation):
             self._round_soon("partitions were given up")
 
+    def next_round_ms(self) -> int | None:
+        """Return when a round that began now would end, or None if anything else happens until then."""
+        at_ms, next_ms = self.clock.now_ms + self._client.heartbeat_interval_ms, self.clock.next_ms()
+        is_next = at_ms <= self.scenario.duration_ms and (next_ms is None or at_ms < next_ms)
+        return at_ms if is_next else None
+
+    def has_only(self, members: Mapping[str, PlannedConsumer]) -> bool:
+        """Return whether the group has these members, all of them present, and no round is due."""
+        joined = [c for c in self.stage.consumers.values() if c.joined]
+        return not self._due and joined == list(members.values()) and not any(map(self._is_absent, joined))
+
     def _is_absent(self, consumer: PlannedConsumer) -> bool:
         return not consumer.is_running or self.clock.now_ms < consumer.away_until_ms
 

@@ -135,6 +135,18 @@ def test_the_metrics_of_a_plan_without_a_trace_are_those_of_its_trace(scenario):
     assert same(without_traces(scenario), with_traces(scenario))
 
 
+def test_a_member_that_joins_as_a_round_ends_shares_the_round_that_follows():
+    topics = {"topics": ["t"]}
+    events = [
+        {"at": "60s", "pause": "b", "for": "20s"},
+        {"at": "62s", "join": {"id": "c", **topics}},
+        {"at": "62s", "join": {"id": "d", **topics}},
+        {"at": "68s", "restart": "b"},  # the round for which it was missing ends, and partitions are given up
+    ]
+    scenario = scenario_of([{"id": "a", **topics}, {"id": "b", **topics}], events)
+    assert same(without_traces(scenario), with_traces(scenario))
+
+
 def test_plans_leave_nothing_to_the_cyclic_collector():
     scenario = scenario_of([{"id": "a", "topics": ["t"]}], [{"at": "9m", "crash": "a"}])
     gc.collect()
