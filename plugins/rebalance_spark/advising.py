@@ -14,16 +14,17 @@ import pyarrow as pa
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
+from coordinator_core.reports.comparison import TIE
+from coordinator_core.reports.words import listed_names
 from rebalance_spark.groups import REPAIRS
 from rebalance_spark.paired import Difference, difference, gains
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
 
 RULE = (
-    "A {subject} switches to a strategy that is better in at least one of {metrics} and worse in none of"
-    " them{over}. Of several, it is the one that is best in {first}, and then in the next. Of equals, it is"
-    " the one that makes fewer of the other metrics worse, in the {subject} and then in all. All other"
-    " {subjects} stay."
+    "A {subject} switches to a strategy that is better in {metrics}{over}. Of several, it is the one that is"
+    " best in {first}; of those that are equal in it, the best in the next metric, and so on through the"
+    " table. Figures that differ by at most {tie:g} % of the larger one are equal. All other {subjects} stay."
 )
 
 SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
@@ -32,11 +33,13 @@ SWITCH, STAY, UNKNOWN = "switch", "stay", "no figures"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advice:
-    """The number of the advised strategy for each subject, and whether today's strategy has figures.
+    """The number of the advised strategy for each subject, and how many scenarios it rests on.
 
-    ``metrics`` decide. ``changes`` maps them to the mean change of each subject, NaN without figures.
-    ``differences`` maps an advised strategy and a metric to the mean change over the subjects that switch
-    to it.
+    ``metrics`` decide. ``scenarios`` has the number of those that decide for each subject, and ``agree`` the
+    share of them in which the rule advises the same for the scenario alone, NaN for fewer than two.
+    ``changes`` maps the metrics, those that decide first, to the mean change of each subject, NaN without
+    figures. ``differences`` maps an advised strategy and a metric to the mean change over the subjects that
+    switch to it. ``worse`` maps the strategy to the other metrics that become worse in these.
     """
 
     baseline: str
@@ -44,9 +47,16 @@ class Advice:
     strategies: Sequence[str]
     subjects: Subjects
     chosen: npt.NDArray[np.int64]
-    known: npt.NDArray[np.bool_]
+    scenarios: npt.NDArray[np.int64]
+    agree: npt.NDArray[np.float64]
     changes: Mapping[str, npt.NDArray[np.float64]]
     differences: Mapping[tuple[str, str], Difference]
+    worse: Mapping[str, Sequence[str]]
+
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Whether today's strategy has figures for each subject."""
+        return np.asarray(self.scenarios > 0)
 
     @property
     def switches(self) -> list[tuple[str, int]]:
@@ -58,9 +68,12 @@ class Advice:
     @property
     def rule(self) -> str:
         """The rule in words."""
+        listed = listed_names(self.metrics, len(self.metrics))
+        several = f"at least one of {listed} and worse in none of them"
         return RULE.format(
-            metrics=" and ".join(self.metrics),
+            metrics=listed if len(self.metrics) == 1 else several,
             first=self.metrics[0],
+            tie=100 * TIE,
             subject=self.subjects.singular,
             subjects=self.subjects.plural,
             over="" if self.subjects.are_scenarios else ", in the mean over its scenarios",
@@ -84,53 +97,78 @@ def advise(
     Raises:
         InputError: if the baseline has no scores.
     """
-    if baseline not in scored.strategies:
-        raise InputError("--baseline", repr(baseline), one_of(baseline, scored.strategies))
-    today = scored.strategies.index(baseline)
+    today = place_of(baseline, scored)
+    figures = {metric: figures[metric] for metric in (*deciding, *figures)}
     known = ~np.isnan([figures[metric][:, today] for metric in deciding]).any(axis=0)
     scored_by_all = known & (scored.status != NO_ROW).all(axis=1)
     has_such = np.bincount(subjects.numbers[scored_by_all], minlength=len(subjects.names)) > 0
     rows = np.where(has_such[subjects.numbers], scored_by_all, known)
     means = {m: subjects.means(grid, rows & ~np.isnan(grid[:, today])) for m, grid in figures.items()}
-    gain = {m: gains(grid[:, [today]], grid, higher[m]) for m, grid in means.items()}
-    better = np.any([gain[metric] > 0 for metric in deciding], axis=0)
-    possible = better & np.all([gain[metric] >= 0 for metric in deciding], axis=0)
-    for metric in deciding:
-        values = np.where(possible, -means[metric] if higher[metric] else means[metric], np.inf)
-        least = values.min(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            possible &= gains(least, values, higher=False) >= 0
-    others = [gain[metric] for metric in figures if metric not in deciding]
-    chosen = np.where(possible.any(axis=1), _least_harm(possible, others), today)
-    changes = {m: grid[np.arange(len(grid)), chosen] - grid[:, today] for m, grid in means.items()}
-    differences = {}
+    chosen = _chosen(means, today, deciding, higher)
+    numbers = subjects.numbers[rows]
+    scenarios = np.bincount(numbers, minlength=len(chosen))
+    alone = _chosen({m: grid[rows] for m, grid in figures.items()}, today, deciding, higher)
+    agreeing = np.bincount(numbers, alone == chosen[numbers], len(chosen))
+    changes = {
+        m: grid[np.arange(len(grid)), chosen] - grid[:, today]
+        for m, grid in means.items()
+        if m in deciding or not np.isnan(grid).all()
+    }
+    differences: dict[tuple[str, str], Difference] = {}
+    worse: dict[str, list[str]] = {}
     for number, name in enumerate(scored.strategies):
         switched = chosen == number
         if number != today and switched.any():
             for metric, change in changes.items():
-                differences[name, metric] = difference(change[switched & ~np.isnan(change)])
+                having = switched & ~np.isnan(change)
+                found = differences[name, metric] = difference(change[having])
+                before = means[metric][having, today]
+                if metric not in deciding and found.is_clear and _is_worse(before, found, higher[metric]):
+                    worse.setdefault(name, []).append(metric)
     return Advice(
         baseline,
         list(deciding),
         scored.strategies,
         subjects,
         chosen,
-        np.asarray(~np.isnan(means[deciding[0]][:, today])),
-        {metric: changes[metric] for metric in deciding},
+        scenarios,
+        np.where(scenarios > 1, agreeing / np.maximum(scenarios, 1), np.nan),
+        changes,
         differences,
+        worse,
     )
 
 
-def _least_harm(possible: npt.NDArray[np.bool_], others: Sequence[Figures2D]) -> npt.NDArray[np.int64]:
-    """Return the possible strategy of each subject with the fewest of the other metrics worse.
+def place_of(baseline: str, scored: Scored) -> int:
+    """Return the place of today's strategy among those that have scores.
 
-    ``others`` are the gains in these metrics. Of several strategies, it is the one with fewer metrics worse
-    in the sum over all subjects, so that equals have one answer, and then the first.
+    Raises:
+        InputError: if it has none.
     """
-    worse = np.zeros(possible.shape)
-    for gain in others:
-        worse += (gain < 0) + (np.nansum(gain, axis=0) < 0) / (len(others) + 1)
-    return np.asarray(np.where(possible, worse, np.inf).argmin(axis=1))
+    if baseline not in scored.strategies:
+        raise InputError("--baseline", repr(baseline), one_of(baseline, scored.strategies))
+    return scored.strategies.index(baseline)
+
+
+def _is_worse(before: npt.NDArray[np.float64], change: Difference, higher: bool) -> bool:
+    base = np.asarray(before.mean())
+    return bool(gains(base, base + change.mean, higher, TIE) < 0)
+
+
+def _chosen(
+    figures: Mapping[str, Figures2D], today: int, deciding: Sequence[str], higher: Mapping[str, bool]
+) -> npt.NDArray[np.int64]:
+    """Return the strategy of each row of figures (rows x strategies) by the rule."""
+    gain = [gains(figures[m][:, [today]], figures[m], higher[m], TIE) for m in deciding]
+    possible = np.any([each > 0 for each in gain], axis=0) & np.all([each >= 0 for each in gain], axis=0)
+    switching = possible.any(axis=1)
+    for metric, grid in figures.items():
+        values = np.where(possible & ~np.isnan(grid), -grid if higher[metric] else grid, np.inf)
+        least = values.min(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            best = np.isfinite(values) & (gains(least, values, higher=False, tie=TIE) >= 0)
+        possible = np.where(best.any(axis=1, keepdims=True), best, possible)
+    return np.where(switching, possible.argmax(axis=1), today)
 
 
 def as_file(table: pa.Table, ending: str) -> bytes:
@@ -160,12 +198,13 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     repaired rows of its scenarios are summed.
     """
     subjects = advice.subjects
-    today = scored.strategies.index(advice.baseline)
+    today = place_of(advice.baseline, scored)
     names = np.array(scored.strategies, dtype=object)
     reason = np.where(advice.chosen != today, SWITCH, np.where(advice.known, STAY, UNKNOWN))
     columns: dict[str, Any] = {subjects.column: subjects.names}
     if not subjects.are_scenarios:
         columns["scenarios"] = np.bincount(subjects.numbers, minlength=len(subjects.names))
+        columns["agree"] = pa.array(advice.agree, from_pandas=True)
     columns |= _carried(scored, subjects)
     columns |= {
         "today": [advice.baseline] * len(subjects.names),

@@ -10,15 +10,17 @@ import numpy.typing as npt
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
-from rebalance_spark.advising import Advice, advise
+from coordinator_core.reports.words import listed_names
+from rebalance_spark.advising import Advice, advise, place_of
 from rebalance_spark.choices import Status
 from rebalance_spark.groups import REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
-from rebalance_spark.parts import Subjects, parts_of, subjects_of
+from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 
-MOVES = "moved_partitions"
+STOPS, MOVES = "stopped_partition_seconds", "moved_partitions"
 BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
+EVENTS = "events"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,16 @@ class OnFront:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the scenarios. ``means`` maps (metric, strategy) to the mean of the comparable ones."""
+    """Some of the scenarios.
+
+    ``means`` maps (metric, strategy) to the mean of the comparable ones. ``differences`` are those to the
+    strategy that runs today.
+    """
 
     name: str
     scenarios: int
     means: Mapping[tuple[str, str], float]
+    differences: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,8 @@ class Findings:
 
     ``wins`` maps (metric, strategy, other) to the numbers of scenarios in which the first strategy is better,
     even and worse. ``curves`` maps (metric, strategy) to values at evenly spaced quantiles. Tables do not
-    need these two; they are empty unless they were asked for. ``unread`` metrics were not read.
+    need these two; they are empty unless they were asked for. ``unread`` metrics were not read. ``events``
+    are the fewest and the most events of a scenario, if the scores have them.
     """
 
     scenarios: int
@@ -106,6 +114,7 @@ class Findings:
     by: str = ""
     parts: Sequence[Part] = ()
     unread: int = 0
+    events: tuple[int, int] | None = None
 
     @property
     def failed(self) -> int:
@@ -131,10 +140,21 @@ def balance_of(scored: Scored) -> str:
     return BY_RATE if has_rates and not np.isnan(scored.figures(BY_RATE)).all() else BY_COUNT
 
 
-def deciding_of(scored: Scored) -> list[str]:
-    """Return the metrics that decide by default: moves and balance, where the scores have them."""
+def deciding_of(scored: Scored, baseline: str, balance: str) -> list[str]:
+    """Return the metrics that decide by default: of stops, moves and balance those that today's strategy has.
+
+    Raises:
+        InputError: if it has no scores, or none of these metrics.
+    """
+    today = place_of(baseline, scored)
     names = [metric.name for metric in scored.metrics]
-    return [name for name in (MOVES, balance_of(scored)) if name in names]
+    candidates = [name for name in (STOPS, MOVES, balance) if name]
+    known = [name for name in candidates if name in names]
+    found = [name for name in known if not np.isnan(scored.figures(name)[:, today]).all()]
+    if not found:
+        nothing = f"no figures of {listed_names(candidates)} under {baseline}"
+        raise InputError("--baseline", nothing, "--decide METRIC, which the scores have")
+    return found
 
 
 def higher_is_better(name: str) -> bool:
@@ -175,6 +195,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
     headlines = headlines_of(names, balance)
     divided = parts_of(question.by[1]) if question.by else []
     means: dict[str, dict[tuple[str, str], float]] = {name: {} for name, _ in divided}
+    changes: dict[str, dict[tuple[str, str], Difference]] = {name: {} for name, _ in divided}
     for metric in read:
         grid = scored.figures(metric)
         rows = comparable(grid, common)
@@ -185,11 +206,14 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         if plots:
             wins |= wins_of(scored, metric, grid)
             curves |= curves_of(scored, metric, grid[rows])
-        if metric in headlines or metric in deciding:
-            for name, inside in divided:
-                means[name] |= _means(scored, metric, grid[rows & inside])
+        if question.baseline and (metric in headlines or metric in deciding):
+            grids[metric] = grid
+        for name, inside in divided if metric in (MOVES, balance, *deciding) else ():
+            some = rows & inside
+            means[name] |= _means(scored, metric, grid[some])
             if question.baseline:
-                grids[metric] = grid
+                numbers = subjects.numbers[some]
+                changes[name] |= _differences(scored, question.baseline, metric, grid[some], numbers)
     described = {metric.name: metric for metric in scored.metrics}
     specs = default_registry().metrics()
     return Findings(
@@ -202,7 +226,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         figures=figures,
         statuses=_statuses(scored),
         front=front_of(scored, MOVES, balance)[1] if {MOVES, balance} <= set(read) else (),
-        left_out=[*_left_out(scored, common), *_repaired(scored)],
+        left_out=[*_left_out(scored, common), *_uneven(subjects), *_repaired(scored)],
         wins=wins,
         curves=curves,
         units={n: c.unit or (specs[n].unit if n in specs else "") for n, c in described.items()},
@@ -212,16 +236,17 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         differences=differences,
         advice=_advice(scored, question, subjects, deciding, grids),
         by=question.by[0] if question.by else "",
-        parts=[Part(name, int((common & rows).sum()), means[name]) for name, rows in divided],
+        parts=[Part(n, int((common & rows).sum()), means[n], changes[n]) for n, rows in divided],
         unread=len(names) - len(read),
+        events=_events(scored),
     )
 
 
 def _deciding(scored: Scored, question: Question) -> list[str]:
-    names = known_metrics(scored, "metric", filter(None, (*question.deciding, question.balance)))
-    if question.baseline and question.baseline not in scored.strategies:
-        raise InputError("--baseline", repr(question.baseline), one_of(question.baseline, scored.strategies))
-    return list(question.deciding) or [name for name in (MOVES, question.balance or "") if name in names]
+    known_metrics(scored, "metric", filter(None, (*question.deciding, question.balance)))
+    if question.deciding or not question.baseline:
+        return list(question.deciding)
+    return deciding_of(scored, question.baseline, question.balance or "")
 
 
 def known_metrics(scored: Scored, where: str, metrics: Iterable[str]) -> list[str]:
@@ -258,7 +283,7 @@ def _figures(
 def _differences(
     scored: Scored, baseline: str, metric: str, grid: Figures2D, subjects: npt.NDArray[np.int64]
 ) -> dict[tuple[str, str], Difference]:
-    today = scored.strategies.index(baseline)
+    today = place_of(baseline, scored)
     found = {}
     for number, strategy in enumerate(scored.strategies):
         change = grid[:, number] - grid[:, today]
@@ -352,7 +377,7 @@ def _left_out(scored: Scored, common: npt.NDArray[np.bool_]) -> list[str]:
         failed = [(name, np.flatnonzero(out & rows[:, n] & ~ok[:, n]), "failed in") for n, name in compared]
         absent = [(name, np.flatnonzero(out & ~rows[:, n]), "is not scored yet for") for n, name in compared]
         which = "; ".join(
-            f"{name} {verb} {len(places):,} ({_examples(scored, places)})"
+            f"{name} {verb} {len(places):,} ({_examples(scored.scenarios, places)})"
             for name, places, verb in [*failed, *absent]
             if len(places)
         )
@@ -364,16 +389,36 @@ def _left_out(scored: Scored, common: npt.NDArray[np.bool_]) -> list[str]:
         (np.flatnonzero(~rows.any(axis=1)), "are not scored yet under these strategies"),
     ):
         if len(places):
-            found.append(f"{len(places):,} scenarios {why} ({_examples(scored, places)})")
+            found.append(f"{len(places):,} scenarios {why} ({_examples(scored.scenarios, places)})")
     return found
 
 
 _EXAMPLES = 3
 
 
-def _examples(scored: Scored, rows: npt.NDArray[np.int64]) -> str:
-    shown = ", ".join(scored.scenarios[i] for i in rows[:_EXAMPLES])
+def _examples(names: Sequence[str], rows: npt.NDArray[np.int64]) -> str:
+    shown = ", ".join(names[i] for i in rows[:_EXAMPLES])
     return f"{shown}, ..." if len(rows) > _EXAMPLES else shown
+
+
+def _uneven(subjects: Subjects) -> list[str]:
+    """Return a sentence about groups with fewer scenarios than others, if there are any."""
+    if subjects.column != GROUP or not subjects.names:
+        return []
+    counts = np.bincount(subjects.numbers)
+    most = int(counts.max())
+    fewer = np.flatnonzero(counts < most)
+    if not len(fewer):
+        return []
+    of = f"{len(fewer):,} of {len(counts):,} {subjects.plural}"
+    return [f"{of} have fewer than {most:,} scenarios ({_examples(subjects.names, fewer)})"]
+
+
+def _events(scored: Scored) -> tuple[int, int] | None:
+    """Return the fewest and the most events of a scenario, if the scores have them."""
+    values = scored.values(EVENTS) if EVENTS in scored.others else []
+    known = [value for value in values if isinstance(value, int)]
+    return (min(known), max(known)) if known else None
 
 
 def _repaired(scored: Scored) -> list[str]:
@@ -383,7 +428,7 @@ def _repaired(scored: Scored) -> list[str]:
     if not rows:
         return []
     total = sum(repairs[i] for i in rows)
-    examples = _examples(scored, np.array(rows))
+    examples = _examples(scored.scenarios, np.array(rows))
     return [REPAIRED.format(rows=total, scenarios=len(rows), examples=examples)]
 
 

@@ -100,8 +100,13 @@ def _parts(findings: Findings) -> list[str]:
     if not findings.parts:
         return []
     heading = f"<h2>By {escape(findings.by)}</h2>"
-    metrics = tables.parts_metrics(findings)
-    return [heading, *(_laid_out(tables.parts_table(findings, m), m, findings.by) for m in metrics)]
+    shown = []
+    for metric in tables.parts_metrics(findings):
+        shown.append(_laid_out(tables.parts_table(findings, metric), metric, findings.by))
+        if findings.advice is not None:
+            caption = f"{metric} less {findings.advice.baseline}"
+            shown.append(_laid_out(tables.parts_differences_table(findings, metric), caption, findings.by))
+    return [heading, *shown]
 
 
 def _distributions(findings: Findings) -> list[str]:

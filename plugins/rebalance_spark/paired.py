@@ -17,8 +17,8 @@ SEED = 18
 LEVEL = 95
 """The percentage of resamples whose mean is in the interval."""
 
-TIE = 1e-9
-"""Figures with a smaller relative difference are ties."""
+ROUNDING = 1e-9
+"""Figures with a smaller relative difference are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,15 @@ def _blocks(groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray((np.random.default_rng(SEED).permutation(count) * MOST_BLOCKS // count)[numbers])
 
 
-def gains(base: npt.NDArray[np.float64], other: npt.NDArray[np.float64], higher: bool) -> Figures2D:
-    """Return by how much ``other`` is better than ``base``. Differences by rounding are 0."""
+def gains(
+    base: npt.NDArray[np.float64], other: npt.NDArray[np.float64], higher: bool, tie: float = ROUNDING
+) -> Figures2D:
+    """Return by how much ``other`` is better than ``base``.
+
+    A difference of at most the share ``tie`` of the larger figure is 0.
+    """
     gain = other - base if higher else base - other
-    even = np.abs(gain) <= TIE * np.maximum(np.abs(base), np.abs(other))
+    even = np.abs(gain) <= tie * np.maximum(np.abs(base), np.abs(other))
     return np.asarray(np.where(even, 0.0, gain))
 
 

@@ -19,6 +19,14 @@ _NO_STOPS = (
     " without --fidelity plan to compare it."
 )
 
+_EACH_ALONE = (
+    "Each decision rests on one scenario: score more hours (--keys) or --draws, or decide --per COLUMN"
+)
+
+_AT_ONCE = (
+    "Members without process_rate handle records at once, so that rounds do not wait for batches of records."
+)
+
 Table = tuple[list[str], list[list[Cell]], int]
 """The head of a table, its rows, and how many of its columns are headings of rows."""
 
@@ -54,29 +62,49 @@ def verdict(findings: Findings) -> list[str]:
     if staying:
         of_these = f" ({unknown:,} of them have {UNKNOWN})" if unknown else ""
         lines.append(f"leave {staying:,} of {total:,} {groups} as they are, with {advice.baseline}{of_these}")
+    alone = int((advice.scenarios == 1).sum())
+    if advice.subjects.are_scenarios and alone:
+        lines.append(_EACH_ALONE)
+    elif 2 * alone > total:
+        lines.append(f"{alone:,} of {total:,} {groups} have one scenario: score more hours, or --draws")
     return lines
 
 
 def notes(findings: Findings) -> list[str]:
-    """Return sentences that follow the verdict: its rule, what is not measured, and what a switch takes."""
+    """Return sentences that follow the verdict.
+
+    They are its rule, what the changes are, what is not measured, what is assumed, and what a switch takes.
+    """
     advice = findings.advice
     if advice is None:
         return []
-    stops = [_NO_STOPS] if Fidelity.PLAN in findings.fidelities else []
+    groups = advice.subjects.plural
+    found = [advice.rule]
+    if advice.switches:
+        per = "" if advice.subjects.are_scenarios else " per scenario"
+        found.append(f"Changes are means{per} over the {groups} that switch, with {LEVEL} % intervals.")
+    if Fidelity.PLAN in findings.fidelities:
+        found.append(_NO_STOPS)
+    if Fidelity.PROTOCOL in findings.fidelities:
+        found.append(f"{_events(findings.events)}{_AT_ONCE}")
     takes = what_it_takes({name: parted(name)[0] for name, _ in advice.switches}, default_registry())
-    return [advice.rule, *stops, *filter(None, [takes])]
+    return [*found, *filter(None, [takes])]
+
+
+def _events(events: tuple[int, int] | None) -> str:
+    if events is None:
+        return ""
+    fewest, most = events
+    return f"Each scenario has {f'{fewest:,} to ' * (fewest < most)}{most:,} event{'s' * (most != 1)}. "
 
 
 def _changes(findings: Findings, advice: Advice, strategy: str) -> str:
     """Return the mean changes where the strategy is advised: of deciding metrics, then of worse headlines."""
-    found = {metric: change for (name, metric), change in advice.differences.items() if name == strategy}
-    texts = [_change(findings, metric, found[metric]) for metric in advice.metrics if metric in found]
-    worse = [
-        _change(findings, metric, change)
-        for metric, change in found.items()
-        if metric not in advice.metrics and change.is_clear and _is_worse(metric, change)
-    ]
-    return ", ".join(texts) + (f"; but {', '.join(worse)}" if worse else "")
+    texts, worse = (
+        ", ".join(_change(findings, metric, advice.differences[strategy, metric]) for metric in metrics)
+        for metrics in (advice.metrics, advice.worse.get(strategy, ()))
+    )
+    return texts + (f"; but {worse}" if worse else "")
 
 
 def _is_worse(metric: str, change: Difference) -> bool:
@@ -86,7 +114,7 @@ def _is_worse(metric: str, change: Difference) -> bool:
 def _change(findings: Findings, metric: str, change: Difference) -> str:
     unit = findings.units.get(metric, "")
     shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
-    return f"{with_sign(change.mean)} {shown}"
+    return f"{interval(change)} {shown}"
 
 
 def with_sign(value: float) -> str:
@@ -133,6 +161,18 @@ def parts_table(findings: Findings, metric: str) -> Table:
     return [f"{metric} by {findings.by}", "scenarios", *findings.strategies], rows, 1
 
 
+def parts_differences_table(findings: Findings, metric: str) -> Table:
+    """Return a row per part with the mean differences of a metric to the strategy that runs today."""
+    baseline = "" if findings.advice is None else findings.advice.baseline
+    others = [strategy for strategy in findings.strategies if strategy != baseline]
+    rows = []
+    for part in findings.parts:
+        changes = [part.differences.get((metric, strategy)) for strategy in others]
+        cells = [Cell("-") if c is None else Cell(interval(c), _style(metric, c)) for c in changes]
+        rows.append([Cell(part.name), *cells])
+    return [f"{metric} less {baseline} [{LEVEL} %]", *others], rows, 1
+
+
 def _best(metric: str, values: set[float]) -> float | None:
     if len(values) < 2:
         return None
@@ -140,8 +180,9 @@ def _best(metric: str, values: set[float]) -> float | None:
 
 
 def parts_metrics(findings: Findings) -> list[str]:
-    """Return the metrics of which parts have tables: moves and balance."""
-    return [name for name in (MOVES, findings.balance) if name in findings.metrics] if findings.parts else []
+    """Return the metrics of which parts have tables: moves, balance, and those that decide."""
+    shown = {metric for part in findings.parts for metric, _ in part.means}
+    return [name for name in findings.metrics if name in shown]
 
 
 def front_table(findings: Findings) -> Table:

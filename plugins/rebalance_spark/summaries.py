@@ -138,16 +138,18 @@ def advice(
     """Return a row per group with the strategy of today, the advised one, and the changes.
 
     A group switches to a strategy that is better in at least one of the metrics and worse in none, in the
-    mean over its scenarios. Of several, it is the one that is best in the first metric, and then in the
-    next. Of equals, it is the one that makes fewer of the other headline metrics worse. `metrics` are by
-    default the moves and the balance of `pareto`. `per` names the column with the groups. By default they are
-    the ids of the scenarios without the keys before them.
+    mean over its scenarios. Of several, it is the one that is best in the first metric, then in the next, and
+    then in the other headline metrics. Figures that differ by at most 1 % of the larger one are equal.
+    `metrics` are by default ``stopped_partition_seconds``, if it is measured, and the moves and the balance
+    of `pareto`. `per` names the column with the groups. By default they are the ids of the scenarios without
+    the keys before them. ``agree`` is the share of the scenarios of a group for which the rule advises the
+    same.
 
     Raises:
         InputError: if the scores lack the baseline, a metric or the column.
     """
     scored = collected_scores(scores)
-    metrics = deciding_of(scored) if metrics is None else metrics
+    metrics = deciding_of(scored, baseline, balance_of(scored)) if metrics is None else metrics
     names = known_metrics(scored, "advice", metrics)
     figures = {metric: scored.figures(metric) for metric in (*metrics, *headlines_of(names, ""))}
     higher = {metric: higher_is_better(metric) for metric in figures}

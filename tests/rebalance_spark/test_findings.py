@@ -235,6 +235,8 @@ def test_a_strategy_or_metric_that_there_is_not_is_refused(stored):
     scored = stored([row("x", "a", 1.0)])
     with pytest.raises(InputError, match="--baseline: found 'gone', expected one of a"):
         found(scored, baseline="gone")
+    with pytest.raises(InputError, match="--baseline: found 'gone', expected one of a"):
+        found(scored, baseline="gone", deciding=["rounds"])
     with pytest.raises(InputError, match="metric: found 'colour', expected one of moved_partitions"):
         found(scored, baseline="a", deciding=["colour"])
 
@@ -245,7 +247,8 @@ GROUPS = {  # today, one, two: moves and imbalance
     "fewer-moves": ((5, 1.5), (3, 1.5), (4, 1.0)),
     "even-moves": ((5, 1.5), (3, 1.5), (3, 1.2)),
     "a-price": ((5, 1.5), (3, 1.6), (6, 1.0)),
-    "the-same": ((5, 1.5), (5, 1.5 * (1 + 1e-12)), (5, 1.5)),
+    "a-hair": ((5, 1.5), (3, 1.51), (6, 1.0)),
+    "the-same": ((5, 1.5), (4.96, 1.5), (5, 1.49)),
     "unknown": (None, (3, 1.5), (4, 1.0)),
     "failing": ((5, 1.5), None, (4, 1.5)),
 }
@@ -274,24 +277,66 @@ def test_a_group_switches_to_what_is_better_and_not_worse_in_anything_that_decid
         "fewer-moves": ("one", "switch"),
         "even-moves": ("two", "switch"),
         "a-price": ("today", "stay"),
+        "a-hair": ("one", "switch"),
         "the-same": ("today", "stay"),
         "unknown": ("today", "no figures"),
         "failing": ("two", "switch"),
     }
-    assert made.switches == [("two", 2), ("one", 1)]
+    assert made.switches == [("one", 2), ("two", 2)]
     assert made.differences["two", "moved_partitions"].mean == -1.5
     assert made.differences["one", "rounds"].mean == 2.0
+    assert made.worse == {"one": ["rounds"]}
     changes = {r["scenario_id"]: r["moved_partitions_change"] for r in table.to_pylist()}
     assert (changes["fewer-moves"], changes["the-same"], changes["unknown"]) == (-2.0, 0.0, None)
 
 
-def test_of_equals_the_one_that_makes_fewer_other_metrics_worse_is_advised_everywhere(stored):
+STOPPED = [pa.field("stopped_partition_seconds", pa.float64()), pa.field("duplicate_records", pa.float64())]
+
+
+def stopped(name, strategy, seconds, moves=7.0, **fields):
+    return row(name, strategy, moves, stopped_partition_seconds=seconds, **fields)
+
+
+def test_stopped_time_decides_first_where_it_is_measured(stored):
+    today = stopped("x", "today", 20.2, 12.0, duplicate_records=1.0)
+    sticky = stopped("x", "sticky", 20.2, duplicate_records=1.0)
+    cooperative = stopped("x", "cooperative", 7.3, rounds=2.0, duplicate_records=4.0)
+    made = found(stored([cooperative, sticky, today], more=STOPPED), baseline="today").advice
+    assert made.metrics == ["stopped_partition_seconds", "moved_partitions", "imbalance"]
+    assert made.switches == [("cooperative", 1)]
+    assert made.worse == {"cooperative": ["rounds", "duplicate_records"]}
+    assert list(made.changes)[3:] == ["rounds", "duplicate_records"]
+    planned = [{**each, "stopped_partition_seconds": None} for each in (cooperative, sticky, today)]
+    without = found(stored(planned, more=STOPPED), baseline="today").advice
+    assert (without.metrics, without.switches) == (made.metrics[1:], [("sticky", 1)])
+
+
+def test_of_equals_in_what_decides_the_best_in_the_next_metric_is_advised(stored):
+    figures = {"today": (20.0, 12.0, 5.0), "little": (10.0, 7.0, 4.0), "much": (10.09, 7.0, 1.0)}
     rows = [
-        row(name, strategy, moves, rounds=rounds)
-        for name, dear in (("x", 2.0), ("y", 1.0))
-        for strategy, moves, rounds in (("dear", 1.0, dear), ("plain", 1.0, 1.0), ("today", 5.0, 1.0))
+        stopped("x", strategy, seconds, moves, duplicate_records=records, rounds=rounds)
+        for strategy, (seconds, moves, records) in figures.items()
+        for rounds in [2.0 if strategy == "much" else 2.01]
     ]
-    assert found(stored(rows), baseline="today").advice.switches == [("plain", 2)]
+    assert found(stored(rows, more=STOPPED), baseline="today").advice.switches == [("much", 1)]
+
+
+def test_what_becomes_worse_by_less_than_a_hundredth_is_no_price(stored):
+    rows = [
+        row(f"s-{n}", strategy, moves, rounds=rounds)
+        for n in range(5)
+        for strategy, moves, rounds in (("today", 5.0, 100.0), ("hair", 3.0, 100.9), ("price", 2.0, 101.1))
+    ]
+    scored = stored(rows)
+    assert found(scored, baseline="today").advice.worse == {"price": ["rounds"]}
+    assert found(scored.of(["today", "hair"]), baseline="today").advice.worse == {}
+
+
+def test_a_strategy_without_figures_to_decide_by_is_refused(stored):
+    scored = stored([{**row("x", "a", 1.0), "moved_partitions": None, "imbalance": None}])
+    with pytest.raises(InputError, match="--baseline: found no figures of stopped_partition_seconds, moved"):
+        found(scored, baseline="a")
+    assert found(scored, baseline="a", deciding=["rounds"]).advice.metrics == ["rounds"]
 
 
 HOURS = {  # today and other: moves in two hours
@@ -337,8 +382,48 @@ def test_the_hours_of_a_group_have_one_decision_by_their_means(stored):
     }
     assert {(r["scenarios"], r["team"], r["repairs"]) for r in table} == {(2, g[:3], 3) for g in HOURS}
     assert "hour" not in table[0]
-    assert verdict(made)[0] == "switch 3 of 7 groups to other: -1.83 moved_partitions, 0 imbalance"
+    assert verdict(made)[0] == (
+        "switch 3 of 7 groups to other: -1.83 [-2, -1.5] moved_partitions, 0 [0, 0] imbalance"
+    )
     assert title_of(made) == "14 scenarios of 7 groups, plan fidelity"
+
+
+def test_advice_has_the_share_of_scenarios_that_give_the_same_alone(stored):
+    table = advice_table(scored := hourly(stored), found(scored, baseline="today").advice).to_pylist()
+    assert {r["group"].removeprefix("a/"): r["agree"] for r in table} == {
+        "better-in-the-mean": 0.5,
+        "worse-in-the-mean": 0.5,
+        "failing-once": 0.5,
+        "unknown-once": None,
+        "scored-once": None,
+        "not-scored": 1.0,
+        "unknown": None,
+    }
+
+
+def of_hours(stored, hours):
+    """The report on groups that have some scenarios each, and the sentence on those with one."""
+    rows = [
+        {**row(f"hour={hour}/{group}", s, moves), "hour": hour}
+        for group, count in hours.items()
+        for hour in range(count)
+        for s, moves in (("today", 5.0), ("other", 3.0))
+    ]
+    made = found(stored(rows, more=[pa.field("hour", pa.int32())]), baseline="today")
+    return made.left_out, verdict(made)[1:]
+
+
+def test_groups_with_fewer_scenarios_than_others_are_named(stored):
+    assert of_hours(stored, {"a": 2, "b": 2}) == ([], [])
+    missing = "1 of 3 groups have fewer than 2 scenarios (b)"
+    assert of_hours(stored, {"a": 2, "b": 1, "c": 2}) == ([missing], [])
+
+
+def test_a_verdict_on_groups_with_one_scenario_says_so(stored):
+    _, (sentence,) = of_hours(stored, {"a": 1, "b": 1, "c": 2})
+    assert sentence == "2 of 3 groups have one scenario: score more hours, or --draws"
+    alone = found(stored([row("x", s, 1.0) for s in ("today", "other")]), baseline="today")
+    assert verdict(alone)[-1].startswith("Each decision rests on one scenario: ")
 
 
 def test_an_hour_without_one_of_the_deciding_figures_does_not_decide(stored):
@@ -372,7 +457,7 @@ def test_ids_without_keys_are_subjects_by_themselves(stored):
 
 def test_the_metrics_that_decide_can_be_chosen(stored):
     made, _ = advised(stored, deciding=["imbalance"])
-    assert dict(made.switches) == {"two": 3}
+    assert dict(made.switches) == {"two": 4}
 
 
 def test_balance_is_by_rate_where_the_scores_have_it(stored):
@@ -386,6 +471,7 @@ def test_higher_figures_are_better_where_the_metric_says_so(stored, monkeypatch)
     monkeypatch.setattr(findings, "higher_is_better", lambda name: name == "imbalance")
     made, _ = advised(stored, deciding=["imbalance"])
     assert dict(made.switches) == {"one": 1}
+    assert made.rule.startswith("A scenario switches to a strategy that is better in imbalance. Of several")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -422,10 +508,19 @@ def test_the_most_frequent_texts_are_parts_and_the_others_are_one_part():
 
 
 def test_the_parts_of_findings_have_the_means_of_their_scenarios(stored):
-    scored = stored(same_code(failing=range(8)))
-    made = found(scored, by=("half", ["low" if n < 20 else "high" for n in range(40)]))
+    rows = [*same_code(failing=range(8)), *(row(f"s-{n:02}", "less", n - n % 3) for n in range(40))]
+    halves = ("half", ["low" if n < 20 else "high" for n in range(40)])
+    made = found(stored(rows), by=halves, baseline="good")
     assert [(part.name, part.scenarios) for part in made.parts] == [("high", 20), ("low", 12)]
     assert made.parts[1].means["moved_partitions", "good"] == np.mean(range(8, 20))
+    change = made.parts[1].differences["moved_partitions", "less"]
+    assert change.mean == -np.mean([n % 3 for n in range(8, 20)])
+    assert change.low < change.mean < change.high
+
+
+def test_findings_have_the_fewest_and_the_most_events_of_a_scenario(stored):
+    rows = [{**row(f"s-{n}", "a", 1.0), "events": n} for n in (3, 1, None)]
+    assert found(stored(rows, more=[pa.field("events", pa.int32())])).events == (1, 3)
 
 
 def test_scores_without_rows_have_no_figures():

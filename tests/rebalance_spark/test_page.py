@@ -423,17 +423,20 @@ ADVICE = Advice(
     ["range", "sticky"],
     Subjects("group", ["g-0", "g-1", "g-2"], np.array([0, 1, 1, 2])),
     np.array([0, 1, 1]),
-    np.array([False, True, True]),
+    np.array([0, 2, 1]),
+    np.array([np.nan, 1.0, np.nan]),
     {},
     {
         ("sticky", "moved_partitions"): Difference(-31.0, -33.0, -27.0),
         ("sticky", "imbalance"): Difference(0.0, 0.0, 0.0),
         ("sticky", "rounds"): Difference(0.4, 0.3, 0.5),
     },
+    {"sticky": ["rounds"]},
 )
 ADVISED = replace(TWO, differences=CHANGES, advice=ADVICE)
 VERDICT = [
-    "switch 2 of 3 groups to sticky: -31 moved_partitions, 0 imbalance; but +0.4 rounds",
+    "switch 2 of 3 groups to sticky: -31 [-33, -27] moved_partitions, 0 [0, 0] imbalance;"
+    " but +0.4 [+0.3, +0.5] rounds",
     "leave 1 of 3 groups as they are, with range (1 of them have no figures)",
 ]
 
@@ -447,9 +450,12 @@ def test_the_verdict_comes_first_and_names_what_becomes_worse():
 
 
 def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
-    advice = replace(ADVICE, strategies=["range", "lag-aware+tolerance=5%"])
+    weighted = "lag-aware+tolerance=5%"
+    differences = {(weighted, metric): change for (_, metric), change in ADVICE.differences.items()}
+    advice = replace(ADVICE, strategies=["range", weighted], differences=differences)
     made = replace(ADVISED, fidelities=["plan"], advice=advice)
-    _, stops, clients = notes(made)
+    _, changes, stops, clients = notes(made)
+    assert changes == "Changes are means per scenario over the groups that switch, with 95 % intervals."
     assert stops.startswith("Plan fidelity does not measure how long partitions stop")
     assert clients == (
         "Kafka's own clients do not have lag-aware+tolerance=5%; kafka-python, aiokafka and the Consumer of"
@@ -458,7 +464,20 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     )
     assert {stops, clients} <= set(texts_of(as_page(made)))
     assert {stops, clients} <= set(printed(made, width=300))
-    assert len(notes(ADVISED)) == 1
+    _, _, assumed = notes(replace(ADVISED, fidelities=["protocol"]))
+    assert assumed.startswith("Members without process_rate handle records at once")
+
+
+@pytest.mark.parametrize(
+    ("events", "text"),
+    [
+        ((1, 1), "Each scenario has 1 event. "),
+        ((2, 2), "Each scenario has 2 events. "),
+        ((1, 1_500), "Each scenario has 1 to 1,500 events. "),
+    ],
+)
+def test_what_happens_to_the_groups_is_in_the_assumptions(events, text):
+    assert notes(replace(ADVISED, fidelities=["protocol"], events=events))[2].startswith(text)
 
 
 def test_a_metric_that_some_scenarios_lack_has_the_number_of_the_others():
@@ -498,6 +517,18 @@ def test_parts_have_a_table_for_moves_and_one_for_balance():
         ["green", "0", "-", "-"],
     ]
     assert "<h2>By team</h2>" in as_page(made)
+
+
+def test_parts_have_the_differences_to_the_strategy_of_today():
+    means, changes = {("rounds", "range"): 5.0}, {("rounds", "sticky"): Difference(-1.0, -2.0, -0.5)}
+    made = replace(ADVISED, by="team", parts=[Part("blue", 7, means, changes), Part("green", 0, {})])
+    lines = printed(made)
+    at = next(n for n, line in enumerate(lines) if line.startswith("rounds less range [95 %]"))
+    assert [line.split(None, 1) for line in lines[at + 1 : at + 3]] == [
+        ["blue", "-1 [-2, -0.5]"],
+        ["green", "-"],
+    ]
+    assert Page(as_page(made)).tables["rounds less range"][1] == ["blue", "-1 [-2, -0.5]"]
 
 
 SWEEP = findings_of(

@@ -55,7 +55,8 @@ def report(
         typer.Option(
             metavar="METRIC",
             help="With --baseline: a metric that decides whether a group switches; repeatable, the most"
-            " important one first. The default is moved_partitions and the metric of --balance.",
+            " important one first. The default is stopped_partition_seconds, if it is measured,"
+            " moved_partitions and the metric of --balance.",
         ),
     ] = None,
     advice: Annotated[
@@ -252,6 +253,8 @@ def print_findings(
         _print(tables.differences_table(findings, metrics), console)
     for metric in tables.parts_metrics(findings):
         _print(tables.parts_table(findings, metric), console)
+        if findings.advice is not None:
+            _print(tables.parts_differences_table(findings, metric), console)
     if findings.front:
         _print(tables.front_table(findings), console)
     if findings.unread or len(findings.metrics) > len(metrics):
