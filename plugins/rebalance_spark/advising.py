@@ -226,6 +226,8 @@ def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:
             sums = np.bincount(subjects.numbers, [value or 0 for value in values], len(first))
             found[name] = sums.astype(np.int64).tolist()
             continue
+        if all(value is None for value in values):
+            continue
         codes = encoded(pa.array([str(value) for value in values], pa.string()))[0]
         if name != subjects.column and np.array_equal(codes, codes[first][subjects.numbers]):
             found[name] = [values[row] for row in first]

@@ -13,7 +13,7 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.words import listed_names
 from rebalance_spark.advising import Advice, advise, place_of
 from rebalance_spark.choices import Status
-from rebalance_spark.groups import REPAIRED, REPAIRS
+from rebalance_spark.groups import DRAW, REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
 from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored
@@ -226,7 +226,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         figures=figures,
         statuses=_statuses(scored),
         front=front_of(scored, MOVES, balance)[1] if {MOVES, balance} <= set(read) else (),
-        left_out=[*_left_out(scored, common), *_uneven(subjects), *_repaired(scored)],
+        left_out=[*_left_out(scored, common), *_uneven(scored, subjects), *_repaired(scored)],
         wins=wins,
         curves=curves,
         units={n: c.unit or (specs[n].unit if n in specs else "") for n, c in described.items()},
@@ -401,11 +401,16 @@ def _examples(names: Sequence[str], rows: npt.NDArray[np.int64]) -> str:
     return f"{shown}, ..." if len(rows) > _EXAMPLES else shown
 
 
-def _uneven(subjects: Subjects) -> list[str]:
-    """Return a sentence about groups with fewer scenarios than others, if there are any."""
+def _uneven(scored: Scored, subjects: Subjects) -> list[str]:
+    """Return a sentence about groups with fewer scenarios than others, if there are any.
+
+    Of several draws of a group the first counts: their number is that of its members.
+    """
     if subjects.column != GROUP or not subjects.names:
         return []
-    counts = np.bincount(subjects.numbers)
+    draws = scored.values(DRAW) if DRAW in scored.others else []
+    counted = [draw in (None, 0) for draw in draws] or None
+    counts = np.bincount(subjects.numbers, counted)
     most = int(counts.max())
     fewer = np.flatnonzero(counts < most)
     if not len(fewer):

@@ -265,7 +265,8 @@ def advised(stored, **question):
         for name, each in GROUPS.items()
         for strategy, figures in zip(("today", "one", "two"), each, strict=True)
     ]
-    scored = stored([{**r, "team": "blue"} for r in rows], more=[pa.field("team", pa.string())])
+    texts = [pa.field(name, pa.string()) for name in ("team", "differing")]
+    scored = stored([{**r, "team": "blue", "differing": None} for r in rows], more=texts)
     made = found(scored, baseline="today", **question).advice
     return made, advice_table(scored, made)
 
@@ -417,6 +418,12 @@ def test_groups_with_fewer_scenarios_than_others_are_named(stored):
     assert of_hours(stored, {"a": 2, "b": 2}) == ([], [])
     missing = "1 of 3 groups have fewer than 2 scenarios (b)"
     assert of_hours(stored, {"a": 2, "b": 1, "c": 2}) == ([missing], [])
+
+
+def test_a_group_with_fewer_draws_has_not_fewer_scenarios_than_others(stored):
+    ids = {f"draw={draw}/{group}": draw for group, members in (("a", 4), ("b", 2)) for draw in range(members)}
+    rows = [{**row(name, "a", 1.0), "draw": draw} for name, draw in ids.items()]
+    assert found(stored(rows, more=[pa.field("draw", pa.int32())])).left_out == []
 
 
 def test_a_verdict_on_groups_with_one_scenario_says_so(stored):
