@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
 from rebalance_spark.choices import Status
@@ -20,6 +20,7 @@ from rebalance_spark.scoring import cost_of, scored, units
 from rebalance_spark.storage import context_of, described
 
 if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 CHUNK_MS = 240_000
@@ -51,8 +52,8 @@ class Todo:
     cost_ms: float
 
 
-ReportProgress = Callable[[int], None]
-"""Called regularly with the number of finished rows."""
+ReportProgress = Callable[[int, float], None]
+"""Called regularly with the number of finished rows, and the share of the estimated cost that is done."""
 
 
 def todo(workloads: "DataFrame", job: Job, out: str | Place, retry: Collection[Status] = ()) -> Todo:
@@ -117,7 +118,7 @@ def write_scores(todo: Todo, job: Job, out: str | Place, report: ReportProgress)
     spark, place = todo.units.sparkSession, place_of(out)
     job = replace(job, examined=min(1.0, MOST_EXAMINED / max(1, todo.scenarios)))
     context = context_of(spark)
-    done = None if context is None else context.accumulator(0)
+    done = None if context is None else _Done(context.accumulator(0), context.accumulator(0.0))
     with ThreadPoolExecutor(place.concurrent) as pool:
         jobs = [pool.submit(_write_chunk, todo, job, place, number, done) for number in range(todo.chunks)]
         try:
@@ -125,7 +126,8 @@ def write_scores(todo: Todo, job: Job, out: str | Place, report: ReportProgress)
             while waiting:
                 finished, waiting = wait(waiting, _REPORT_EVERY_SECONDS, FIRST_COMPLETED)
                 share = 1 - len(waiting) / todo.chunks
-                report(round(share * todo.rows) if done is None else done.value)
+                rows = round(share * todo.rows) if done is None else done.rows.value
+                report(rows, share if done is None or not todo.cost_ms else done.cost.value / todo.cost_ms)
                 for chunk in finished:
                     chunk.result()
         except BaseException:
@@ -146,7 +148,19 @@ def _stop(spark: "SparkSession", jobs: Sequence[Future[None]]) -> None:
         wait(jobs, _REPORT_EVERY_SECONDS)
 
 
-def _write_chunk(todo: Todo, job: Job, place: Place, number: int, done: Any) -> None:
+class _Done(NamedTuple):
+    """What the workers have done: rows, and their estimated cost in milliseconds."""
+
+    rows: "Accumulator[int]"
+    cost: "Accumulator[float]"
+
+    def add(self, rows: int, cost: float) -> None:
+        """Add finished rows."""
+        self.rows.add(rows)
+        self.cost.add(cost)
+
+
+def _write_chunk(todo: Todo, job: Job, place: Place, number: int, done: _Done | None) -> None:
     from pyspark.sql import functions as sf
 
     rows = todo.units

@@ -1,6 +1,6 @@
 """Scores of strategies on every scenario of a workload, as a DataFrame."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,7 +17,7 @@ from rebalance_spark.rows import ALL, Job, registry_with
 from rebalance_spark.schema import RESERVED, arrow_schema, carried_schema, score_columns, spark_schema
 from rebalance_spark.sizes import estimated_cost, with_sizes
 from rebalance_spark.sweeps import label_of, parted
-from rebalance_spark.worker import UNIT_COLUMNS, score_batches
+from rebalance_spark.worker import COST, UNIT_COLUMNS, ReportDone, score_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -137,7 +137,7 @@ def units(workloads: "DataFrame") -> "DataFrame":
 
 
 def scored(
-    units: "DataFrame", job: Job, *, tasks: int | None = None, done: Callable[[int], None] | None = None
+    units: "DataFrame", job: Job, *, tasks: int | None = None, done: ReportDone | None = None
 ) -> "DataFrame":
     """Return the scores of units, each under the strategies that its ``which`` selects."""
     schema = scored_schema(units, job)
@@ -192,7 +192,7 @@ def cost_of(job: Job) -> "Column":
 
 
 def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame":
-    """Return the units in tasks that keep all cores busy to the end, with all columns but those added here.
+    """Return the units in tasks that keep all cores busy to the end, with their estimated cost as `COST`.
 
     The costs of rows differ by a factor of a thousand. A large row becomes a task per strategy, and the
     largest come first. The tasks of small rows follow; a hash of the id selects the task.
@@ -201,22 +201,23 @@ def spread(units: "DataFrame", job: Job, tasks: int | None = None) -> "DataFrame
     from pyspark.sql import functions as sf
 
     strategies = len(job.strategies)
-    sized = units.withColumn("_cost", cost_of(job))
+    sized = units.withColumn(COST, cost_of(job))
     histogram = _histogram(sized)
     count = tasks or _tasks(histogram)
     load = _load(histogram, count)
     id_hash = sf.xxhash64("scenario_id", "which")
-    small = sized.where(sf.col("_cost") < load.large_from)
+    small = sized.where(sf.col(COST) < load.large_from)
     placed = small.withColumn(
         "_task", (sf.pmod(id_hash, sf.lit(count)) + load.large * strategies).cast("int")
     )
-    columns = [sf.col(f"`{name}`") for name in units.columns]
+    columns = [sf.col(f"`{name}`") for name in sized.columns]
     if not load.large:
         return placed.repartitionById(count, "_task").select(*columns)
     numbers: Column = sf.when(sf.col("which") == ALL, sf.sequence(sf.lit(0), sf.lit(strategies - 1)))
     numbers = numbers.otherwise(sf.array("which"))
-    large = sized.where(sf.col("_cost") >= load.large_from).withColumn("which", sf.explode(numbers))
-    order = Window.orderBy(sf.desc("_cost"), "scenario_id", "which")
+    large = sized.where(sf.col(COST) >= load.large_from).withColumn("which", sf.explode(numbers))
+    large = large.withColumn(COST, cost_of(job))
+    order = Window.orderBy(sf.desc(COST), "scenario_id", "which")
     large = large.withColumn("_task", sf.row_number().over(order) - 1)
     together = large.unionByName(placed)
     return together.repartitionById(load.large * strategies + count, "_task").select(*columns)
@@ -226,8 +227,8 @@ def _histogram(sized: "DataFrame") -> list[Any]:
     """Return (power of two, number of rows of at least that cost, their total cost) for each power."""
     from pyspark.sql import functions as sf
 
-    power = sf.floor(sf.log2("_cost")).cast("int")
-    return sized.groupBy(power.alias("power")).agg(sf.count("*"), sf.sum("_cost")).collect()
+    power = sf.floor(sf.log2(COST)).cast("int")
+    return sized.groupBy(power.alias("power")).agg(sf.count("*"), sf.sum(COST)).collect()
 
 
 def _tasks(histogram: list[Any]) -> int:

@@ -16,14 +16,21 @@ UNIT_COLUMNS = ("scenario_id", "scenario", "which")
 """The input columns that are read. ``which`` is the number of a strategy, or `rows.ALL`."""
 
 
+COST = "_cost"
+"""The column with the estimated cost of a unit, in milliseconds. It may be missing."""
+
+ReportDone = Callable[[int, float], None]
+"""Called with a number of finished rows, and their estimated cost in milliseconds."""
+
+
 def score_batches(
     batches: Iterator[pa.RecordBatch],
     *,
     job: Job,
     schema: pa.Schema,
-    done: Callable[[int], None] | None = None,
+    done: ReportDone | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Return a batch of scores for each batch of scenarios. ``done`` is called with the number of rows.
+    """Return a batch of scores for each batch of scenarios. ``done`` is called after each batch.
 
     Spark repeats a task whose worker died. The second attempt scores each row in a separate process: the row
     that kills its process gets a status, and the others get their scores.
@@ -52,7 +59,7 @@ def _batches(
     batches: Iterator[pa.RecordBatch],
     score: Callable[[str, str, int], list[Row]],
     schema: pa.Schema,
-    done: Callable[[int], None] | None,
+    done: ReportDone | None,
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         units = zip(*(batch.column(name).to_pylist() for name in UNIT_COLUMNS), strict=True)
@@ -60,8 +67,8 @@ def _batches(
             scored = [score(name or "", text or "", which) for name, text, which in units]
         rows = [row for rows in scored for row in rows]
         if done is not None:
-            done(len(rows))
-        carried = batch.drop_columns(list(UNIT_COLUMNS))
+            done(len(rows), sum(batch.column(COST).to_pylist()) if COST in batch.schema.names else 0.0)
+        carried = batch.drop_columns([n for n in batch.schema.names if n in (*UNIT_COLUMNS, COST)])
         repeated = carried.take(np.repeat(np.arange(len(scored)), [len(rows) for rows in scored]))
         yield as_batch(rows, schema, repeated)
 

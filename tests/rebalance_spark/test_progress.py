@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rebalance_spark.chunks import Todo
-from rebalance_spark.commands.progress import estimate, lines, progress
+from rebalance_spark.commands.progress import Pace, estimate, lines, progress
 
 STOPPING = """
 import os
@@ -28,37 +28,54 @@ def todo(rows, cost_ms, done=0):
 def test_a_line_appears_at_most_every_half_minute_with_the_time_that_is_left(capsys):
     times = iter([0.0, 29.0, 31.0, 32.0, 60.0, 61.0, 95.0])
     report = lines(18_000, lambda: next(times))
-    for done in (100, 1_550, 1_600, 3_000, 6_100, 18_000):
-        report(done)
+    for done in (100, 1_550, 1_600, 1_650, 1_700, 18_000):
+        report(done, done / 18_000)
     assert capsys.readouterr() == (
         "",
-        "1,550 of 18,000 rows, 50 rows/s, 5:29 left\n6,100 of 18,000 rows, 100 rows/s, 1:59 left\n",
+        "1,550 of 18,000 rows, 50 rows/s, 0:23 left\n1,700 of 18,000 rows, 28 rows/s, 5:26 left\n",
     )
+
+
+@pytest.mark.parametrize(("now", "printed"), [(20.0, "100 of 900 rows, 5 rows/s, 1:20 left\n"), (4.0, "")])
+def test_a_line_appears_when_a_tenth_is_done_if_the_rest_takes_longer_than_a_line(capsys, now, printed):
+    times = iter([0.0, now, now + 1])
+    report = lines(900, lambda: next(times))
+    report(100, 0.2)
+    report(101, 0.2)
+    assert capsys.readouterr().err == printed
+
+
+def test_the_time_that_is_left_goes_by_cost_and_not_by_the_start_of_spark():
+    pace = Pace(100.0)
+    assert pace.left(0.0, 105.0) is None
+    assert pace.left(0.1, 110.0) == pytest.approx(90.0)
+    assert pace.left(0.15, 112.0) == pytest.approx(68.0)
+    assert pace.left(0.3, 114.0) == pytest.approx(14.0)
 
 
 def test_a_line_says_when_nothing_is_done_yet(capsys):
     times = iter([0.0, 31.0])
-    lines(10, lambda: next(times))(0)
+    lines(10, lambda: next(times))(0, 0.0)
     assert capsys.readouterr().err == "0 of 10 rows\n"
 
 
 def test_nothing_is_printed_without_a_terminal_unless_lines_are_asked_for(capsys, monkeypatch):
     monkeypatch.setattr("rebalance_spark.commands.progress.LINE_SECONDS", 0)
     with progress(10, as_lines=True) as report:
-        report(5)
+        report(5, 0.5)
     assert capsys.readouterr().err.startswith("5 of 10 rows")
     with progress(10, as_lines=False) as report:
-        report(5)
-        report(10)
+        report(5, 0.5)
+        report(10, 1.0)
     assert capsys.readouterr() == ("", "")
 
 
 def test_the_estimate_names_scenarios_rows_and_the_time_on_the_cores():
     assert estimate(todo(18_000, 1_080_000.0), 3, 2) == (
-        "6,000 scenarios x 3 strategies: 18,000 rows to score, about 9 min on 2 cores"
+        "6,000 scenarios x 3 strategies: 18,000 rows to score, about 9 min on 2 idle cores"
     )
     assert estimate(todo(12_000, 80_000.0, done=6_000), 3, 2) == (
-        "6,000 scenarios x 3 strategies: 12,000 rows to score, 6,000 are done, about 40 s on 2 cores"
+        "6,000 scenarios x 3 strategies: 12,000 rows to score, 6,000 are done, about 45 s on 2 idle cores"
     )
 
 

@@ -296,7 +296,9 @@ def placed(spark):
     rest = sf.when(sf.col("scenario_id") == "half done", 2).otherwise(sf.col("which"))
     job = Job(STRATEGIES, Fidelity.PROTOCOL)
     placed = spread(rows.withColumn("which", rest), job, 3).withColumn("task", sf.spark_partition_id())
-    return [(row.scenario_id, row.which, row.task) for row in placed.collect()]
+    rows = placed.withColumn("cost", cost_of(job)).collect()
+    assert all(row["_cost"] == row.cost for row in rows)
+    return [(row.scenario_id, row.which, row.task) for row in rows]
 
 
 def test_every_unit_is_in_one_task(placed):

@@ -8,7 +8,7 @@ from rebalance_spark.apart import Apart
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import ALL, Job, Scorer, registry_with
 from rebalance_spark.schema import WORKLOAD_COLUMNS, arrow_schema, score_columns
-from rebalance_spark.worker import as_batch, score_batches
+from rebalance_spark.worker import COST, as_batch, score_batches
 from tests.rebalance_spark.strangers import ME, SMALL_TEXT
 
 SCHEMA = arrow_schema(score_columns(registry_with((ME,))))
@@ -149,8 +149,10 @@ def test_no_batches_and_empty_batches_have_no_rows():
 def test_who_asked_is_told_how_many_rows_are_done():
     told = []
     first, second = batch(("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, 0)), batch(("z", SMALL_TEXT, ALL))
-    scored([first, second], job("range", "raising"), told.append)
-    assert told == [3, 2]
+    first = first.append_column(COST, pa.array([2.0, 1.5]))
+    found = scored([first, second], job("range", "raising"), lambda *done: told.append(done))
+    assert told == [(3, 3.5), (2, 0.0)]
+    assert [each.schema for each in found] == [SCHEMA, SCHEMA]
 
 
 @pytest.mark.parametrize("unit", [(None, SMALL_TEXT, ALL), ("x", None, ALL), (None, None, ALL)])
@@ -226,14 +228,14 @@ def test_another_try_scores_apart_and_survives_what_killed_the_first(monkeypatch
     monkeypatch.setattr(worker, "Apart", Watched)
     told = []
     units = [("x", SMALL_TEXT, ALL), ("y", SMALL_TEXT, 0)]
-    rows = table(scored([batch(*units)], job("range", "deadly"), told.append))
+    rows = table(scored([batch(*units)], job("range", "deadly"), lambda *done: told.append(done)))
     assert [(r["scenario_id"], r["strategy"], r["status"]) for r in rows] == [
         ("x", "range", "ok"),
         ("x", "deadly", "error"),
         ("y", "range", "ok"),
     ]
     assert "died" in rows[1]["error"]
-    assert told == [3]
+    assert told == [(3, 0.0)]
     assert closed
     assert closed[-1]._worker is None
 
