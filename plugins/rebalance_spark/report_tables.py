@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import what_it_takes
 from coordinator_core.reports.tables import BEST, Cell, as_text
@@ -73,7 +75,8 @@ def verdict(findings: Findings) -> list[str]:
 def notes(findings: Findings) -> list[str]:
     """Return sentences that follow the verdict.
 
-    They are its rule, what the changes are, what is not measured, what is assumed, and what a switch takes.
+    They are its rule, what the changes are, how many scenarios agree, what is not measured, what is assumed,
+    and what a switch takes.
     """
     advice = findings.advice
     if advice is None:
@@ -83,6 +86,10 @@ def notes(findings: Findings) -> list[str]:
     if advice.switches:
         per = "" if advice.subjects.are_scenarios else " per scenario"
         found.append(f"Changes are means{per} over the {groups} that switch, with {LEVEL} % intervals.")
+    if not np.isnan(advice.agree).all():
+        share = f"{100 * np.nanmean(advice.agree):.0f} %"
+        alone = f"the strategy of its {advice.subjects.singular} in {share} of them, in the mean"
+        found.append(f"Applied to each scenario alone, the rule gives {alone}.")
     if Fidelity.PLAN in findings.fidelities:
         found.append(_NO_STOPS)
     if Fidelity.PROTOCOL in findings.fidelities:
