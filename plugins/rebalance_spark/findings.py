@@ -16,6 +16,7 @@ from rebalance_spark.choices import Status
 from rebalance_spark.groups import DRAW, REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
 from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
+from rebalance_spark.starts import about_starts
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored
 
 STOPS, MOVES = "stopped_partition_seconds", "moved_partitions"
@@ -226,7 +227,12 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
         figures=figures,
         statuses=_statuses(scored),
         front=front_of(scored, MOVES, balance)[1] if {MOVES, balance} <= set(read) else (),
-        left_out=[*_left_out(scored, common), *_uneven(scored, subjects), *_repaired(scored)],
+        left_out=[
+            *_left_out(scored, common),
+            *_uneven(scored, subjects),
+            *_repaired(scored),
+            *about_starts(scored, question.baseline),
+        ],
         wins=wins,
         curves=curves,
         units={n: c.unit or (specs[n].unit if n in specs else "") for n, c in described.items()},

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,13 @@ from coordinator_core.model import (
 )
 from coordinator_core.simulation.counting import Counting
 from coordinator_core.simulation.planned_run import member_id
+from rebalance_spark.sweeps import parted
+
+if TYPE_CHECKING:
+    from rebalance_spark.stored import Scored
+
+_FEW = 0.05
+"""The share of scenarios with other owners below which a report does not mention them."""
 
 
 def started(scenario: Scenario, assignor: Assignor) -> Scenario:
@@ -57,6 +65,29 @@ def problem_at_start(scenario: Scenario) -> Problem | None:
     subscribed = {topic for subscription in running.values() for topic in subscription.topics}
     cluster = {name: _info(scenario, name) for name in scenario.topics if name in subscribed}
     return build_problem(Cluster(cluster), GroupSubscription(running))
+
+
+def about_starts(scored: "Scored", baseline: str) -> list[str]:
+    """Return sentences of a report: with which assignment groups start, and what this means for a strategy.
+
+    The strategy that runs today is charged for the way from the owners to its own assignment, if these are
+    not the same.
+    """
+    given = [name for (name,) in scored.distinct("start") if name] if "start" in scored.names else []
+    found = [f"Running groups start with the assignment of {name} (--start)." for name in given]
+    if baseline not in scored.strategies or "start_moves" not in scored.names:
+        return found
+    moves = scored.figures("start_moves")[:, scored.strategies.index(baseline)]
+    examined = moves[~np.isnan(moves)]
+    others = int(np.count_nonzero(examined))
+    if others > _FEW * len(examined):
+        of = f"{len(examined):,}{' examined' if len(examined) < len(moves) else ''} scenarios"
+        name = parted(baseline)[0]
+        found.append(
+            f"In {others:,} of {of}, the owners at the start are not those that {name} gives; its moves"
+            f" include the way there. score --start {name} begins with its own."
+        )
+    return found
 
 
 def _subscription(member: Member, scenario: Scenario) -> Subscription:

@@ -30,6 +30,7 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _OWN = frozenset(column.name for column in SCORE_COLUMNS)
 _KEYS = ("scenario_id", "strategy", "status")
 _FACTS = ("scenario_hash", "run_id", "fidelity", "program_version", "plugin_versions")
+_STARTS = ("start", "start_moves")
 _NEEDED = {*_KEYS, *_FACTS}
 
 
@@ -67,6 +68,7 @@ class Scored:
     ``scenarios`` are sorted ids. If several scenarios have the same id, the hash of the scenario follows it.
     ``status`` has the place of the status in `Status`, or `NO_ROW` (scenarios x strategies). ``partly`` maps
     strategies that were left out, because few scenarios are scored under them, to the number of these.
+    ``names`` are those of all columns.
     """
 
     scenarios: list[str]
@@ -78,6 +80,7 @@ class Scored:
     _rows: npt.NDArray[np.int64] = field(repr=False)
     _cells: npt.NDArray[np.int64] = field(repr=False)
     partly: Mapping[str, int] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
 
     @property
     def ok(self) -> npt.NDArray[np.bool_]:
@@ -85,7 +88,10 @@ class Scored:
         return np.asarray(self.status == list(Status).index(Status.OK))
 
     def figures(self, metric: str) -> Figures2D:
-        """Return a metric (scenarios x strategies). A row that is not ok, or without the figure, has NaN."""
+        """Return a metric, or another column of numbers (scenarios x strategies).
+
+        A row that is not ok, or without the figure, has NaN.
+        """
         column = pc.cast(self._read([metric]).column(metric), pa.float64())
         values = column.to_numpy(zero_copy_only=False)[self._rows]
         flat = np.full(self.status.size, np.nan)
@@ -172,6 +178,7 @@ def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Ta
         read,
         rows,
         cells[rows],
+        names=frozenset(names),
     )
 
 
@@ -253,7 +260,9 @@ def collected_scores(scores: "DataFrame") -> Scored:
     """Return the scores of a data frame, which comes to this process as it is."""
     columns = columns_of(scores)
     wanted = [
-        column.name for column in columns if column.name not in _OWN or column.name in (*_KEYS, *_FACTS)
+        column.name
+        for column in columns
+        if column.name not in _OWN or column.name in (*_KEYS, *_FACTS, *_STARTS)
     ]
     table = scores.select(*wanted).toArrow()
     return scored_of([column for column in columns if column.name in wanted], table.select)

@@ -25,7 +25,7 @@ METRICS = ("moved_partitions", "imbalance", "rounds")
 def row(scenario_id, strategy, moves=None, imbalance=1.0, rounds=1.0, **fields):
     """A score; without moves, one of a scenario that failed."""
     figures = {"moved_partitions": moves, "imbalance": imbalance, "rounds": rounds}
-    texts = {c.name: "-" for c in SCORE_COLUMNS if c.type == "string"}
+    texts = {c.name: "-" for c in SCORE_COLUMNS if c.type == "string" and not c.nullable}
     plain = {
         **texts,
         "scenario_id": scenario_id,
@@ -58,6 +58,37 @@ def stored(tmp_path):
 
 def found(scored, **question):
     return found_in(scored, Question(**question))
+
+
+# --- the start
+
+
+@pytest.mark.parametrize(
+    ("moves", "sentence"),
+    [
+        (
+            [9, 0, 7, None],
+            "In 2 of 3 examined scenarios, the owners at the start are not those that range gives",
+        ),
+        ([9, 0, 7, 2], "In 3 of 4 scenarios, the owners at the start are not those that range gives"),
+        ([0, 0, 0, 0], ""),
+        ([None] * 4, ""),
+    ],
+)
+def test_a_strategy_that_did_not_make_the_owners_is_said_to_be_charged_for_them(stored, moves, sentence):
+    rows = [row(f"s-{n}", "range", 3.0, start_moves=count) for n, count in enumerate(moves)]
+    rows += [row(f"s-{n}", "sticky", 2.0, start_moves=0) for n in range(4)]
+    scored = stored(rows)
+    assert [line.partition(";")[0] for line in found(scored, baseline="range").left_out] == [sentence] * bool(
+        sentence
+    )
+    for baseline in ("sticky", ""):
+        assert not found(scored, baseline=baseline).left_out
+
+
+def test_the_start_of_scores_is_named(stored):
+    rows = [row("s", name, 3.0, start="range", start_moves=0) for name in ("range", "sticky")]
+    assert found(stored(rows)).left_out == ["Running groups start with the assignment of range (--start)."]
 
 
 # --- a fair comparison
