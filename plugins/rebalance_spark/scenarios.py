@@ -74,10 +74,16 @@ def worst_scenarios(findings: Findings) -> list[str]:
 
 
 def write_views(
-    findings: Findings, html: Path, workload: str, master: str | None, conf: Mapping[str, str]
+    findings: Findings,
+    html: Path,
+    workload: str,
+    master: str | None,
+    conf: Mapping[str, str],
+    start: str = "",
 ) -> dict[str, str]:
     """Write a view of each of the worst scenarios, and return their addresses relative to the page.
 
+    `start`: the assignor whose assignment running groups have at the start, empty for that of their owners.
     A scenario that is not in the workload, or whose simulation fails, has no view.
     """
     ids = worst_scenarios(findings)
@@ -86,7 +92,7 @@ def write_views(
     folder = html.with_name(f"{html.stem}-scenarios")
     links = {}
     for number, name in enumerate(name for name in ids if name in texts):
-        traces, errors = _traces(name, texts[name], findings.strategies)
+        traces, errors = _traces(name, texts[name], findings.strategies, start)
         if not traces:
             warn(f"no view of {name}: {'; '.join(errors)}")
             continue
@@ -97,10 +103,10 @@ def write_views(
     return links
 
 
-def _traces(name: str, text: str, strategies: Sequence[str]) -> tuple[list[Trace], list[str]]:
+def _traces(name: str, text: str, strategies: Sequence[str], start: str) -> tuple[list[Trace], list[str]]:
     traces: list[Trace] = []
     errors: list[str] = []
-    scorer = Scorer(Job(tuple(strategies)))
+    scorer = Scorer(Job(tuple(strategies), start=start))
     for strategy in strategies:
         try:
             trace = run_within(DEFAULT_TIMEOUT, lambda s=strategy: scorer.trace(name, text, s))  # type: ignore[misc]

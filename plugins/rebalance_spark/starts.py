@@ -67,14 +67,20 @@ def problem_at_start(scenario: Scenario) -> Problem | None:
     return build_problem(Cluster(cluster), GroupSubscription(running))
 
 
+def start_of(scored: "Scored") -> str:
+    """Return the assignor whose assignment groups have at the start, or an empty text."""
+    names = [name for (name,) in scored.distinct("start") if name] if "start" in scored.names else []
+    return names[0] if names else ""
+
+
 def about_starts(scored: "Scored", baseline: str) -> list[str]:
     """Return sentences of a report: with which assignment groups start, and what this means for a strategy.
 
     The strategy that runs today is charged for the way from the owners to its own assignment, if these are
     not the same.
     """
-    given = [name for (name,) in scored.distinct("start") if name] if "start" in scored.names else []
-    found = [f"Running groups start with the assignment of {name} (--start)." for name in given]
+    start = start_of(scored)
+    found = [f"Running groups start with the assignment of {start} (--start)."] if start else []
     if baseline not in scored.strategies or "start_moves" not in scored.names:
         return found
     moves = scored.figures("start_moves")[:, scored.strategies.index(baseline)]

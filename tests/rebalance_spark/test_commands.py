@@ -115,18 +115,58 @@ def test_a_table_is_scored_into_a_table_and_a_second_run_adds_what_is_missing(la
         spark.sql("DROP TABLE IF EXISTS scores_of_teams")
 
 
-def test_repaired_rows_are_counted_and_a_team_is_a_column_of_the_report(lab, tmp_path):
-    rows = {"group": ["g"] * 4, "member": ["a", "b", "b", "c"], "topic": ["t"] * 4, "team": ["red"] * 4}
+@pytest.fixture
+def exported(tmp_path):
+    """A folder with a row per partition, in columns with other names; one member has all that others had."""
+    rows = {"app": ["g"] * 5, "pod": ["a", "b", "b", "c", "c"], "topic": ["t"] * 5, "team": ["red"] * 5}
+    amounts = {"partition": [0, 1, 1, 2, 3], "rate": [None, 2.0, 2.0, -1.0, 1.0], "zone": ["x", *["y"] * 4]}
     (tmp_path / "groups").mkdir()
-    amounts = {"partition": [0, 1, 1, 2], "rate": [None, 2.0, 2.0, -1.0]}
     pq.write_table(pa.table({**rows, **amounts}), tmp_path / "groups" / "hour=7.parquet")
+    columns = ("--columns", "group=app,member=pod", "--fidelity", "plan")
+    return (tmp_path / "groups", *columns)
+
+
+def test_repairs_and_columns_that_differ_are_named_and_a_team_is_a_column(lab, exported, tmp_path):
     out = tmp_path / "scores"
-    answer = lab("score", tmp_path / "groups", "-s", "range", "--fidelity", "plan", "--out", out)
+    answer = lab("score", *exported, "-s", "range", "--out", out)
     assert answer.status == 0
-    assert answer.err.startswith("warning: 3 rows of the input were repaired, in 1 scenarios (g): ")
+    assert answer.err.splitlines() == [
+        "warning: 3 rows of the input were repaired, in 1 scenarios (g): 2 with a rate or lag that is no"
+        " amount, which counts as 0, 1 of a partition that has another row, which count as one",
+        "warning: the column zone is null in 1 scenarios (g), because it differs within the group",
+    ]
     report = lab("report", out, "--by", "team")
     assert "moved_partitions by team" in report.out
     assert "3 rows of the input were repaired, in 1 scenarios (g)" in report.out
+
+
+def test_a_group_starts_with_the_assignment_of_an_assignor_and_has_draws(lab, exported, tmp_path):
+    owned, started = tmp_path / "owned", tmp_path / "started"
+    score = ("score", *exported, "-s", "range", "-s", "sticky")
+    assert lab(*score, "--out", owned).status == 0
+    assert lab(*score, "--out", started, "--start", "range", "--draws", "2").status == 0
+    assert {row["scenario_id"] for row in read_scores(started)} == {"draw=0/g", "draw=1/g"}
+    said = [lab("report", folder, "--baseline", "range").out.splitlines()[2] for folder in (owned, started)]
+    assert said[0].startswith("In 1 of 1 scenarios, the owners at the start are not those that range gives;")
+    assert said[1] == "Running groups start with the assignment of range (--start)."
+    mixed = lab(*score, "--out", owned, "--start", "range")
+    assert mixed.err == (
+        f"error: {owned}: found scores with no start, expected those with start 'range', or another folder\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--columns", "owner=pod"], "--columns: found 'owner', expected one of group, member, topic,"),
+        (["--columns", "pod"], "--columns: found 'pod', expected NAME=VALUE"),
+        (["--start", "rnage"], "assignor: found 'rnage', expected one of"),
+    ],
+)
+def test_columns_and_starts_that_do_not_exist_are_refused(lab, exported, tmp_path, options, problem):
+    answer = lab("score", exported[0], *options, "--out", tmp_path / "scores")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: {problem}")
 
 
 def test_modules_archives_and_wheels_are_sent_to_the_workers(lab, workload, tmp_path):

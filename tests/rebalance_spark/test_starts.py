@@ -1,16 +1,18 @@
 """The assignment with which a running group starts."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.counting import counting
+from rebalance_spark import scenarios
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.rows import Job, Scorer
 from rebalance_spark.starts import moves_at_start, problem_at_start, started
-from tests.rebalance_spark.workloads import scenario
+from tests.rebalance_spark.workloads import scenario, write_parquet
 
 OWNED = {"a": [0, 1], "b": [5, 4], "c": [2], "d": None}
 """The partitions of each member; the last one joins. One of six has no owner."""
@@ -96,6 +98,16 @@ def test_rows_have_the_start_and_the_moves_of_strategies_that_count():
         ("range", None),
     ]
     assert rows["range"][0]["moved_partitions"] < rows[""][0]["moved_partitions"]
+
+
+def test_views_start_as_the_scores_did(tmp_path, monkeypatch):
+    jobs = []
+    monkeypatch.setattr(scenarios, "Scorer", jobs.append)
+    worst = {("rounds", "range"): SimpleNamespace(worst_scenario="x")}
+    findings = SimpleNamespace(headlines=["rounds"], strategies=["range"], figures=worst)
+    workload = write_parquet(tmp_path / "workload.parquet", {"x": TEXT})
+    scenarios.write_views(findings, tmp_path / "page.html", workload, None, {}, "range")
+    assert [job.start for job in jobs] == ["range"]
 
 
 def test_scenarios_that_are_not_examined_have_no_moves():

@@ -110,6 +110,7 @@ def report(
     """
     from rebalance_spark.advising import advice_table, as_file, check_ending
     from rebalance_spark.findings import Question, found_in
+    from rebalance_spark.starts import start_of
 
     for path in (html, advice):
         check_path(path)
@@ -128,7 +129,7 @@ def report(
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", plots=is_page)
     if advice is not None and findings.advice is not None:
         write_whole(advice, as_file(advice_table(scored, findings.advice), advice.suffix))
-    page = _page(findings, html, workload, master, settings) if is_page else ""
+    page = _page(findings, html, workload, master, settings, start_of(scored)) if is_page else ""
     if html is not None:
         write_whole(html, page.encode())
     if output == "html":
@@ -192,13 +193,20 @@ def _column(
 
 
 def _page(
-    findings: "Findings", html: Path | None, workload: str, master: str | None, conf: dict[str, str]
+    findings: "Findings",
+    html: Path | None,
+    workload: str,
+    master: str | None,
+    conf: dict[str, str],
+    start: str,
 ) -> str:
     """Return the page. Views of the worst scenarios are written into a folder beside its file."""
     from rebalance_spark.page import as_page
     from rebalance_spark.scenarios import write_views
 
-    links = write_views(findings, html, workload, master, conf) if workload and html is not None else {}
+    links = (
+        write_views(findings, html, workload, master, conf, start) if workload and html is not None else {}
+    )
     return as_page(findings, links)
 
 
