@@ -209,7 +209,7 @@ def _check_columns(before: "DataFrame", sized: "DataFrame", where: str) -> None:
 def _check_same(before: "DataFrame", job: Job, out: str) -> None:
     from pyspark.sql import functions as sf
 
-    there = sf.col("start") if "start" in before.columns else sf.lit(None).cast("string")
+    there = sf.col("start_assignor") if "start_assignor" in before.columns else sf.lit(None).cast("string")
     wanted: dict[str, Any] = {"fidelity": job.fidelity.value, "start": job.start}
     columns = {"fidelity": sf.col("fidelity"), "start": sf.coalesce(there, sf.lit(""))}
     if job.seed is not None:

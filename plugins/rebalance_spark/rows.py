@@ -282,7 +282,7 @@ class Scorer:
             "scenario_hash": scenario_hash(text),
             "job_hash": self._hashes.get(strategy, ""),
             "run_id": self.job.run_id,
-            **({"start": self.job.start} if self.job.start else {}),
+            **({"start_assignor": self.job.start} if self.job.start else {}),
             "fidelity": self.job.fidelity.value,
             "seed": self.job.seed,
             "status": status.value,

@@ -54,7 +54,13 @@ SCORE_COLUMNS = (
     Column("cpu_ms", "double", "ms", False, "The time of the processor for the row."),
     Column("program_version", "string", "", False, "The version of rebalance-lab."),
     Column("plugin_versions", "string", "", False, "Other distributions with plugins, and their versions."),
-    Column("start", "string", "", True, "The assignor of `--start`. Null if groups start with their owners."),
+    Column(
+        "start_assignor",
+        "string",
+        "",
+        True,
+        "The assignor of `--start`. Null if groups start with their owners.",
+    ),
     Column("start_moves", "int", "", True, "Partitions that the strategy moves at the start: see Inputs."),
 )
 

@@ -69,8 +69,9 @@ def problem_at_start(scenario: Scenario) -> Problem | None:
 
 def start_of(scored: "Scored") -> str:
     """Return the assignor whose assignment groups have at the start, or an empty text."""
-    names = [name for (name,) in scored.distinct("start") if name] if "start" in scored.names else []
-    return names[0] if names else ""
+    if "start_assignor" not in scored.names:
+        return ""
+    return next((name for (name,) in scored.distinct("start_assignor") if name), "")
 
 
 def about_starts(scored: "Scored", baseline: str) -> list[str]:

@@ -30,7 +30,7 @@ _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _OWN = frozenset(column.name for column in SCORE_COLUMNS)
 _KEYS = ("scenario_id", "strategy", "status")
 _FACTS = ("scenario_hash", "run_id", "fidelity", "program_version", "plugin_versions")
-_STARTS = ("start", "start_moves")
+_STARTS = ("start_assignor", "start_moves")
 _NEEDED = {*_KEYS, *_FACTS}
 
 

@@ -87,7 +87,7 @@ def test_a_strategy_that_did_not_make_the_owners_is_said_to_be_charged_for_them(
 
 
 def test_the_start_of_scores_is_named(stored):
-    rows = [row("s", name, 3.0, start="range", start_moves=0) for name in ("range", "sticky")]
+    rows = [row("s", name, 3.0, start_assignor="range", start_moves=0) for name in ("range", "sticky")]
     assert found(stored(rows)).left_out == ["Running groups start with the assignment of range (--start)."]
 
 

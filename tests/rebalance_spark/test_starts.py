@@ -87,12 +87,12 @@ def test_rows_have_the_start_and_the_moves_of_strategies_that_count():
         start: Scorer(Job(names, Fidelity.PLAN, start=start, examined=1.0)).rows("x", TEXT)
         for start in ("", "range")
     }
-    assert [(row.get("start"), row.get("start_moves")) for row in rows[""]] == [
+    assert [(row.get("start_assignor"), row.get("start_moves")) for row in rows[""]] == [
         (None, 3),
         (None, 0),
         (None, None),
     ]
-    assert [(row.get("start"), row.get("start_moves")) for row in rows["range"]] == [
+    assert [(row.get("start_assignor"), row.get("start_moves")) for row in rows["range"]] == [
         ("range", 0),
         ("range", 0),
         ("range", None),

@@ -141,7 +141,9 @@ def score(
     progress: Annotated[
         bool,
         typer.Option(
-            "--progress", help="Without a terminal, print the estimated time and a line every half minute."
+            "--progress",
+            help="Without a terminal, print the estimated time, a line when a tenth is done, and one every"
+            " half minute.",
         ),
     ] = False,
     master: Annotated[str | None, typer.Option(metavar="URL", help=MASTER_HELP)] = None,
