@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.reports.comparison import TIE
 from coordinator_core.reports.words import listed_names
-from rebalance_spark.groups import REPAIRS
+from rebalance_spark.groups import DRAW, REPAIRS
 from rebalance_spark.paired import Difference, difference, gains
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
@@ -216,6 +216,13 @@ def advice_table(scored: Scored, advice: Advice) -> pa.Table:
     return pa.table(columns)
 
 
+def first_draws(scored: Scored) -> npt.NDArray[np.bool_]:
+    """Return whether each scenario is the first of the draws of a group under its keys."""
+    if DRAW not in scored.others:
+        return np.ones(len(scored.scenarios), dtype=np.bool_)
+    return np.array([draw in (None, 0) for draw in scored.values(DRAW)], dtype=np.bool_)
+
+
 def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:
     """Return the sums of repairs, and the columns that are the same in all scenarios of each subject."""
     first = np.unique(subjects.numbers, return_index=True)[1]
@@ -223,7 +230,8 @@ def _carried(scored: Scored, subjects: Subjects) -> dict[str, list[Any]]:
     for name in scored.others:
         values = scored.values(name)
         if name == REPAIRS:
-            sums = np.bincount(subjects.numbers, [value or 0 for value in values], len(first))
+            counts = np.array([value or 0 for value in values]) * first_draws(scored)
+            sums = np.bincount(subjects.numbers, counts, len(first))
             found[name] = sums.astype(np.int64).tolist()
             continue
         if all(value is None for value in values):

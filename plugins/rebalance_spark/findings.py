@@ -11,9 +11,9 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.words import listed_names
-from rebalance_spark.advising import Advice, advise, place_of
+from rebalance_spark.advising import Advice, advise, first_draws, place_of
 from rebalance_spark.choices import Status
-from rebalance_spark.groups import DRAW, REPAIRED, REPAIRS
+from rebalance_spark.groups import REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
 from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
 from rebalance_spark.starts import about_starts
@@ -414,15 +414,13 @@ def _uneven(scored: Scored, subjects: Subjects) -> list[str]:
     """
     if subjects.column != GROUP or not subjects.names:
         return []
-    draws = scored.values(DRAW) if DRAW in scored.others else []
-    counted = [draw in (None, 0) for draw in draws] or None
-    counts = np.bincount(subjects.numbers, counted)
+    counts = np.bincount(subjects.numbers, first_draws(scored))
     most = int(counts.max())
     fewer = np.flatnonzero(counts < most)
     if not len(fewer):
         return []
     of = f"{len(fewer):,} of {len(counts):,} {subjects.plural}"
-    return [f"{of} have fewer than {most:,} scenarios ({_examples(subjects.names, fewer)})"]
+    return [f"{of} are missing under some keys, such as hours ({_examples(subjects.names, fewer)})"]
 
 
 def _events(scored: Scored) -> tuple[int, int] | None:
@@ -435,7 +433,8 @@ def _events(scored: Scored) -> tuple[int, int] | None:
 def _repaired(scored: Scored) -> list[str]:
     """Return a sentence about scenarios of which rows of the input were repaired, if there are any."""
     repairs = scored.values(REPAIRS) if REPAIRS in scored.others else []
-    rows = [i for i, count in enumerate(repairs) if isinstance(count, int) and count > 0]
+    firsts = first_draws(scored)
+    rows = [i for i, count in enumerate(repairs) if isinstance(count, int) and count > 0 and firsts[i]]
     if not rows:
         return []
     total = sum(repairs[i] for i in rows)

@@ -26,7 +26,8 @@ _EACH_ALONE = (
 )
 
 _AT_ONCE = (
-    "Members without process_rate handle records at once, so that rounds do not wait for batches of records."
+    "Members without process_rate, if there are any, handle records at once, so that rounds do not wait for"
+    " batches of records."
 )
 
 Table = tuple[list[str], list[list[Cell]], int]

@@ -447,8 +447,15 @@ def of_hours(stored, hours):
 
 def test_groups_with_fewer_scenarios_than_others_are_named(stored):
     assert of_hours(stored, {"a": 2, "b": 2}) == ([], [])
-    missing = "1 of 3 groups have fewer than 2 scenarios (b)"
+    missing = "1 of 3 groups are missing under some keys, such as hours (b)"
     assert of_hours(stored, {"a": 2, "b": 1, "c": 2}) == ([missing], [])
+
+
+def test_a_repaired_row_counts_once_and_not_in_each_draw(stored):
+    more = [pa.field("draw", pa.int32()), pa.field("repairs", pa.int32())]
+    rows = [{**row(f"draw={n}/a", name, 1.0), "draw": n, "repairs": 3} for n in (0, 1) for name in ("a", "b")]
+    made = found(stored(rows, more=more), baseline="a")
+    assert any(text.startswith("3 rows of the input were repaired, in 1 scenarios") for text in made.left_out)
 
 
 def test_a_group_with_fewer_draws_has_not_fewer_scenarios_than_others(stored):

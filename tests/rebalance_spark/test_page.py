@@ -469,7 +469,7 @@ def test_after_the_rule_come_what_is_not_measured_and_what_a_switch_takes():
     assert {stops, clients} <= set(texts_of(as_page(made)))
     assert {stops, clients} <= set(printed(made, width=300))
     *_, assumed = notes(replace(ADVISED, fidelities=["protocol"]))
-    assert assumed.startswith("Members without process_rate handle records at once")
+    assert assumed.startswith("Members without process_rate, if there are any, handle records at once")
 
 
 @pytest.mark.parametrize(

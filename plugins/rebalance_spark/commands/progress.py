@@ -74,7 +74,8 @@ def lines(total: int, clock: Callable[[], float]) -> "ReportProgress":
 class Pace:
     """The speed of a run as it is measured, by the estimated cost of the rows, and the time that is left.
 
-    Until as much again is done as in the first report, the start of Spark counts, too.
+    The start of Spark, but at most half of the time, is subtracted until as much again is done as in the first
+    report.
     """
 
     def __init__(self, started: float) -> None:
@@ -88,7 +89,8 @@ class Pace:
         if self._first is None:
             self._first = now, share
         then, before = self._first
-        speed = share / (now - self.started)
+        passed = now - self.started
+        speed = share / (passed - min(STARTING_SECONDS, passed / 2))
         if share >= 2 * before:
             speed = (share - before) / (now - then)
         return max(0.0, 1 - share) / speed

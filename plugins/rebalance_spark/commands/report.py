@@ -54,9 +54,9 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="METRIC",
-            help="With --baseline: a metric that decides whether a group switches; repeatable, the most"
-            " important one first. The default is stopped_partition_seconds, if it is measured,"
-            " moved_partitions and the metric of --balance.",
+            help="With --baseline: metrics that decide whether a group switches, the most important one"
+            " first (rounds,max_lag; also repeatable). The default is stopped_partition_seconds, if it is"
+            " measured, moved_partitions and the metric of --balance.",
         ),
     ] = None,
     advice: Annotated[
@@ -124,7 +124,8 @@ def report(
     compared = list(dict.fromkeys([*(strategy or ()), *today]))
     scored = scored.of(compared) if strategy else scored.without_partly_scored(keep=today)
     parts = (by, _column(scored, by, workload, master, settings)) if by else None
-    question = Question(balance, baseline, tuple(decide or ()), per, parts)
+    deciding = tuple(name.strip() for listed in decide or () for name in listed.split(","))
+    question = Question(balance, baseline, deciding, per, parts)
     is_page = html is not None or output == "html"
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", plots=is_page)
     if advice is not None and findings.advice is not None:

@@ -316,12 +316,14 @@ def _print_repairs(scores: "DataFrame") -> None:
     """Print the number of repaired rows of the input, if the workload was made of rows of partitions."""
     from pyspark.sql import functions as sf
 
-    from rebalance_spark.groups import KINDS, REPAIRED, REPAIRED_KINDS, REPAIRED_ROWS, REPAIRS
+    from rebalance_spark.groups import DRAW, KINDS, REPAIRED, REPAIRED_KINDS, REPAIRED_ROWS, REPAIRS
 
     types = dict(scores.dtypes)
     if types.get(REPAIRS) != "int":
         return
     kinds = sf.max(REPAIRED_KINDS) if types.get(REPAIRED_KINDS) == "string" else sf.lit("")
+    if types.get(DRAW) == "int":
+        scores = scores.where(f"{DRAW} is null or {DRAW} = 0")
     rows = scores.where(f"{REPAIRS} > 0").groupBy("scenario_id", "scenario_hash")
     repaired = rows.agg(
         sf.max(REPAIRS).alias("n"), sf.str_to_map(kinds, sf.lit(", "), sf.lit("=")).alias("k")
