@@ -74,8 +74,8 @@ def lines(total: int, clock: Callable[[], float]) -> "ReportProgress":
 class Pace:
     """The speed of a run as it is measured, by the estimated cost of the rows, and the time that is left.
 
-    The start of Spark, but at most half of the time, is subtracted until as much again is done as in the first
-    report.
+    The start of Spark, but at most half of the time, is subtracted until as much again is done as in the
+    first report.
     """
 
     def __init__(self, started: float) -> None:
