@@ -19,6 +19,9 @@ from coordinator_core.traces.trace import Trace
 _OWNERSHIP = (ev.CoordinatorElected, ev.GenerationStarted, ev.Joined, ev.Assigned)
 """The events after which a partition may have two valid owners."""
 
+_OUTSIDE = "unjoined"
+"""The state of a consumer with an epoch of its own that is not in the group."""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -47,12 +50,15 @@ class Invariants:
         self._committed: dict[TopicPartition, int] = {}
         self._highest = -1
         self._deleted: set[str] = set()
+        self._left: set[str] = set()
+        """Consumers that have left by themselves. The group still lists a static one; it claims nothing."""
         self._checks: dict[type[Any], Callable[[Any], None]] = {
             ev.RunStarted: self._run_started,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.GroupStateChanged: self._state_changed,
             ev.GenerationStarted: self._generation_started,
             ev.Joined: self._joined,
+            ev.ClientStateChanged: self._client_moved,
             ev.Assigned: self._assigned,
             ev.TopicDeleted: self._topic_deleted,
         }
@@ -91,7 +97,8 @@ class Invariants:
 
     def owners(self, partition: TopicPartition) -> list[str]:
         """Return the consumers of the present generation that own a partition."""
-        return [client for client in self.now.owners.get(partition, ()) if self.now.is_valid(client)]
+        owners = self.now.owners.get(partition, ())
+        return [client for client in owners if self.now.is_valid(client) and client not in self._left]
 
     def settled(self) -> list[str]:
         """Return what keeps the group from being at rest, once changes have stopped (C-82)."""
@@ -138,6 +145,12 @@ class Invariants:
         family = self._family
         is_to_start = family is not None and family.own_epochs and event.group_state in family.round_begins
         self._highest = max(self._highest, event.generation - is_to_start)
+
+    def _client_moved(self, event: ev.ClientStateChanged) -> None:
+        if self.now.own_epochs and event.after == _OUTSIDE:
+            self._left.add(event.client)
+        else:
+            self._left.discard(event.client)
 
     def _state_changed(self, event: ev.GroupStateChanged) -> None:
         assert self._family is not None

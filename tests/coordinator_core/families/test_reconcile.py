@@ -235,3 +235,16 @@ def test_a_running_group_goes_on_by_its_protocol():
     assert sum(len(owned["P"]) for owned in last_owned(trace).values()) == 6
     epochs = [e.event.generation for e in trace.events if isinstance(e.event, ev.GenerationStarted)]
     assert epochs == [2, 3]
+
+
+def test_a_static_member_that_has_left_while_it_stood_still_claims_nothing_though_it_is_listed():
+    """It was to give up partitions for the member that joined; its leave without an end releases them."""
+    paused = {"at": "5s", "pause": "c1", "for": "40s"}
+    joins = {"at": "6s", "join": {"id": "c2", "topics": ["P"]}}
+    given = document(
+        paused,
+        joins,
+        members=[{"id": "c1", "topics": ["P"]}],
+        config={"max.poll.interval.ms": 20_000, "group.consumer.session.timeout.ms": 30_000},
+    )
+    run(given, "uniform-848+reconcile+static")
