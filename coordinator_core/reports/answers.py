@@ -1,4 +1,4 @@
-"""A comparison in words: which strategy stops partitions least, and what stops them for most of the time."""
+"""A comparison in words: which strategy stops partitions least, why, and whether the lag comes down."""
 
 from collections.abc import Collection, Iterator, Mapping
 from math import isnan
@@ -24,8 +24,8 @@ SHARE = "capacity_lost"
 _OF_KAFKA = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """The assignors of Kafka's Java client. Those of other clients are among them."""
 
-LEAST_SHARE = 0.0001
-"""Smaller shares are not told exactly."""
+_LEAST_SHARE = 0.0001
+"""Of a smaller share of the records, only that it is smaller is told."""
 
 _UNKNOWN = Figure(())
 
@@ -204,7 +204,7 @@ def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
     shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
     verb = "stops" if len(names) == 1 else "stop"
     share, lag = (comparison.candidates[best[0]].figures.get(name, _UNKNOWN).median for name in (SHARE, MOST))
-    percent = as_text(100 * share) if share > LEAST_SHARE else f"under {100 * LEAST_SHARE:g}"
+    percent = as_text(100 * share) if share > _LEAST_SHARE else f"under {100 * _LEAST_SHARE:g}"
     during = "" if isnan(share) or isnan(lag) else f" ({percent} % of the records came then)"
     least = f"{shown} {verb} partitions least: {as_text(figures[best[0]])} {metric.unit}{during}"
     others = [i for i in working if i not in best]

@@ -17,40 +17,37 @@ def paused(stand):
     return [connection for connection in stand.broker._connections if not connection._transport.is_reading()]
 
 
-def test_other_clients_are_served_while_one_sends_without_a_pause(stand, monkeypatch):
+@pytest.fixture
+def handled(stand, monkeypatch):
+    """The client ids of the requests in the order in which they are handled. A turn is one request."""
     monkeypatch.setattr("rebalance_kafka.broker.turns.TURN_SECONDS", 0.0)
-    order, receive = [], stand.broker.receive
+    listed, receive = [], stand.broker.receive
 
     def noted(request, host, reply):
-        order.append(request.client_id)
+        listed.append(request.client_id)
         return receive(request, host, reply)
 
     monkeypatch.setattr(stand.broker, "receive", noted)
+    return listed
 
+
+def test_other_clients_are_served_while_one_sends_without_a_pause(stand, handled):
     async def greedy():
         line = await stand.line()
         line.writer.write(request(Api.API_VERSIONS, 0) * 1_000)
-        await until(lambda: order)
+        await until(lambda: handled)
         await stand.neighbour_works()
         for _ in range(1_000):
             await within(line.frame())
         await line.close()
 
     stand.run(greedy())
-    assert order.index("good") < 1_000
-    assert order.count("them") == 1_000
+    assert handled.index("good") < 1_000
+    assert handled.count("them") == 1_000
 
 
-def test_nothing_is_handled_for_a_client_that_is_gone(stand, monkeypatch):
+def test_nothing_is_handled_for_a_client_that_is_gone(stand, handled):
     """It sends many requests and closes without reading, so that writing to it fails."""
-    monkeypatch.setattr("rebalance_kafka.broker.turns.TURN_SECONDS", 0.0)
-    handled, receive = [], stand.broker.receive
-
-    def noted(request, host, reply):
-        handled.append(request.client_id)
-        return receive(request, host, reply)
-
-    monkeypatch.setattr(stand.broker, "receive", noted)
 
     async def gone():
         line = await stand.line()
