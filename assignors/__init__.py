@@ -15,6 +15,9 @@ from assignors.weighted.options import read_share
 from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
+_OF_COORDINATORS = ("reconcile", "server-side")
+"""The protocols whose coordinator runs the assignor. Members of the others would stop for each round."""
+
 
 @hookimpl
 def assignors() -> Iterable[AssignorSpec]:
@@ -63,8 +66,16 @@ def assignors() -> Iterable[AssignorSpec]:
         ),
         AssignorSpec("average", AverageAssignor, "Consecutive slices of each topic; RocketMQ's default."),
         AssignorSpec("average-by-circle", AverageByCircleAssignor, "Each topic in a circle; RocketMQ's."),
-        AssignorSpec("range-848", Range848Assignor, "Range without racks; Kafka's for KIP-848."),
         AssignorSpec(
-            "uniform-848", Uniform848Assignor, "Best balance, then fewest moves; Kafka's default for KIP-848."
+            "range-848",
+            Range848Assignor,
+            "Range without racks; Kafka's for KIP-848.",
+            protocols=_OF_COORDINATORS,
+        ),
+        AssignorSpec(
+            "uniform-848",
+            Uniform848Assignor,
+            "Best balance, then fewest moves; Kafka's default for KIP-848.",
+            protocols=_OF_COORDINATORS,
         ),
     ]

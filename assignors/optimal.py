@@ -8,12 +8,15 @@ least sum of squares, the fewest owners outside racks, the least moved weight. C
 graph are solved separately. The report of the assignment has:
 
 ``method``           flow, enumeration, solver (CP-SAT) or heuristic;
-``optimality_gap``   (value - bound) / bound of the largest load, or with `move_cost` of that and the cost;
-                     0.0 when proven, or proven to be within the tolerance;
+``optimality_gap``   (value - bound) / bound of the largest load, or with `move_cost` of that and the cost:
+                     the gap that is proven; 0.0 only if no assignment has a smaller value;
 ``largest_load``, ``bound``, ``moved_weight``, ``moved_partitions``, ``solver_seconds``;
 ``level``            the largest load that the tolerance allows: above the least one, or above its bound;
-``moves_bound``      a lower bound of the moved partitions under the level;
-``moves_gap``        (moves - bound) / bound of the moved partitions, with a bound of at least 1.
+``moves_bound``      a lower bound of the moved partitions of all assignments whose largest load is at most
+                     the level, whatever their idle members and rack crossings; with the method flow, of all
+                     assignments with the least sum of squares, whatever their rack crossings;
+``moves_gap``        (moves - bound) / bound of the moved partitions, with a bound of at least 1; above 0 also
+                     if idle members or rack crossings cost moves.
 
 The last three are not in the reports of the strict order, and of assignments that are greedy.
 
@@ -158,8 +161,9 @@ class OptimalAssignor(Memory):
             part.write(solution.owner, owner)
         moved = sum(s.worth.moved_count for s in solved)
         light.deal(problem, owner, wishes.budget - moved if wishes.by_count else inf)
-        report = solved_report([p.instance for p in parts], solved, wishes)
-        return owner, {**report, "moved_partitions": int(moved_away(problem, owner).sum())}
+        away = int(moved_away(problem, owner).sum())
+        instances = [part.instance for part in parts]
+        return owner, solved_report(instances, solved, wishes, moved=away, torn=light.torn)
 
     def _solved(self, instances: list[Instance], wishes: Wishes) -> list[Solution]:
         """Solve the instances. Below the largest load of all, and the tolerance, the other keys count."""

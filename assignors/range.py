@@ -7,7 +7,6 @@ equal partition counts and subscribers stay co-partitioned.
 
 from collections.abc import Collection, Sequence
 from itertools import chain
-from operator import attrgetter
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from coordinator_core.assigning.assignor import Assignor, Capability
 from coordinator_core.assigning.flow.dealing import IntArray
 from coordinator_core.assigning.problem import BoolArray, Problem, Racks
 from coordinator_core.model import NO_OWNER, GroupAssignment, Int32Array
-
-_TOPICS = attrgetter("topics")
 
 
 class RangeAssignor(Assignor):
@@ -71,11 +68,12 @@ def _listing_order(problem: Problem) -> Int32Array | None:
 
 def _topic_lists(problem: Problem) -> Collection[tuple[str, ...]]:
     """Return the different lists of topics, in the order in which Kafka's hash map yields the members."""
-    lists = {id(topics): topics for topics in map(_TOPICS, problem.group.values())}
+    lists = problem.topic_lists
     if len(lists) <= 1:
-        return lists.values()
-    ordered = map(_TOPICS, problem.group.in_order(hash_order(problem.group)))
-    return {id(topics): topics for topics in ordered}.values()
+        return lists
+    number = dict(zip(problem.members, problem.member_list.tolist(), strict=True))
+    ordered = map(number.__getitem__, hash_order(problem.group))
+    return [lists[n] for n in dict.fromkeys(ordered)]
 
 
 def _topics_with_racks(problem: Problem, topic_members: TopicMembers, racks: Racks) -> frozenset[int]:

@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     from coordinator_core.model import TopicInfo as TopicInfo
     from coordinator_core.model import TopicPartition as TopicPartition
     from coordinator_core.registry.hookspecs import AssignorSpec as AssignorSpec
+    from coordinator_core.registry.hookspecs import CommandSpec as CommandSpec
     from coordinator_core.registry.hookspecs import MetricSpec as MetricSpec
+    from coordinator_core.registry.hookspecs import ModifierSpec as ModifierSpec
+    from coordinator_core.registry.hookspecs import ProtocolSpec as ProtocolSpec
+    from coordinator_core.registry.hookspecs import ProviderSpec as ProviderSpec
+    from coordinator_core.registry.hookspecs import ScenarioEventSpec as ScenarioEventSpec
+    from coordinator_core.registry.hookspecs import WorkloadSpec as WorkloadSpec
     from coordinator_core.registry.hookspecs import hookimpl as hookimpl
     from coordinator_core.registry.registry import Registry as Registry
     from coordinator_core.registry.registry import default_registry as default_registry
@@ -65,7 +71,17 @@ _NAMES = {
         "TopicInfo",
         "TopicPartition",
     ),
-    "registry.hookspecs": ("AssignorSpec", "MetricSpec", "hookimpl"),
+    "registry.hookspecs": (
+        "AssignorSpec",
+        "CommandSpec",
+        "MetricSpec",
+        "ModifierSpec",
+        "ProtocolSpec",
+        "ProviderSpec",
+        "ScenarioEventSpec",
+        "WorkloadSpec",
+        "hookimpl",
+    ),
     "registry.registry": ("Registry", "default_registry"),
     "scoring.measuring": ("measure",),
     "simulation.run": ("simulate",),

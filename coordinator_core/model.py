@@ -9,8 +9,8 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Se
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property, partial
-from itertools import accumulate, pairwise, repeat
-from operator import attrgetter
+from itertools import accumulate, chain, pairwise, repeat
+from operator import attrgetter, methodcaller
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,6 +32,10 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+
+_PARTITION = partial(tuple.__new__, TopicPartition)
+"""Makes a `TopicPartition` of a pair without a call of a Python function."""
 
 
 class RebalanceProtocol(Enum):
@@ -106,12 +110,10 @@ class TopicIndex:
         return np.searchsorted(self.offsets, dense, side="right") - 1
 
     def partitions(self, dense: Int32Array) -> Iterator[TopicPartition]:
-        """Yield the partitions of dense numbers, in their order."""
+        """Return an iterator over the partitions of dense numbers, in their order."""
         at = self.topic_of(dense)
         numbers = dense - self.offsets[at]
-        topics = self.topics
-        for t, n in zip(at.tolist(), numbers.tolist(), strict=True):
-            yield TopicPartition(topics[t], n)
+        return map(_PARTITION, zip(map(self.topics.__getitem__, at.tolist()), numbers.tolist(), strict=True))
 
     @property
     def topic_of_every(self) -> Int32Array:
@@ -261,11 +263,10 @@ class Partitions(AbstractSet[TopicPartition]):
 
     def __iter__(self) -> Iterator[TopicPartition]:
         if self._index is not None and self._dense is not None:
-            yield from self._index.partitions(self._dense)
-            return
-        for topic, numbers in self.by_topic().items():
-            for number in numbers.tolist():
-                yield TopicPartition(topic, number)
+            return self._index.partitions(self._dense)
+        by_topic = self.by_topic().items()
+        pairs = chain.from_iterable(zip(repeat(topic), numbers.tolist()) for topic, numbers in by_topic)
+        return map(_PARTITION, pairs)
 
     def __contains__(self, item: object) -> bool:
         if self._members is None:
@@ -281,34 +282,26 @@ class Partitions(AbstractSet[TopicPartition]):
 
 
 _INDEX, _DENSE = attrgetter("_index"), attrgetter("_dense")
+_VALUES = methodcaller("values")
 NO_PARTITIONS = Partitions()
 NOTHING: Int32Array = np.zeros(0, dtype=np.int32)
 
 
 def _claims_by_topic(index: TopicIndex, owned: Sequence[Partitions]) -> tuple[Int32Array, Int32Array]:
     """Return the claims of sets with numbers per topic, by one concatenation."""
-    offsets = index.offsets.tolist()
-    pieces: list[Int32Array] = []
-    at: list[int] = []
-    holder: list[int] = []
-    for member, partitions in enumerate(owned):
-        if partitions is NO_PARTITIONS:
-            continue
-        for topic, numbers in partitions.by_topic().items():
-            position = index.position(topic)
-            if position is not None:
-                pieces.append(numbers)
-                at.append(position)
-                holder.append(member)
-    if not pieces:
+    tables = [partitions.by_topic() for partitions in owned]
+    topics = list(chain.from_iterable(tables))
+    if not topics:
         return NOTHING, NOTHING
+    pieces = list(chain.from_iterable(map(_VALUES, tables)))
+    positions = map(index.topic_positions.get, topics, repeat(NO_OWNER))
+    at = np.fromiter(positions, dtype=np.int32, count=len(topics))
+    start, end = index.offsets[at], index.offsets[at + 1]  # no number is below the end of an unknown topic
+    holder = np.repeat(np.arange(len(tables), dtype=np.int32), list(map(len, tables)))
     counts = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-    numbers = np.concatenate(pieces)
-    start = np.repeat(np.array([offsets[p] for p in at], dtype=np.int32), counts)
-    end = np.repeat(np.array([offsets[p + 1] for p in at], dtype=np.int32), counts)
-    known = (numbers >= 0) & (numbers < end - start)
-    holders = np.repeat(np.array(holder, dtype=np.int32), counts)
-    return (numbers + start)[known], holders[known]
+    numbers, sizes = np.concatenate(pieces), np.repeat(end - start, counts)
+    known = (numbers >= 0) & (numbers < sizes)
+    return (numbers + np.repeat(start, counts))[known], np.repeat(holder, counts)[known]
 
 
 def _gathered(pieces: Sequence[Int32Array]) -> tuple[Int32Array, Int32Array]:
@@ -509,6 +502,17 @@ class GroupAssignment(Mapping[str, Partitions]):
         if self._listing is None:
             self._listing = self._listed()
         return self._index, *self._listing
+
+    def lists(self) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of each member as a list, in the order of its `Partitions`."""
+        listing = self.listing()
+        if listing is None:
+            return {member: list(partitions) for member, partitions in self._read().items()}
+        index, listed, starts = listing
+        at, bounds = index.topic_of_every[listed], starts.tolist()
+        topics = map(index.topics.__getitem__, at.tolist())
+        pairs = list(map(_PARTITION, zip(topics, (listed - index.offsets[at]).tolist(), strict=True)))
+        return dict(zip(self._members, map(pairs.__getitem__, map(slice, bounds, bounds[1:])), strict=False))
 
     def numbers(self) -> tuple[TopicIndex, Mapping[str, Sequence[int]]] | None:
         """Return the index of an owner array and the dense numbers of each member; None without one."""

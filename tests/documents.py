@@ -53,6 +53,14 @@ def blocks(path: Path, *languages: str) -> list[Block]:
     ]
 
 
+def defined(*code: Block) -> dict[str, Any]:
+    """The names that blocks of Python define, which are run in their order, as a reader would copy them."""
+    names: dict[str, Any] = {"__name__": "copied"}
+    for block in code:
+        exec(block.text, names)
+    return names
+
+
 def commands(path: Path) -> list[Command]:
     """The commands of a document that run as they stand: lines of ``sh`` blocks that call the program."""
     listed = []

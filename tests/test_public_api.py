@@ -5,11 +5,13 @@ import json
 import re
 import subprocess
 import sys
+import typing
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from coordinator_core.registry.hookspecs import Hooks
 from tests import documents
 from tests.places import ROOT
 
@@ -55,6 +57,14 @@ def test_importing_a_package_imports_none_of_its_modules():
     code = f"import sys, {', '.join(LAZY)}; print(*(m for m in sys.modules if m.startswith({LAZY!r})))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert sorted(result.stdout.split()) == sorted(LAZY)
+
+
+def test_the_records_of_all_hooks_are_public_names():
+    hooks = [hook for hook in vars(Hooks) if not hook.startswith("_")]
+    records = {typing.get_args(typing.get_type_hints(getattr(Hooks, hook))["return"])[0] for hook in hooks}
+    assert len(records) == len(hooks) == 8
+    package = import_module("coordinator_core")
+    assert {getattr(package, record.__name__) for record in records} == records
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)

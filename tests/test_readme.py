@@ -5,12 +5,15 @@ import re
 import shlex
 import types
 from importlib import import_module
+from itertools import groupby
 
 import pytest
 
 from coordinator_core import Cluster, GroupSubscription, Subscription, TopicInfo, default_registry
 from coordinator_core.documents.files import load_scenario_text
+from coordinator_core.protocol.events import AssignmentComputed
 from coordinator_core.registry.registry import installed_registry
+from coordinator_core.simulation.run import simulate
 from rebalance_conformance import check_assignor
 from rebalance_conformance.checks import CHECKS
 from rebalance_spark.schema import SCORE_COLUMNS
@@ -22,6 +25,7 @@ from tests.documents import (
     assert_prints,
     blocks,
     commands,
+    defined,
     imports,
     links,
     name_of,
@@ -151,11 +155,32 @@ def test_the_plugin_of_the_documents_gets_weights(lab):
     assert weighted < counted - 0.1
 
 
+@pytest.mark.parametrize("data", [None, b"", b"\x00\x01", b"\x00\x00\x00\x00\x00\x07"])
+def test_user_data_of_the_documents_that_cannot_be_read_count_as_none(data):
+    names = defined(*blocks(ASSIGNORS, "python"))
+    assert names["decode"](data) == 0
+    assert names["decode"](names["encode"](7)) == names["decode"](names["encode"](7) + b"later") == 7
+
+
+def test_the_upgrade_of_the_documents_ends_with_the_new_assignor():
+    (block,) = [b for b in blocks(ASSIGNORS, "yaml") if "rolling_restart" in b.text]
+    text = block.text.replace("busiest-first", "roundrobin")
+    group = """
+name: upgrade
+duration: 10m
+topics: {t: {partitions: 6, rate: 60}}
+members: [{id: c, count: 3, topics: [t]}]
+"""
+    trace = simulate(load_scenario_text(group + text, "upgrade.yaml"), "range", default_registry())
+    chosen = [e.event.assignor for e in trace.events if isinstance(e.event, AssignmentComputed)]
+    assert (chosen[0], chosen[-1]) == ("range", "roundrobin")
+    assert [name for name, _ in groupby(chosen)] == ["range", "roundrobin"]
+
+
 def test_the_assignor_of_the_documents_that_keeps_owners_is_sticky():
-    module = types.ModuleType("keeper")
-    exec(blocks(ASSIGNORS, "python")[1].text, module.__dict__)
+    keeper = defined(*blocks(ASSIGNORS, "python"))["Keeper"]
     sticky = ["partition-left-out", "not-sticky", "moves-too-much-on-leave", "not-sticky-in-a-group"]
-    assert check_assignor(module.Keeper, checks=sticky, examples=5).failures == ()
+    assert check_assignor(keeper, checks=sticky, examples=5).failures == ()
 
 
 def test_the_scenario_of_the_documents_is_a_scenario():

@@ -88,7 +88,7 @@ class _Model:
         self._instance, self._aim = instance, aim
         self.first_key = aim.keys(instance.worth(known))[0]
         self.scale = _scale(instance, aim, self.first_key)
-        relative = np.ceil(instance.weight[:, None] / instance.capacity * self.scale - SAME).astype(np.int64)
+        relative = self._relative()
         if not aim.is_limited:
             known = in_falling_order(instance, known)
         self.model = cp_model.CpModel()
@@ -122,6 +122,12 @@ class _Model:
         if not aim.moves_first:
             self.model.add_hint(largest, int(hinted.max()))
 
+    def _relative(self) -> _Costs:
+        """int64[U, M]: the scaled loads. Under a level they are rounded down, so that no answer is lost."""
+        exact = self._instance.weight[:, None] / self._instance.capacity * self.scale
+        rounded = np.floor(exact + SAME) if self._aim.moves_first else np.ceil(exact - SAME)
+        return np.asarray(rounded, dtype=np.int64)
+
     def _sum(self, relative: _Costs, member: int) -> Any:
         from ortools.sat.python import cp_model
 
@@ -133,10 +139,13 @@ class _Model:
     def _largest(self, hinted: int, bound: float) -> Any:
         """Return the variable of the largest load, between the bound and the known load."""
         aim = self._aim
+        if aim.moves_first:
+            most = max(hinted, floor(aim.floor * self.scale * (1 + SAME)))
+            return self.model.new_int_var(0, most, "")
         most = max(hinted, ceil(aim.floor * self.scale))
         if aim.price:  # a larger load may be worth the moves that it saves
             most = max(most, ceil(self.first_key * self.scale) + len(self._instance.weight))
-        least = 0 if aim.moves_first or aim.price else max(0, floor(bound * self.scale * (1 - SAME)))
+        least = 0 if aim.price else max(0, floor(bound * self.scale * (1 - SAME)))
         return self.model.new_int_var(min(least, most), most, "")
 
     def _keep_within_budget(self, known: Int32Array) -> None:

@@ -103,6 +103,37 @@ def least_of_all(instance: Instance, known: float) -> float | None:
     return float((load / instance.capacity).max(axis=1).min(initial=known))
 
 
+def fewest_of_all(instance: Instance, level: float, known: int) -> int | None:
+    """Return the fewest moved partitions under a level, or None if there are too many partial assignments.
+
+    ``known`` is the moved partitions of an assignment under the level. Partial assignments that move as many
+    are dropped.
+    """
+    units, members = instance.allowed.shape
+    if units * members > MOST_PAIRS:
+        return None
+    order, repeated = _in_order(instance, instance.moved_count)
+    least = np.where(instance.allowed, instance.moved_count, np.inf).min(axis=1)
+    load, moved, last = np.zeros((1, members)), np.zeros(1), np.zeros(1, dtype=np.intp)
+    cells = 0
+    for place, unit in enumerate(order.tolist()):
+        grown = _grown(instance, load, unit)
+        if grown is None:
+            return None
+        parent, member, after = grown
+        cells += len(parent) * members
+        if cells > MOST_CELLS:
+            return None
+        moved = moved[parent] + instance.moved_count[unit, member]
+        fits = after / instance.capacity[member] <= level * (1 + SAME)
+        fits &= moved + least[order[place + 1 :]].sum() < known - 0.5
+        if repeated[place]:
+            fits &= last[parent] <= member
+        parent, last, moved = parent[fits], member[fits], moved[fits]
+        load = _loaded(load, parent, last, after[fits])
+    return int(moved.min(initial=known))
+
+
 def _in_order(instance: Instance, *figures: NDArray[np.generic] | None) -> tuple[Int32Array, list[bool]]:
     """Return the units, heaviest first, and whether each is equal to the one before.
 

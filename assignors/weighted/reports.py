@@ -1,12 +1,14 @@
 """The reports of assignors with weights."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from assignors.weighted.instance import Instance, less
 from assignors.weighted.solve import Method, Solution, Wishes
+from coordinator_core.assigning.flow import balanced_owners
 from coordinator_core.assigning.flow.fractional import sums_at
 from coordinator_core.assigning.problem import BoolArray, FloatArray, Problem
 from coordinator_core.model import NO_OWNER, Int32Array
@@ -24,18 +26,21 @@ def flow_report(problem: Problem, owner: Int32Array) -> Mapping[str, Any]:
     unit = 1.0 if weight is None or not weight[mine].any() else float(weight[mine[0]])
     loads = np.bincount(owner[owner != NO_OWNER], minlength=len(problem.members))
     away = moved_away(problem, owner)
-    largest = float(loads.max(initial=0)) * unit
+    moved, largest = int(away.sum()), float(loads.max(initial=0)) * unit
+    fewest = moved
+    if moved and problem.racks is not None:  # crossings have priority over moves
+        fewest = int(moved_away(problem, balanced_owners(replace(problem, racks=None))).sum())
     return {
         "method": Method.FLOW.value,
         "largest_load": largest,
         "bound": largest,
         "optimality_gap": 0.0,
-        "moved_weight": float(away.sum()) * unit,
-        "moved_partitions": int(away.sum()),
+        "moved_weight": moved * unit,
+        "moved_partitions": moved,
         "solver_seconds": 0.0,
         "level": largest,
-        "moves_bound": int(away.sum()),
-        "moves_gap": 0.0,
+        "moves_bound": fewest,
+        "moves_gap": (moved - fewest) / max(fewest, 1),
     }
 
 
@@ -60,8 +65,14 @@ def greedy_report(
 _ORDER = list(Method)
 
 
-def solved_report(instances: list[Instance], solved: list[Solution], wishes: Wishes) -> Mapping[str, Any]:
-    """Return the report of all components: the largest gap, and the most expensive method."""
+def solved_report(
+    instances: list[Instance], solved: list[Solution], wishes: Wishes, *, moved: int, torn: int
+) -> Mapping[str, Any]:
+    """Return the report of all components: the largest gap, and the most expensive method.
+
+    ``moved``: the partitions that the assignment moves, those without weight included; ``torn``: the
+    partitions without weight that every assignment moves.
+    """
 
     def value(instance: Instance, solution: Solution) -> float:
         price = wishes.price * instance.bound / instance.total
@@ -71,24 +82,23 @@ def solved_report(instances: list[Instance], solved: list[Solution], wishes: Wis
     bound = max((s.bound for _, s in pairs), default=0.0)
     largest = max((v for v, _ in pairs), default=0.0)
     binding = [s for v, s in pairs if not less(v, largest)]
-    proven = any(s.proven for s in binding) or not less(largest, bound)
-    if wishes.tolerance is not None and solved:
-        proven = all(s.proven for s in solved) or less(largest, bound * (1 + wishes.tolerance)) <= 0
+    strict = wishes.tolerance is None
+    proven = (strict and any(s.proven for s in binding)) or not less(largest, bound)
     return {
         "method": max((s.method for s in solved), key=_ORDER.index, default=Method.FLOW).value,
         "largest_load": max((s.worth.largest for s in solved), default=0.0),
         "bound": bound,
         "optimality_gap": 0.0 if proven or not bound else max(largest / bound - 1, 0.0),
         "moved_weight": sum(s.worth.moved for s in solved),
-        "moved_partitions": sum(s.worth.moved_count for s in solved),
+        "moved_partitions": moved,
         "solver_seconds": round(sum(s.seconds for s in solved), 6),
-        **({} if wishes.tolerance is None else _moves(solved)),
+        **({} if strict else _moves(solved, moved, torn)),
     }
 
 
-def _moves(solved: list[Solution]) -> Mapping[str, Any]:
+def _moves(solved: list[Solution], moved: int, torn: int) -> Mapping[str, Any]:
     """Return the figures of moves under the level."""
-    bound, moved = sum(s.moves_bound for s in solved), sum(s.worth.moved_count for s in solved)
+    bound = sum(s.moves_bound for s in solved) + torn
     return {
         "level": max((s.level for s in solved), default=0.0),
         "moves_bound": bound,

@@ -44,7 +44,7 @@ class Solution:
     """An assignment: ``owner`` int32[U], ``bound`` of the first key, ``seconds`` of deterministic time.
 
     With a tolerance, ``level`` is the largest load that it allows, and ``moves_bound`` a bound of the moved
-    partitions under that level.
+    partitions of all assignments under that level, whatever their idle members and crossings.
     """
 
     owner: Int32Array

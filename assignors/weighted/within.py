@@ -6,8 +6,8 @@ from math import ceil
 
 import numpy as np
 
-from assignors.weighted.cp import improve
-from assignors.weighted.exact import MOST_PAIRS, best_of_all, least_of_all
+from assignors.weighted.cp import Improved, improve
+from assignors.weighted.exact import MOST_PAIRS, best_of_all, fewest_of_all, least_of_all
 from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import SAME, Aim, Instance, less
 from assignors.weighted.keeping import fewest_moves, keep_under, settled
@@ -24,6 +24,9 @@ from assignors.weighted.solve import (
     solve,
 )
 from coordinator_core.model import Int32Array
+
+SHARE_OF_BOUND = 0.25
+"""The share of the time to prove a bound of the moves, if crossings or weights limit the moves as well."""
 
 
 def solve_within(instances: list[Instance], wishes: Wishes, tolerance: float) -> list[Solution]:
@@ -54,8 +57,8 @@ def _enumerated(
 ) -> list[Solution] | None:
     """Return the best assignments, or None if there are too many assignments.
 
-    ``bound`` is that of the least largest load. The load itself is enumerated only if the result depends on
-    it: if the assignments for a level that may be too high are not under one that may be too low.
+    ``bound`` is that of the least largest load. If the best assignments for a level that may be too high are
+    under one that may be too low, they are the best for the level of the least largest load as well.
     """
     if any(i.allowed.size > MOST_PAIRS for i in instances):
         return None
@@ -65,18 +68,30 @@ def _enumerated(
     best = _all_best(instances, max(found, default=0.0) * share, starts)
     if best is None:
         return None
-    if all(_is_under(i, b, bound * share) for i, b in zip(instances, best, strict=True)):
+    certain = all(_is_under(i, b, bound * share) for i, b in zip(instances, best, strict=True))
+    tops = [min(top, i.worth(b).largest) for i, b, top in zip(instances, best, found, strict=True)]
+    least = _least(instances, tops, bound)
+    if not certain:
+        best = None if least is None else _all_best(instances, least * share, starts)
+    if best is None:
+        return None
+    if least is None:
         return [_proven(i, b, i.bound, bound * share) for i, b in zip(instances, best, strict=True)]
+    return [_proven(i, b, least, least * share) for i, b in zip(instances, best, strict=True)]
+
+
+def _least(instances: list[Instance], tops: list[float], bound: float) -> float | None:
+    """Return the least largest load of all, or None if there are too many assignments.
+
+    ``tops`` are the largest loads of assignments, and ``bound`` a bound of the result.
+    """
     least = bound
-    for instance, top in zip(instances, found, strict=True):
-        exact = least_of_all(instance, top) if top > least else top
+    for instance, top in zip(instances, tops, strict=True):
+        exact = least_of_all(instance, top) if less(top, least) > 0 else top
         if exact is None:
             return None
         least = max(least, exact)
-    best = _all_best(instances, least * share, starts)
-    if best is None:
-        return None
-    return [_proven(i, b, least, least * share) for i, b in zip(instances, best, strict=True)]
+    return least
 
 
 def _all_best(
@@ -111,7 +126,20 @@ def _balanced(instance: Instance, draft: Int32Array, bound: float, wishes: Wishe
 
 def _proven(instance: Instance, owner: Int32Array, least: float, level: float) -> Solution:
     worth = instance.worth(owner)
-    return Solution(owner, worth, least, Method.ENUMERATION, True, 0.0, level, worth.moved_count)
+    fewest = _fewest_enumerated(instance, level, worth.moved_count)
+    return Solution(owner, worth, least, Method.ENUMERATION, True, 0.0, level, fewest)
+
+
+def _fewest_enumerated(instance: Instance, level: float, moved: int) -> int:
+    """Return a lower bound of the moves under a level, exact unless there are too many assignments.
+
+    An enumerated assignment may move more, because idle members and crossings have priority over moves.
+    """
+    fewest = fewest_moves(instance, level)
+    if fewest >= moved:
+        return moved
+    exact = fewest_of_all(instance, level, moved)
+    return fewest if exact is None else exact
 
 
 def _relaxed(instance: Instance, wishes: Wishes, level: float, balanced: Solution) -> Solution:
@@ -119,7 +147,9 @@ def _relaxed(instance: Instance, wishes: Wishes, level: float, balanced: Solutio
     draft = keep_under(instance, level, _work(wishes))
     final = _improved(instance, wishes, level, draft, balanced.owner, keep_most(instance, balanced.owner))
     used = balanced.seconds + final.seconds
-    return replace(final, bound=balanced.bound, proven=balanced.proven, seconds=used)
+    exact = balanced.proven and not wishes.price  # the bound of the solver is rounded
+    bound = balanced.worth.largest if exact else balanced.bound
+    return replace(final, bound=bound, proven=balanced.proven, seconds=used)
 
 
 def _improved(instance: Instance, wishes: Wishes, level: float, *starts: Int32Array) -> Solution:
@@ -129,17 +159,28 @@ def _improved(instance: Instance, wishes: Wishes, level: float, *starts: Int32Ar
     exact = best_of_all(instance, aim, best)
     if exact is not None:
         worth = instance.worth(exact)
-        return Solution(exact, worth, bound, Method.ENUMERATION, False, 0.0, level, worth.moved_count)
+        fewest = _fewest_enumerated(instance, level, worth.moved_count)
+        return Solution(exact, worth, bound, Method.ENUMERATION, False, 0.0, level, fewest)
     least = max(float(fewest), float(instance.least_placing.sum()))
     if instance.placed(best) <= least or int(instance.allowed.sum()) > MOST_PAIRS_FOR_PROOF:
         return Solution(best, instance.worth(best), bound, Method.HEURISTIC, False, 0.0, level, fewest)
-    improved = improve(instance, aim, best, bound, wishes.seconds)
+    limited = instance.crossing is not None or (wishes.budget < np.inf and not wishes.by_count)
+    unlimited = _without_limits(instance, level, best, wishes) if limited else None
+    used = unlimited.seconds if unlimited else 0.0
+    improved = improve(instance, aim, best, bound, max(wishes.seconds - used, 0.0))
     if improved.owner is not None:
         best = better(instance, aim, best, settled(instance, improved.owner, _work(wishes)))
     worth = instance.worth(best)
-    rest = ceil(improved.placing - SAME) - (instance.placed(best) - worth.moved_count)
-    fewest = max(fewest, min(int(rest), worth.moved_count))
-    return Solution(best, worth, bound, Method.SOLVER, False, improved.seconds, level, fewest)
+    proven = ceil((unlimited or improved).placing - SAME)
+    fewest = max(fewest, min(proven, worth.moved_count))
+    return Solution(best, worth, bound, Method.SOLVER, False, used + improved.seconds, level, fewest)
+
+
+def _without_limits(instance: Instance, level: float, best: Int32Array, wishes: Wishes) -> Improved:
+    """Return the solver's bound of the moves under a level, whatever crosses racks and however heavy."""
+    apart, aim = replace(instance, crossing=None), Aim(floor=level, moves_first=True)
+    known = _best(apart, aim, [best, keep_under(apart, level, _work(wishes))])
+    return improve(apart, aim, known, instance.bound, wishes.seconds * SHARE_OF_BOUND)
 
 
 def _work(wishes: Wishes) -> Work:

@@ -1,5 +1,6 @@
 """Running an assignor and validating its result."""
 
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -52,6 +53,25 @@ def run(assignor: Assignor, problem: Problem) -> GroupAssignment:
     if isinstance(assignor, Wrapper) and isinstance(result, GroupAssignment):
         return result
     return _validated(assignor.name, problem, result)
+
+
+def user_data_of(assignor: Assignor, topics: tuple[str, ...]) -> bytes | None:
+    """Return the user data that a member sends with its subscription to the topics.
+
+    Raises:
+        AssignmentError: if the assignor raises an exception, or returns something else than bytes or None.
+    """
+    try:
+        data: Any = assignor.subscription_user_data(topics)
+    except RebalanceLabError:
+        raise
+    except (Exception, SystemExit) as error:
+        violation = f"subscription_user_data raised {raised(error)}"
+        raise AssignmentError(assignor.name, [violation]) from error
+    if data is not None and not isinstance(data, bytes):
+        violation = f"subscription_user_data returned {reprlib.repr(data)}, expected bytes or None"
+        raise AssignmentError(assignor.name, [violation])
+    return data
 
 
 def unassigned(cluster: Cluster, group: GroupSubscription, assignment: GroupAssignment) -> Partitions:

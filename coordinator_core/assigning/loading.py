@@ -195,9 +195,7 @@ class _Adapted(Assignor):
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:
         encode = getattr(self.author, "subscription_user_data", None)
-        data: Any = None if encode is None else encode(topics)
-        if data is not None and not isinstance(data, bytes):
-            raise TypeError(f"{type(data).__name__}, not bytes or None")
+        data: bytes | None = None if encode is None else encode(topics)
         return data
 
     def on_assignment(self, partitions: Partitions, generation: int) -> None:

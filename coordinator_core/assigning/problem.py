@@ -5,7 +5,7 @@ Members are numbered in the order of `GroupSubscription.sorted_members`, partiti
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -77,6 +77,9 @@ class Problem:
     """A group as arrays. M members, P partitions of the cluster, T topics, C classes, n claims.
 
     ``members``          M ids, sorted;
+    ``topic_lists``      the different lists of topics of the subscriptions; equal ones that were decoded
+                         together may recur;
+    ``member_list``      int32[M]: the number of each member's list;
     ``member_class``     int32[M];
     ``class_subscribes`` bool[C, T]: whether the members of a class subscribe to a topic; topics that the
                          cluster does not describe are left out;
@@ -95,6 +98,8 @@ class Problem:
     group: GroupSubscription
     index: TopicIndex
     members: tuple[str, ...]
+    topic_lists: tuple[tuple[str, ...], ...]
+    member_list: Int32Array
     member_class: Int32Array
     class_subscribes: BoolArray
     racks: Racks | None
@@ -217,12 +222,15 @@ def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
     index = cluster.index
     members = group.sorted_members()
     subscriptions = group.in_order(members)
-    member_class, class_subscribes = _classes(index, list(map(_TOPICS, subscriptions)))
+    topics = _different(list(map(_TOPICS, subscriptions)))
+    member_class, class_subscribes = _classes(index, topics)
     return Problem(
         cluster=cluster,
         group=group,
         index=index,
         members=tuple(members),
+        topic_lists=topics.lists,
+        member_list=topics.member,
         member_class=member_class,
         class_subscribes=class_subscribes,
         racks=_racks(cluster, index, list(map(_RACK, subscriptions))),
@@ -231,23 +239,55 @@ def build_problem(cluster: Cluster, group: GroupSubscription) -> Problem:
     )
 
 
-def _classes(index: TopicIndex, topics: Sequence[tuple[str, ...]]) -> tuple[Int32Array, BoolArray]:
-    """Group members by subscription. Tuples are compared by identity first."""
+class _Lists(NamedTuple):
+    """The different lists of topics, and int32[M]: the number of the list of each member."""
+
+    lists: tuple[tuple[str, ...], ...]
+    member: Int32Array
+
+
+def _different(topics: Sequence[tuple[str, ...]]) -> _Lists:
+    """Merge the equal lists of topics of the members. Lists are compared by identity first."""
     identities = list(map(id, topics))
     lists = dict(zip(identities, topics, strict=True))
-    by_value: dict[object, int] = {}
-    # lists of a table are not compared by their names, since equal rows are merged later
-    row_of = {
-        identity: by_value.setdefault(identity if type(listed) is TabledTopics else listed, len(by_value))
-        for identity, listed in lists.items()
-    }
+    row_of = _rows_of(lists)
     row_lists = dict(zip(row_of.values(), lists.values(), strict=True))
-    subscribes = _subscribed(index, list(row_lists.values()))
-    if len(by_value) == 1:
-        return np.zeros(len(topics), dtype=np.int32), subscribes
+    member = np.zeros(len(topics), dtype=np.int32)
+    if len(row_lists) > 1:
+        member[:] = list(map(row_of.__getitem__, identities))
+    return _Lists(tuple(row_lists.values()), member)
+
+
+def _classes(index: TopicIndex, topics: _Lists) -> tuple[Int32Array, BoolArray]:
+    """Group members by subscription."""
+    subscribes = _subscribed(index, topics.lists)
+    if len(topics.lists) == 1:
+        return topics.member, subscribes
     distinct, merged = merged_rows(subscribes)
-    member_row = np.fromiter(map(row_of.__getitem__, identities), dtype=np.int32, count=len(topics))
-    return merged[member_row], distinct
+    return merged[topics.member], distinct
+
+
+def _rows_of(lists: Mapping[int, tuple[str, ...]]) -> dict[int, int]:
+    """Return the number of the row of each list, by identity: equal lists have the same one.
+
+    A list is compared with the first one of the same length and the same first and last topic, and hashed
+    only if they differ. Lists of a table are not compared by their names, since equal rows are merged later.
+    """
+    rows: dict[object, int] = {}
+    first_like: dict[tuple[int, str, str], tuple[int, tuple[str, ...]]] = {}
+    row_of: dict[int, int] = {}
+    for identity, listed in lists.items():
+        if type(listed) is TabledTopics or not listed:
+            row_of[identity] = rows.setdefault(identity if listed else (), len(rows))
+            continue
+        names = tuple(listed)  # the same object, unless the caller has used a list
+        like = len(names), names[0], names[-1]
+        row, first = first_like.get(like, (-1, ()))
+        if first != names:
+            row = rows.setdefault(names, len(rows))
+            first_like.setdefault(like, (row, names))
+        row_of[identity] = row
+    return row_of
 
 
 def _subscribed(index: TopicIndex, lists: Sequence[tuple[str, ...]]) -> BoolArray:

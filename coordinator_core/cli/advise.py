@@ -64,7 +64,7 @@ def advise(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Run N seeds; default: 10, or fewer if the runs are long."),
+        typer.Option(min=1, metavar="N", help="Run N seeds; default: 10, or 6 if the runs are long."),
     ] = None,
     output: Annotated[
         Literal["text", "json"], typer.Option("--format", help="Sentences and a table, or JSON.")

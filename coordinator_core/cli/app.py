@@ -114,7 +114,8 @@ def command_line(registry: Registry) -> typer.Typer:
         if context.invoked_subcommand == "plugins":
             return  # it lists the failures itself
         for failed in registry.failures:
-            text = f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.reason}"
+            extent = "is available in part" if failed.partial else "is not available"
+            text = f"plugin {failed.name!r} of {failed.distribution} {extent}: {failed.reason}"
             warn(text, traceback=failed.traceback)
         for name in registry.commands():
             if name in _BUILT_IN:

@@ -50,6 +50,7 @@ def assign(
         typer.Option(
             "--assignor",
             "-a",
+            "-s",
             metavar="NAME",
             autocompletion=strategies_beginning,
             help="Use this assignor, even for lines that name another.",

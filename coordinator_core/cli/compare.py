@@ -12,15 +12,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from coordinator_core.cli.files import check_path
 from coordinator_core.cli.output import (
     ExitStatus,
-    check_path,
     complain,
     print_document,
     print_table,
     stdout,
     text_width,
 )
+from coordinator_core.cli.remedies import with_remedies
 from coordinator_core.cli.running import (
     DEFAULT_TIMEOUT,
     EVERY_MESSAGE_HELP,
@@ -32,12 +33,13 @@ from coordinator_core.cli.running import (
 )
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
 from coordinator_core.documents.scenario import Scenario
+from coordinator_core.documents.settings import setting_in
 from coordinator_core.errors import InputError
 from coordinator_core.families.variants import expanded, variants
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import answers, parts_under
-from coordinator_core.reports.comparison import Candidate, Comparison, Figure
+from coordinator_core.reports.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure
 from coordinator_core.reports.comparison_formats import as_csv, as_html, as_json
 from coordinator_core.reports.comparison_tables import (
     by_group,
@@ -53,6 +55,11 @@ from coordinator_core.reports.comparison_tables import (
 from coordinator_core.reports.tables import text_tables
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+SEEDS = 10
+MOST_EVENTS = 80_000
+"""Without `--seeds` there are `SEEDS`, or fewer if all runs together have more events than this, as estimated
+from the first seed: about ten seconds of work. If they are too few to know an order, there is one seed."""
 
 _WRITERS: Mapping[str, Callable[[Comparison], str]] = {"json": as_json, "csv": as_csv, "html": as_html}
 _UNREAD = "-", None
@@ -107,8 +114,14 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Run N seeds: the scenario's and those that follow it.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help=f"Run N seeds: the scenario's and those that follow it; default: {SEEDS}, fewer if the runs"
+            " are long, one with `--seed`.",
+        ),
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show all metrics, by groups.")] = False,
     output: Annotated[
         Literal["table", "json", "csv", "html"], typer.Option("--format", help="How to print the figures.")
@@ -142,11 +155,19 @@ def compare(
     registry = default_registry()
     strategies = expanded(strategy or DEFAULT_STRATEGIES)
     opened = opened_scenario(scenario, seed)
-    entries = _entries(opened, strategies, settings or (), range(opened.seed, opened.seed + seeds))
-    tasks = _tasks(entries, trace, every_message)
+    entries = _entries(opened, strategies, settings or (), range(opened.seed, opened.seed + (seeds or 1)))
+    tasks = _tasks(entries, trace, every_message, numbered=seeds is not None and seeds > 1)
     runs = run_all(tasks, jobs=jobs, timeout=timeout)
+    if seeds is None and seed is None and (count := _affordable_seeds(runs)) > 1:
+        more = _entries(opened, strategies, settings or (), range(opened.seed + 1, opened.seed + count))
+        tasks = _tasks(more, trace, every_message, numbered=True)
+        entries, runs = _joined(entries, runs, more, run_all(tasks, jobs=jobs, timeout=timeout))
     failures = [*_failed_runs(entries, runs), *_failed_metrics(runs)]
     comparison = _comparison(opened, list(registry.metrics().values()), entries, runs, failures)
+    compared = [
+        (each.strategy, each.scenarios) for each, own in _by_entry(entries, runs) if _has_figures(own)
+    ]
+    comparison = with_remedies(comparison, compared, jobs=jobs, timeout=timeout)
     if comparison.candidates and output == "table":
         print_comparison(comparison, everything=everything)
     elif comparison.candidates:
@@ -171,8 +192,39 @@ def _entries(
     ]
 
 
-def _tasks(entries: Sequence[_Entry], folder: Path | None, every_message: bool) -> list[Task]:
-    """Return the runs of all entries, those of an entry one after another."""
+def _affordable_seeds(runs: Sequence[StrategyRun]) -> int:
+    """Return how many seeds there are by default, from the runs of the first one.
+
+    That depends on their events and not on the time that they took: it is the same on every machine. After
+    an error there is one.
+    """
+    events = sum(run.events for run in runs)
+    count = min(SEEDS, MOST_EVENTS // max(1, events))
+    return 1 if count < FEWEST_SEEDS or any(run.error for run in runs) else count
+
+
+def _joined(
+    entries: Sequence[_Entry],
+    runs: Sequence[StrategyRun],
+    more: Sequence[_Entry],
+    more_runs: Sequence[StrategyRun],
+) -> tuple[list[_Entry], list[StrategyRun]]:
+    """Return the entries with the seeds of both, and their runs."""
+    both = zip(_by_entry(entries, runs), _by_entry(more, more_runs), strict=True)
+    joined, joined_runs = [], []
+    for (entry, own), (other, others) in both:
+        joined.append(replace(entry, scenarios=[*entry.scenarios, *other.scenarios]))
+        joined_runs += [*own, *others]
+    return joined, joined_runs
+
+
+def _tasks(
+    entries: Sequence[_Entry], folder: Path | None, every_message: bool, *, numbered: bool
+) -> list[Task]:
+    """Return the runs of all entries, those of an entry one after another.
+
+    If ``numbered``, the names of the traces have the seeds.
+    """
     if folder is not None:
         _make_folder(folder)
     tasks = []
@@ -180,7 +232,7 @@ def _tasks(entries: Sequence[_Entry], folder: Path | None, every_message: bool) 
         for scenario in entry.scenarios:
             path = None
             if folder is not None:
-                number = [f"seed={scenario.seed}"] if len(entry.scenarios) > 1 else []
+                number = [f"seed={scenario.seed}"] if numbered else []
                 parts = [scenario.name, entry.strategy, *(f"{n}={v}" for n, v in entry.settings.items())]
                 path = folder / f"{'.'.join(map(_file_name, [*parts, *number]))}.jsonl"
                 check_path(path)
@@ -199,7 +251,7 @@ def _comparison(
     registry, candidates = default_registry(), []
     names = dict.fromkeys(name for entry in entries for name in entry.settings)
     for entry, own in _by_entry(entries, runs):
-        if all(run.figures is None for run in own):
+        if not _has_figures(own):
             continue
         figures = {
             m.name: Figure(tuple((run.figures or {}).get(m.name, nan) for run in own)) for m in metrics
@@ -207,16 +259,28 @@ def _comparison(
         config = entry.scenarios[0].config
         settings = {n: (entry.settings[n], config[n]) if n in entry.settings else _UNREAD for n in names}
         strategy = registry.strategy(entry.strategy)
-        parts = parts_under(
-            registry.protocol(strategy.protocol),
-            delayed=strategy.delay_ms is not None,
-            events={event.kind for event in scenario.events},
-        )
+        parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
         candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own), parts))
     seeds = [each.seed for each in entries[0].scenarios]
     errors = [failure.text for failure in failures]
-    clients = sorted({member.application.client for member in scenario.members})
-    return Comparison(scenario.name, seeds, metrics, candidates, errors, clients)
+    load = next((run.load for run in runs if run.figures is not None), ())
+    now = _now(scenario, entries[0].strategy, candidates)
+    return Comparison(scenario.name, seeds, metrics, candidates, errors, load=load, now=now)
+
+
+def _now(scenario: Scenario, strategy: str, candidates: Sequence[Candidate]) -> int:
+    """Return the position of the first strategy with the settings of the scenario, or of the first one."""
+    registry = default_registry()
+    for number, candidate in enumerate(candidates):
+        settings = {name: value for name, (_, value) in candidate.settings.items() if value is not None}
+        values = (setting_in(scenario.config, name, registry) for name in settings)
+        if candidate.strategy == strategy and list(settings.values()) == list(values):
+            return number
+    return 0
+
+
+def _has_figures(runs: Sequence[StrategyRun]) -> bool:
+    return any(run.figures is not None for run in runs)
 
 
 def _by_entry(
@@ -231,7 +295,9 @@ def _by_entry(
 def _findings(entry: _Entry, runs: Sequence[StrategyRun]) -> list[str]:
     """Return each finding of the runs of an entry once."""
     found = dict.fromkeys(text for run in runs for text in run.findings)
-    return [f"{text}{_some_seeds(entry, [text in run.findings for run in runs])}" for text in found]
+    some = {text: _some_seeds(entry, [text in run.findings for run in runs]) for text in found}
+    parts = {text: text.partition("; ") for text in found}
+    return [f"{reason}{some[text]}{sep}{advice}" for text, (reason, sep, advice) in parts.items()]
 
 
 def _failed_runs(entries: Sequence[_Entry], runs: Sequence[StrategyRun]) -> Iterator[Failure]:
@@ -275,10 +341,11 @@ def print_comparison(comparison: Comparison, *, everything: bool = False) -> Non
     _print_lines(console, [front_line(comparison)], "", width)
     _print_lines(console, faults(comparison), "bold red", width)
     shown = metrics_of(comparison, everything=everything)
-    legend = [hanging(": ".join(definition), width) for definition in definitions(shown)]
     rest = len(comparison.shown) - len(shown)
-    more = f"--all shows {rest} more metrics, --explain-metrics defines all" if rest else ""
-    _print_lines(console, [*signs(comparison), *legend, more], "dim", width)
+    all_shown = f"--all shows {rest} more metrics, " if rest else ""
+    more = f"{all_shown}--explain-metrics defines all"
+    few = "" if comparison.is_decided else f"--seeds {FEWEST_SEEDS} runs as many seeds as an order needs"
+    _print_lines(console, [*signs(comparison), few, more], "dim", width)
 
 
 def _print_lines(console: Console, lines: Sequence[str], style: str, width: int) -> None:

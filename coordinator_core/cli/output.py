@@ -4,17 +4,11 @@ rich is imported when there is something to print: the help needs none of it.
 """
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from enum import IntEnum
-from errno import EISDIR
-from os import strerror
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from coordinator_core.errors import InputError
 from coordinator_core.reading.raised import traceback_of
 
 if TYPE_CHECKING:
@@ -109,36 +103,3 @@ def give_up(error: object, status: ExitStatus = ExitStatus.WRONG_USE, *, traceba
     """Print an error as one line to stderr, and end the command."""
     complain(error, traceback=traceback)
     raise typer.Exit(int(status))
-
-
-def check_path(path: Path | None) -> None:
-    """Check that a file can be written, before any long work is done.
-
-    Raises:
-        InputError: if the path cannot be written to.
-    """
-    if path is not None:
-        with _unfinished(path) as unfinished:
-            unfinished.write_bytes(b"")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that appears under its name when it is complete."""
-    with _unfinished(path) as unfinished:
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
-
-
-@contextmanager
-def _unfinished(path: Path) -> Iterator[Path]:
-    """Provide a temporary name beside a file, and remove what is left under it."""
-    unfinished = path.parent / f"{path.name}.part"
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(EISDIR, strerror(EISDIR))
-        yield unfinished
-    except OSError as error:
-        raise InputError(str(path), f"a path that cannot be written ({error.strerror})", "a file") from None
-    finally:
-        with suppress(OSError):
-            unfinished.unlink()

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator_core.cli.output import ExitStatus, complain, print_document, print_table, stdout
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.registry.registry import LoadedPlugin, Registry, default_registry, qualified
 from coordinator_core.reports.tables import json_text
 
 
@@ -37,7 +37,7 @@ def listed(registry: Registry) -> dict[str, Any]:
                 "version": p.version,
                 "module": p.module,
                 "contributes": {
-                    kind: {name: _doc(registry, kind, name) for name in names}
+                    kind: {name: _doc(registry, kind, name, p) for name in names}
                     for kind, names in p.contributes.items()
                 },
             }
@@ -51,8 +51,9 @@ def listed(registry: Registry) -> dict[str, Any]:
     }
 
 
-def _doc(registry: Registry, kind: str, name: str) -> str:
-    record = getattr(registry, kind)()[name]
+def _doc(registry: Registry, kind: str, name: str, plugin: LoadedPlugin) -> str:
+    records = getattr(registry, kind)()
+    record = records.get(qualified(name, plugin.distribution, plugin.name)) or records[name]
     options = [f"+{option}" for option in record.options] if kind == "assignors" else []
     aliases = [f"{alias} for {text}" for alias, text in getattr(record, "aliases", {}).items()]
     listed = [("Options", options), ("Aliases", aliases)]
@@ -69,7 +70,7 @@ def _print_tables(registry: Registry) -> None:
             table.add_column(no_wrap=True)
             table.add_column(overflow="fold")
             for name in p.contributes[kind]:
-                table.add_row(Text(f"  {name}"), Text(_doc(registry, kind, name)))
+                table.add_row(Text(f"  {name}"), Text(_doc(registry, kind, name, p)))
             print_table(table, stdout())
     for failed in registry.failures:
         text = f"plugin {failed.name!r} of {failed.distribution} {failed.version}: {failed.reason}"

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator_core.assigning.combinators import with_deadline
 from coordinator_core.assigning.limits import Worker
-from coordinator_core.cli.output import stderr, write_whole
+from coordinator_core.cli.files import write_whole
+from coordinator_core.cli.output import stderr
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import PluginError, RebalanceLabError
 from coordinator_core.reading.raised import traceback_of
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.load import overload
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.simulation.collector import collecting_rarely
 from coordinator_core.simulation.exchange import Exchange
@@ -72,7 +74,8 @@ class StrategyRun:
 
     ``traceback`` is that of the exception in an author's code, if it caused the error. ``failed`` has the
     failures of metrics by their names. Their figures are NaN. ``findings`` are the faults of the group at the
-    end of the run.
+    end of the run, ``load`` the sentences about a load that no assignor can carry. ``events`` counts those
+    of the trace.
     """
 
     strategy: str
@@ -82,6 +85,8 @@ class StrategyRun:
     traceback: str = ""
     failed: Mapping[str, Failure] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    events: int = 0
 
 
 def run_all(
@@ -93,14 +98,15 @@ def run_all(
 ) -> list[StrategyRun]:
     """Do runs and return their results in order. A run that fails does not stop others.
 
-    With one job, or with a single run, all runs are done in this process; with more jobs, in so many parallel
-    processes. A process that ends fails its run, and another process takes its place. None stands for this
-    process, with others on the other cores if much work is left; for a process per core if code of other
-    authors is run. An assignor fails if it takes longer than `timeout` seconds for an assignment; 0 means no
-    limit. ``progress`` receives the share of all virtual time that the runs have reached.
+    With one job, all runs are done in this process, and so is a single run of code of this distribution; with
+    more jobs, in so many parallel processes. A process that ends fails its run, and another process takes its
+    place. None stands for this process, with others on the other cores if much work is left; for a process
+    per core if code of other authors is run. An assignor fails if it takes longer than `timeout` seconds for
+    an assignment; 0 means no limit. ``progress`` receives the share of all virtual time that the runs have
+    reached.
     """
     with _bars(tasks, progress) as bars, closing(_Processes(tasks, timeout, bars.move)) as processes:
-        if jobs == 1 or len(tasks) == 1:
+        if jobs == 1 or (len(tasks) == 1 and _is_ours(tasks)):
             return [_run(task, timeout, partial(bars.move, i)) for i, task in enumerate(tasks)]
         if jobs is None:
             _take_part(processes)
@@ -181,14 +187,20 @@ class _Processes:
             worker.kill()
 
 
+def _is_ours(tasks: Sequence[Task]) -> bool:
+    """Return whether runs execute code of this distribution alone."""
+    registry = default_registry()
+    return all(registry.is_ours(registry.strategy(task.strategy)) for task in tasks)
+
+
 def _take_part(processes: _Processes) -> None:
     """Do runs in this process, in order, until none waits. If much work is left, processes do runs meanwhile.
 
     No run is begun if a strategy has code of other authors, which could end the process, or after a run that
     has failed, whose code may still run.
     """
-    registry, tasks, waiting = default_registry(), processes.tasks, processes.waiting
-    if not all(registry.is_ours(registry.strategy(task.strategy)) for task in tasks):
+    tasks, waiting = processes.tasks, processes.waiting
+    if not _is_ours(tasks):
         return
     helpers = done_ms = 0
     began = process_time()
@@ -260,7 +272,14 @@ def _run(
         history = History(trace, registry)
         figures = measure(history, registry, failed=failed)
         failures = {name: Failure(str(error), traceback_of(error)) for name, error in failed.items()}
-        return StrategyRun(task.strategy, figures, failed=failures, findings=findings(history))
+        return StrategyRun(
+            task.strategy,
+            figures,
+            failed=failures,
+            findings=findings(history),
+            load=overload(history),
+            events=len(trace.events),
+        )
     except RebalanceLabError as error:
         return StrategyRun(task.strategy, error=str(error), traceback=traceback_of(error))
     except SystemExit as error:

@@ -7,7 +7,8 @@ from typing import Any
 import typer
 
 from coordinator_core.documents.files import load_scenario, load_scenario_stream
-from coordinator_core.documents.scenario import Scenario
+from coordinator_core.documents.scenario import LAST_SEED, Scenario
+from coordinator_core.reading.checks import whole
 from coordinator_core.registry.registry import default_registry
 
 SCENARIO_HELP = "A scenario in YAML or JSON; - reads standard input."
@@ -15,7 +16,13 @@ SEED_HELP = "Use this seed in place of the scenario's."
 
 
 def opened_scenario(name: str, seed: int | None) -> Scenario:
-    """Return the scenario of a file or of standard input, with another seed if one is given."""
+    """Return the scenario of a file or of standard input, with another seed if one is given.
+
+    Raises:
+        InputError: if the scenario is wrong, or the seed is none that a scenario can have.
+    """
+    if seed is not None:
+        whole(seed, "--seed", low=0, high=LAST_SEED)
     scenario = load_scenario_stream(sys.stdin) if name == "-" else load_scenario(name)
     return scenario if seed is None else replace(scenario, seed=seed)
 

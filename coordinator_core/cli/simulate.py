@@ -6,15 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from coordinator_core.cli.output import (
-    ExitStatus,
-    check_path,
-    complain,
-    give_up,
-    print_document,
-    stdout,
-    write_whole,
-)
+from coordinator_core.cli.files import check_path, is_written_through, write_whole
+from coordinator_core.cli.output import ExitStatus, complain, give_up, print_document, stdout
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, EVERY_MESSAGE_HELP, TIMEOUT_HELP, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
 from coordinator_core.errors import InputError
@@ -70,7 +63,7 @@ def simulate(
     strategy, *others = strategies or [DEFAULT_STRATEGY]
     if others:
         raise InputError("--strategy", f"{1 + len(others)} strategies", "one: compare runs several")
-    if picture is not None and picture.suffix.lower() != ".svg":
+    if picture is not None and not (picture.suffix.lower() == ".svg" or is_written_through(picture)):
         raise InputError("--picture", repr(str(picture)), "a file whose name ends with .svg")
     default_registry().strategy(strategy)
     check_path(trace)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from coordinator_core.errors import InputError
 from coordinator_core.protocol.messages import OffsetToCommit
 
 
@@ -228,7 +229,28 @@ class GroupTable:
 def encode_record(record: Record) -> bytes:
     """Encode a record: its length, a checksum, and the record in msgpack."""
     body = _encoder.encode(record)
-    return len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big") + body
+    return _header(body) + body
+
+
+def _header(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + zlib.crc32(body).to_bytes(4, "big")
+
+
+def decode_record(data: bytes, where: str) -> Record:
+    """Decode one record that was written whole. ``where`` names its place in the message of an error.
+
+    Raises:
+        InputError: if the bytes are not those that were written, or not a record that this version knows.
+    """
+    header, body = data[:_HEADER_BYTES], data[_HEADER_BYTES:]
+    if header != _header(body):
+        found, expected = (f"length and checksum {part.hex(' ', 4)}" for part in (_header(body), header))
+        raise InputError(where, f"a damaged record ({found})", expected)
+    try:
+        record: Record = _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise InputError(where, str(error), "a record of this version or an earlier one") from None
+    return record
 
 
 def decode_records(data: bytes) -> list[Record]:

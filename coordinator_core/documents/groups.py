@@ -4,7 +4,6 @@ A correct document is converted at once by msgspec. Any other is read field by f
 field, for the error.
 """
 
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -30,7 +29,7 @@ from coordinator_core.model import (
     TopicInfo,
 )
 from coordinator_core.reading import checks as doc
-from coordinator_core.reading.checks import inside, unexpected
+from coordinator_core.reading.checks import LARGEST, inside, unexpected
 
 SCENARIO_DURATION = "10m"
 MOST_PARTITIONS_IN_ALL = 10_000_000
@@ -42,8 +41,8 @@ _MEMBER_FIELDS = ("id", "instance_id", "rack", "topics", "owned", "generation", 
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=249)]
 _Number: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_PARTITIONS)]
 _Generation: TypeAlias = Annotated[int, msgspec.Meta(ge=NO_GENERATION, le=2**31 - 1)]
-_Weight: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
-_Capacity: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
+_Weight: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=LARGEST)]
+_Capacity: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=LARGEST)]
 
 
 class _Topic(msgspec.Struct, forbid_unknown_fields=True):

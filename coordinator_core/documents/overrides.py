@@ -89,6 +89,10 @@ class Surroundings:
             if strategy.static or strategy.settings or strategy.protocol != DEFAULT_PROTOCOL:
                 found = f"{text!r}, which is more than an assignor"
                 raise InputError(inside(where, i), found, "an assignor: the group has one protocol")
+            known = self.registry.assignors().get(strategy.assignor)
+            if known is not None and known.protocols and DEFAULT_PROTOCOL not in known.protocols:
+                found = f"{text!r}, an assignor of the protocol {' or '.join(known.protocols)}"
+                raise InputError(inside(where, i), found, f"one of the protocol {DEFAULT_PROTOCOL}")
             assignors.append(self.registry.build(strategy))
         if assignors:
             try:

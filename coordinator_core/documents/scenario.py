@@ -1,10 +1,9 @@
 """The scenario: topics, members and events, as one document."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from coordinator_core.documents.application import IDEAL, Application, parse_application
 from coordinator_core.documents.fields import (
@@ -41,8 +40,12 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import format_duration, parse_duration
+from coordinator_core.reading.patterns import topic_pattern
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry, default_registry
+
+LAST_SEED = 2**63 - 1
+"""The largest seed of a scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ def parse_scenario(
         events=_events(fields, root, roster, registry),
         config=config,
         network=_network(fields.get("network"), inside(root, "network")),
-        seed=doc.whole(fields.get("seed", 0), inside(root, "seed"), low=0, high=2**63 - 1),
+        seed=doc.whole(fields.get("seed", 0), inside(root, "seed"), low=0, high=LAST_SEED),
         brokers=doc.whole(fields.get("brokers", 3), inside(root, "brokers"), low=1, high=100),
         description=_description(fields.get("description"), inside(root, "description")),
         measure_from_ms=_measure_from(fields.get("measure"), inside(root, "measure"), duration_ms),
@@ -374,8 +377,8 @@ def parse_subscription(
         at = inside(where, "topics_pattern")
         pattern = doc.text(fields["topics_pattern"], at, "a regular expression")
         try:
-            re.compile(pattern)
-        except re.error as error:
+            topic_pattern(pattern)
+        except ValueError as error:
             raise InputError(at, f"{pattern!r} ({error})", "a regular expression") from None
         return (), pattern
     at = inside(where, "topics")
@@ -423,9 +426,23 @@ def _event(value: Any, where: str, roster: Roster, registry: Registry) -> Scenar
         found = f"the unknown event {doc.describe(others[0])}"
         raise InputError(inside(where, others[0]), found, one_of(others[0], sorted(specs)))
     kind = kinds[0]
-    extra = {key: field for key, field in fields.items() if key not in ("at", kind)}
+    extra = _Keys({key: field for key, field in fields.items() if key not in ("at", kind)}, where)
+    own = fields[kind]
+    if isinstance(own, dict):
+        own = _Keys(own, inside(where, kind))
     with registry.blaming("scenario_events", kind):
-        return ScenarioEvent(at_ms, kind, specs[kind].parse(fields[kind], extra, where))
+        return ScenarioEvent(at_ms, kind, specs[kind].parse(own, extra, where))
+
+
+class _Keys(dict[str, Any]):
+    """A mapping of a document that names its place when a parser of a plugin reads a key that it lacks."""
+
+    def __init__(self, fields: Mapping[str, Any], where: str) -> None:
+        super().__init__(fields)
+        self._where = where
+
+    def __missing__(self, key: str) -> NoReturn:
+        raise InputError(inside(self._where, key), "nothing", "a value")
 
 
 def _network(value: Any, where: str) -> Network:

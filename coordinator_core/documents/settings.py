@@ -45,21 +45,31 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
     """
     if value is None:
         return {}
-    of_protocols: list[type[msgspec.Struct]] = [
-        spec.settings for spec in registry.protocols().values() if spec.settings is not None
-    ]
-    known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
-    for kind in of_protocols:
-        known |= settings_of(kind)
-    parsed = parse_settings(value, where, known)
+    parsed = parse_settings(value, where, _known(registry))
     try:
         configured(ClientConfig, parsed, group_id="checked")
-        for kind in of_protocols:
+        for kind in _of_protocols(registry):
             configured(kind, parsed)
     except InputError as error:
         default = "" if error.where in parsed else " (the default)"
         raise InputError(inside(where, error.where), error.found + default, error.expected) from None
     return parsed
+
+
+def setting_in(config: Mapping[str, Any], name: str, registry: Registry) -> Any:
+    """Return the value of a known setting in a configuration, which is the default if it is not in it."""
+    return config.get(name, _OTHER_DEFAULTS.get(name, _known(registry)[name].default))
+
+
+def _of_protocols(registry: Registry) -> list[type[msgspec.Struct]]:
+    return [spec.settings for spec in registry.protocols().values() if spec.settings is not None]
+
+
+def _known(registry: Registry) -> dict[str, msgspec.structs.FieldInfo]:
+    known = settings_of(ClientConfig) | settings_of(CoordinatorConfig)
+    for kind in _of_protocols(registry):
+        known |= settings_of(kind)
+    return dict(known)
 
 
 def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:

@@ -10,6 +10,7 @@ import msgspec
 
 from coordinator_core.assigning.delaying import DEFAULT_DELAY_MS
 from coordinator_core.client.classic import ClassicMember
+from coordinator_core.client.classic.states import MemberState
 from coordinator_core.coordinator.classic import PART
 from coordinator_core.coordinator.classic.states import LEGAL_MOVES, GroupState
 from coordinator_core.families.family import remove_members
@@ -49,6 +50,7 @@ CLASSIC = ProtocolSpec(
     at_rest=frozenset({GroupState.STABLE.value}),
     round_begins=frozenset({GroupState.PREPARING_REBALANCE.value}),
     vacant=frozenset({GroupState.EMPTY.value, GroupState.DEAD.value}),
+    members_join=frozenset({MemberState.PREPARING_REBALANCE.value}),
     coordinator=lambda surroundings: PART,  # noqa: ARG005 - the members run the assignors
     member=lambda settings: ClassicMember,  # noqa: ARG005 - the assignors have the delay
     settings=ClassicSettings,

@@ -36,13 +36,15 @@ class Surroundings:
     ``settings`` are the family's own, None if it has none. ``make_assignor`` returns a fresh assignor, for a
     family whose coordinator computes the assignments. ``cluster`` returns the topics as they are now.
     ``assignors`` are the factories of assignors that members can choose from, by the names that they use, the
-    default first; without any, that of ``make_assignor`` is the only one.
+    default first; without any, that of ``make_assignor`` is the only one. ``may_describe`` returns whether a
+    principal may describe a topic.
     """
 
     settings: Any
     make_assignor: Callable[[], Assignor]
     cluster: Callable[[], Cluster]
     assignors: Mapping[str, Callable[[], Assignor]] = field(default_factory=dict)
+    may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
 
 
 class RunningGroup(Protocol):

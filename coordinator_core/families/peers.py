@@ -60,21 +60,11 @@ PEERS = ProtocolSpec(
     stops={
         "detection": (
             "brokers still listed members that had ended, or the shares of members that do not subscribe to a"
-            " topic belonged to nobody",
-            ("a shorter channel.expired.timeout", "the same topics for all members"),
+            " topic belonged to nobody"
         ),
-        "standing": (
-            "brokers still listed members that stood still or were cut off",
-            ("shorter pauses", "a shorter channel.expired.timeout for freezes and cuts"),
-        ),
-        "waiting": (
-            "members had yet to see a change of the members, each for itself",
-            ("notices that are not late", "a shorter rocketmq.client.rebalance.waitInterval"),
-        ),
-        "application": (
-            "members ran callbacks or restored state",
-            ("shorter callbacks", "fewer moves"),
-        ),
+        "standing": "brokers still listed members that stood still or were cut off",
+        "waiting": "members had yet to see a change of the members, each for itself",
+        "application": "members ran callbacks or restored state",
     },
     meaningless={
         "assignors": "members do not agree on an assignor",

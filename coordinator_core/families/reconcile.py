@@ -15,11 +15,12 @@ from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.reconcile import reconcile_part
 from coordinator_core.coordinator.reconcile.group import MOVES, State
 from coordinator_core.coordinator.reconcile.heartbeat import Computing, Subscriber
-from coordinator_core.coordinator.reconcile.settings import HEARTBEAT, SESSION, ReconcileSettings
+from coordinator_core.coordinator.reconcile.settings import SESSION, ReconcileSettings
 from coordinator_core.coordinator.reconcile.state import Listed
 from coordinator_core.families.family import Surroundings
 from coordinator_core.families.running_reconciled import reconciled_group
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
+from coordinator_core.reading.patterns import topic_pattern
 from coordinator_core.registry.hookspecs import ProtocolSpec, hookimpl
 
 _NOT_RE2 = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+|\[:\^?\w+:\])")
@@ -30,15 +31,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     """Return a regular expression of RE2's syntax, as far as Python's has the same.
 
     Raises:
-        ValueError: if the pattern is none.
+        ValueError: if the pattern is none, or could take for ever (`topic_pattern`).
     """
     found = _NOT_RE2.search(pattern)
     if found is not None:
         raise ValueError(f"{found[0]!r} is not supported")
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(str(error)) from error
+    return topic_pattern(pattern)
 
 
 def _part(surroundings: Surroundings) -> CoordinatorPart:
@@ -63,7 +61,8 @@ def _part(surroundings: Surroundings) -> CoordinatorPart:
 
     make_only = surroundings.make_assignor
     assignors = surroundings.assignors or {make_only().name: make_only}
-    return reconcile_part(Computing(tuple(assignors), topics, matching, assign), surroundings.settings)
+    computing = Computing(tuple(assignors), topics, matching, assign, surroundings.may_describe)
+    return reconcile_part(computing, surroundings.settings)
 
 
 def _subscription(
@@ -104,25 +103,10 @@ def _unowned(_: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
 
 
 _STOPS = {
-    "detection": (
-        "the group still counted on members that had ended",
-        (f"a shorter {SESSION}", "processes that close their consumer"),
-    ),
-    "standing": (
-        "members stood still or were cut off, and the group still counted on them",
-        (
-            "a shorter max.poll.interval.ms for pauses, in which heartbeats continue",
-            f"a shorter {SESSION} for freezes and cuts",
-        ),
-    ),
-    "waiting": (
-        "the group had changed, and no heartbeat had come since",
-        (f"a shorter {HEARTBEAT}",),
-    ),
-    "messages": (
-        "partitions were free, and the member that was to have them had not sent its next heartbeat",
-        (f"a shorter {HEARTBEAT}",),
-    ),
+    "detection": "the group still counted on members that had ended",
+    "standing": "members stood still or were cut off, and the group still counted on them",
+    "waiting": "the group had changed, and no heartbeat had come since",
+    "messages": "partitions were free, and the member that was to have them had not sent its next heartbeat",
 }
 
 RECONCILE = ProtocolSpec(

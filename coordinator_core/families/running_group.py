@@ -10,6 +10,7 @@ from random import Random
 from uuid import UUID
 
 from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import user_data_of
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.facade import Client
@@ -25,7 +26,7 @@ from coordinator_core.coordinator.records import (
     StoredOffset,
 )
 from coordinator_core.documents.scenario import Member
-from coordinator_core.errors import AssignmentError
+from coordinator_core.errors import AssignmentError, RebalanceLabError
 from coordinator_core.java import java_order
 from coordinator_core.model import (
     NO_PARTITIONS,
@@ -119,7 +120,9 @@ class RunningGroup:
     def _stored(self, running: RunningMember, assignor: Assignor) -> StoredMember:
         try:
             assignor.on_assignment(running.owned, self.number)
-            user_data = assignor.subscription_user_data(running.topics)
+            user_data = user_data_of(assignor, running.topics)
+        except RebalanceLabError:
+            raise
         except Exception as error:
             name = running.member.id
             violation = f"of what {name!r} owns at the start it raised {raised(error)}"

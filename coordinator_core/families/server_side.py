@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.client.server_side import ServerSideMember
+from coordinator_core.client.server_side.member import ServerSideState
 from coordinator_core.coordinator.parts import CoordinatorPart
 from coordinator_core.coordinator.server_side import server_side_part
 from coordinator_core.coordinator.server_side.group import MOVES, State
@@ -40,6 +41,7 @@ SERVER_SIDE = ProtocolSpec(
     at_rest=frozenset({State.STABLE.value}),
     round_begins=frozenset({State.PREPARING.value}),
     vacant=frozenset({State.EMPTY.value, State.DEAD.value}),
+    members_join=frozenset({ServerSideState.JOINING.value}),
     coordinator=_part,
     member=lambda settings: ServerSideMember,  # noqa: ARG005 - the settings are those of every consumer
     remove_members=remove_members,

@@ -87,26 +87,12 @@ WATCHER = ProtocolSpec(
     modifiers=frozenset({"owners"}),
     unowned=_unowned,
     stops={
-        "detection": (
-            "the registry still had the sessions of members that had ended, or members had no retries left",
-            (
-                "processes that close their consumer",
-                "a shorter zookeeper.session.timeout.ms",
-                "more rebalance.max.retries",
-            ),
-        ),
-        "standing": (
-            "the registry still had the sessions of members that stood still or were cut off",
-            ("shorter pauses", "a shorter zookeeper.session.timeout.ms for freezes and cuts"),
-        ),
-        "waiting": (
-            "at each change all members gave up their partitions, and claimed theirs when others had done so",
-            ("fewer changes", "a shorter rebalance.backoff.ms", "another protocol"),
-        ),
-        "application": (
-            "members ran callbacks or restored state",
-            ("shorter callbacks", "fewer moves"),
-        ),
+        "detection": "the registry still had the sessions of members that had ended, or members had no"
+        " retries left",
+        "standing": "the registry still had the sessions of members that stood still or were cut off",
+        "waiting": "at each change all members gave up their partitions, and claimed theirs when others"
+        " had done so",
+        "application": "members ran callbacks or restored state",
     },
     meaningless={
         "assignors": "members do not agree on an assignor",

@@ -71,13 +71,15 @@ class MemberStarted(_Event, frozen=True):
 class ApplicationStarted(_Event, frozen=True):
     """A consumer process started that handles records in batches.
 
-    ``batch_ms`` is the mean time of a batch of ``max.poll.records``.
+    ``batch_ms`` is the mean time of a batch of ``max.poll.records``, rounded. ``records_per_second`` are the
+    records/s of such batches, the time of the poll included; None in traces that do not have it.
     """
 
     client: str
     batch_ms: int
     max_poll_records: int
     max_poll_interval_ms: int
+    records_per_second: float | None = None
 
 
 class MemberStopped(_Event, frozen=True):

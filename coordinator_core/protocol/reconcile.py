@@ -15,7 +15,8 @@ class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
     """Join, report, or leave. A field that has not changed since the last request is None, or -1.
 
     ``topic_partitions``: the partitions that the member owns. The member makes its id itself; in version 0
-    the coordinator makes one if the request has none.
+    the coordinator makes one if the request has none. ``principal`` is the user of the client, whose rights
+    limit the topics of a regular expression; a broker without access control has no users.
     """
 
     group_id: str
@@ -29,6 +30,7 @@ class ConsumerGroupHeartbeatRequest(FamilyRequest, frozen=True):
     server_assignor: str | None = None
     topic_partitions: tuple[TopicPartition, ...] | None = None
     version: int = 1
+    principal: str = ""
 
     @property
     def repeats(self) -> bool:

@@ -88,8 +88,17 @@ def whole(value: Any, where: str, *, low: int, high: int) -> int:
     return value
 
 
+LARGEST = 1e100
+"""No number of a document reaches it: squares and sums of numbers below it are finite."""
+
+
 def number(value: Any, where: str, *, positive: bool = False, below: float = math.inf) -> float:
-    """Return a value that is a finite number from zero (or above zero, if ``positive``) to below a limit."""
+    """Return a value that is a number from zero (or above zero, if ``positive``) to below a limit.
+
+    No number reaches `LARGEST`.
+    """
+    if below == math.inf and isinstance(value, (int, float)) and LARGEST <= _as_float(value) < below:
+        below = LARGEST
     sign = "above zero" if positive else "not negative"
     limit = "" if below == math.inf else f" and below {below:g}"
     fits = isinstance(value, (int, float)) and not isinstance(value, bool)

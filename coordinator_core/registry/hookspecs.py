@@ -42,9 +42,10 @@ class AssignorSpec:
     ``options`` maps the keyword arguments of the factory that a strategy may set
     (``optimal+max_moves=5%``) to readers of their text. A reader raises ValueError with the expected text.
     An option without a value is read from "". ``provider`` is the provider that informs the assignor unless
-    the strategy names another; by default it is the attribute ``provider`` of the factory. ``protocols`` are
-    the names of the protocols that the assignor works with; empty means all. ``aliases`` are further names
-    for texts of strategies.
+    the strategy names another. The attributes ``options`` and ``provider`` of the factory, such as a class,
+    count as well; those given here replace them one by one. ``name`` must be that of the assignor.
+    ``protocols`` are the names of the protocols that the assignor works with; empty means all. ``aliases``
+    are further names for texts of strategies.
 
     ``owners`` computes the assignment of an assignor without options from a `Problem` alone: int32[P], a
     position in ``problem.members`` or -1. Claims there are the partitions that each member got last, with
@@ -60,6 +61,13 @@ class AssignorSpec:
     aliases: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     owners: "Callable[[Problem], Int32Array] | None" = field(default=None, kw_only=True)
     doc: str = ""
+
+    def __post_init__(self) -> None:
+        options, provider = getattr(self.factory, "options", None), getattr(self.factory, "provider", "")
+        if isinstance(options, Mapping) and isinstance(self.options, Mapping):
+            object.__setattr__(self, "options", {**options, **self.options})
+        if not self.provider and isinstance(provider, str):
+            object.__setattr__(self, "provider", provider)
 
 
 DELAY_OF_SETTINGS = -1
@@ -117,7 +125,8 @@ class ProtocolSpec:
     ``states`` maps each state of a group to the states that may follow it. The others are among them:
     in ``at_rest`` every member has an assignment; ``round_begins`` are those in which a new assignment is
     begun; in ``vacant`` the group has no members. A round lasts from a state in ``round_begins`` to the next
-    one in ``at_rest``.
+    one in ``at_rest``. ``members_join`` are the states of a member that has sent its request to join a round;
+    there are none if rounds do not wait for such requests.
 
     ``coordinator(surroundings)`` returns the coordinator's part (`coordinator.parts.CoordinatorPart`),
     ``member(settings)`` the factory of the member's part (`client.member.MakeMember`). ``settings`` is the
@@ -138,7 +147,7 @@ class ProtocolSpec:
 
     ``unowned(events)`` returns why partitions have no owner at the end of a run with these events, and what
     to change, by causes of `traces.stopped.CAUSES`. ``stops`` maps parts of the stopped time
-    (`traces.stopped.PARTS`), and the cause standing, to what happens in them, and to what makes them shorter.
+    (`traces.stopped.PARTS`), and the cause standing, to what happens in them.
     Both have only what differs from the classic protocol.
 
     ``meaningless`` maps the kinds of scenario events and the modifiers that have no meaning under the
@@ -156,6 +165,7 @@ class ProtocolSpec:
     at_rest: frozenset[str]
     round_begins: frozenset[str]
     vacant: frozenset[str] = frozenset()
+    members_join: frozenset[str] = field(default=frozenset(), kw_only=True)
     coordinator: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     member: Callable[..., Any] | None = field(default=None, kw_only=True)
     settings: "type[msgspec.Struct] | None" = field(default=None, kw_only=True)
@@ -168,7 +178,7 @@ class ProtocolSpec:
     unowned: Callable[[Iterable[Any]], Mapping[str, tuple[str, str]]] | None = field(
         default=None, kw_only=True
     )
-    stops: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict, kw_only=True)
+    stops: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     meaningless: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     own_epochs: bool = field(default=False, kw_only=True)
     planned: bool = field(default=False, kw_only=True)

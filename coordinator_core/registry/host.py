@@ -7,10 +7,17 @@ from coordinator_core.model import Cluster, GroupSubscription, Partitions, Topic
 
 
 class Seen(NamedTuple):
-    """A partition as its consumer sees it: the offset of the next record, and the records not yet handled."""
+    """A partition as its consumer sees it: the offset of the next record, and the records not yet handled.
+
+    A consumer of real brokers learns offsets with its fetches, first some time after the assignment.
+    ``at_ms`` is the time of ``end_offset``, None if it is now. ``first`` are the time and the end offset from
+    which a host can measure a partition that it could not see when it was assigned, None if it always can.
+    """
 
     end_offset: float
     lag: float
+    at_ms: int | None = None
+    first: tuple[int, float] | None = None
 
 
 class Load(NamedTuple):

@@ -3,6 +3,9 @@
 Entry points of the group ``rebalance_lab`` are loaded one by one, those of this distribution first and the
 others sorted by distribution and name. The order does not depend on the file system, and a plugin that fails
 does not affect the others. The first plugin that contributes a name keeps it; a second one is refused.
+
+Two distributions may contribute an assignor of the same name. Neither gets the name, and the text
+``distribution:name`` chooses. A name of this distribution stays its own.
 """
 
 import logging
@@ -13,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from inspect import isclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pluggy
@@ -81,13 +85,17 @@ class LoadedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class FailedPlugin:
-    """A plugin that was not loaded, the reason, and the traceback of its own exception, if it raised one."""
+    """A plugin that was not loaded, and the reason. ``partial``: all but a name that it could not get was.
+
+    ``traceback`` is that of the plugin's own exception, if it raised one.
+    """
 
     name: str
     distribution: str
     version: str
     reason: str
     traceback: str = ""
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +105,22 @@ class _Origin:
     version: str
     module: str
 
+    def qualified(self, name: str) -> str:
+        """Return ``distribution:name``, or ``plugin:name`` if the plugin is of no distribution."""
+        return qualified(name, self.distribution, self.name)
+
+
+def qualified(name: str, distribution: str, plugin: str) -> str:
+    """Return the text that chooses a record among several of one name."""
+    return f"{plugin if distribution == '-' else distribution}:{name}"
+
 
 @dataclass
 class Registry:
     """The records of all plugins, by kind and name.
 
-    A plugin is loaded as a whole: if one of its records is unusable, none of its records is kept.
+    A plugin is loaded as a whole: if one of its records is unusable, none of its records is kept. An assignor
+    whose name another distribution has contributed is kept as ``distribution:name``.
     """
 
     plugins: tuple[LoadedPlugin, ...] = ()
@@ -111,6 +129,7 @@ class Registry:
     _records: dict[str, dict[str, Any]] = field(default_factory=lambda: {kind: {} for kind in _RECORD_TYPES})
     _aliases: dict[str, str] = field(default_factory=dict)
     _owners: dict[tuple[str, str], _Origin] = field(default_factory=dict)
+    _ambiguous: dict[str, tuple[_Origin, ...]] = field(default_factory=dict)
     _manager: pluggy.PluginManager = field(default_factory=lambda: _new_manager())
 
     def register(
@@ -145,11 +164,38 @@ class Registry:
             raise
         for kind, records in found.items():
             for record in records:
-                self._records[kind][record.name] = record
-                self._owners[kind, record.name] = origin
+                self._keep(kind, record, origin)
                 self._aliases.update(getattr(record, "aliases", {}))
         contributes = {kind: tuple(r.name for r in records) for kind, records in found.items() if records}
         self.plugins += (LoadedPlugin(name, distribution, version, origin.module, contributes),)
+
+    def _keep(self, kind: str, record: Any, origin: _Origin) -> None:
+        name = record.name
+        if kind == "assignors" and self._is_taken(name):
+            name = self._qualify(name, origin)
+        self._records[kind][name] = record
+        self._owners[kind, name] = origin
+
+    def _is_taken(self, assignor: str) -> bool:
+        return assignor in self._ambiguous or ("assignors", assignor) in self._owners
+
+    def _qualify(self, name: str, origin: _Origin) -> str:
+        """Return the qualified name of an assignor whose name is taken, and report the conflict."""
+        if name not in self._ambiguous:
+            first = self._owners["assignors", name]
+            if first.distribution != DISTRIBUTION:
+                self._ambiguous[name] = (first,)
+                del self._owners["assignors", name]
+                self._records["assignors"][first.qualified(name)] = self._records["assignors"].pop(name)
+                self._owners["assignors", first.qualified(name)] = first
+        others = self._ambiguous.get(name, ())
+        if others:
+            self._ambiguous[name] = (*others, origin)
+        by = " and ".join(_named(other) for other in others) or DISTRIBUTION
+        reason = f"assignors: {name!r} is also contributed by {by}; {origin.qualified(name)!r} chooses it"
+        failed = FailedPlugin(origin.name, origin.distribution, origin.version, reason, partial=True)
+        self.failures += (failed,)
+        return origin.qualified(name)
 
     def _check_hooks(self, plugin: object, origin: _Origin) -> None:
         marked = [n for n in dir(plugin) if self._manager.parse_hookimpl_opts(plugin, n) is not None]
@@ -178,9 +224,9 @@ class Registry:
 
     def _check_aliases(self, found: Mapping[str, list[Any]], origin: _Origin) -> None:
         """Check that each new assignor and each new alias is the only one of its name."""
-        new = [("assignors", record.name) for record in found["assignors"]]
+        new = [("assignors", r.name) for r in found["assignors"] if not self._is_taken(r.name)]
         new += [(kind, alias) for kind in found for r in found[kind] for alias in getattr(r, "aliases", ())]
-        names = [*self._records["assignors"], *self._aliases, *(name for _, name in new)]
+        names = [*self._records["assignors"], *self._ambiguous, *self._aliases, *(name for _, name in new)]
         for kind, name in new:
             if names.count(name) > 1:
                 raise PluginError(origin.name, kind, f"{name!r} is already an assignor or an alias")
@@ -195,7 +241,17 @@ class Registry:
             )
         if isinstance(record, AssignorSpec) and not isinstance(record.options, Mapping):
             raise PluginError(origin.name, kind, f"the options of {record.name!r} are not a mapping")
+        if isinstance(record, AssignorSpec):
+            own = getattr(record.factory, "name", None)
+            if isinstance(own, str) and own not in ("", record.name):
+                reason = (
+                    f"the AssignorSpec {record.name!r} has the assignor {own!r}, expected one name for both"
+                )
+                raise PluginError(origin.name, kind, reason)
         taken = self._owners.get((kind, record.name))
+        if kind == "assignors":  # the names of other distributions are qualified
+            others = [*self._ambiguous.get(record.name, ()), *([taken] if taken else [])]
+            taken = next((o for o in others if o.qualified("") == origin.qualified("")), None)
         taken = taken or self._owners.get((_SHARED_NAMES.get(kind, ""), record.name))
         if record.name in seen:
             raise PluginError(origin.name, kind, f"contributes {record.name!r} twice")
@@ -224,7 +280,8 @@ class Registry:
                 self.switched_off += (point.name,)
                 continue
             try:
-                plugin = point.load()
+                loaded = point.load()
+                plugin = loaded() if isclass(loaded) else loaded
                 self.register(
                     plugin, name=point.name, distribution=distribution, version=version, kinds=kinds
                 )
@@ -239,6 +296,22 @@ class Registry:
     def assignors(self) -> Mapping[str, AssignorSpec]:
         """Return the assignors by name."""
         return self._records["assignors"]
+
+    def assignor_name(self, name: str, *, what: str = "assignor") -> str:
+        """Return the name of an assignor as `assignors` has it: ``distribution:name`` may be written for any.
+
+        A name that is unknown is returned unchanged.
+
+        Raises:
+            InputError: if several distributions contribute the name. ``what`` names the kind of text.
+        """
+        if name in self._ambiguous:
+            origins = self._ambiguous[name]
+            found = f"{name!r}, which {' and '.join(map(_named, origins))} contribute"
+            raise InputError(what, found, " or ".join(origin.qualified(name) for origin in origins))
+        _, colon, short = name.rpartition(":")
+        owner = self._owners.get(("assignors", short)) if colon else None
+        return short if owner is not None and owner.qualified(short) == name else name
 
     def protocols(self) -> Mapping[str, ProtocolSpec]:
         """Return the families of rebalance protocols by name."""
@@ -363,6 +436,10 @@ class Registry:
             owner = self._owners.get((kind, name))
             what = f"{kind.removesuffix('s')} {name!r}"
             raise PluginError(owner.name if owner else name, what, raised(error)) from error
+
+
+def _named(origin: _Origin) -> str:
+    return f"plugin {origin.name!r}" if origin.distribution == "-" else origin.distribution
 
 
 def _new_manager() -> pluggy.PluginManager:

@@ -1,9 +1,9 @@
 """The text of a strategy, ``assignor+protocol+modifiers``, and the assignor that it describes.
 
-The assignor comes first: an installed name, ``path/to/file.py:Name``, ``module:Name``, or the name of an
-assignor of the program that runs, such as a class of a notebook's cell. It is looked up each time that an
-assignor is made. The parts after it come in any order: options of the assignor, modifiers, and the protocol
-(``classic`` unless it is named).
+The assignor comes first: an installed name, ``distribution:name``, ``path/to/file.py:Name``, ``module:Name``,
+or the name of an assignor of the program that runs, such as a class of a notebook's cell. It is looked up
+each time that an assignor is made. The parts after it come in any order: options of the assignor, modifiers,
+and the protocol (``classic`` unless it is named).
 
 An alias stands for the beginning of a text: ``eager`` is an alias of ``range+classic``, thus ``eager+static``
 means ``range+classic+static``. A strategy keeps the name that was written.
@@ -40,11 +40,15 @@ from coordinator_core.registry.host import Host
 from coordinator_core.registry.options import read_option
 from coordinator_core.registry.providers.informed import Informed
 
+ASSIGNOR = "assignor"
+"""The kind of a text of which only the assignor is used."""
+
 
 class Catalog(Protocol):
     """The records that strategies are made of, by name. A `Registry` is one."""
 
     def assignors(self) -> Mapping[str, AssignorSpec]: ...
+    def assignor_name(self, name: str, *, what: str = ...) -> str: ...
     def protocols(self) -> Mapping[str, ProtocolSpec]: ...
     def modifiers(self) -> Mapping[str, ModifierSpec]: ...
     def providers(self) -> Mapping[str, ProviderSpec]: ...
@@ -71,21 +75,23 @@ def strategy_of(anything: Any, catalog: Catalog, *, what: str = "strategy") -> S
     spec = _spec_of(factory_of(anything, repr(anything)))
     with catalog.blaming("assignors", spec.name):
         name = spec.factory().name
-    return Strategy(name=name, assignor=name, provider=_provider_of(spec), factory=spec.factory)
+    return Strategy(name=name, assignor=name, provider=spec.provider, factory=spec.factory)
 
 
 def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> Strategy:
     """Return the strategy of a text. ``what`` names the kind of text in errors.
 
+    An "assignor" is not for a group: it may be one that works with other protocols only.
+
     Raises:
         InputError: if a name is unknown, a value is wrong, or parts do not go together.
         PluginError: if the code of an option or a modifier fails.
     """
-    assignor, parts = _split(text, catalog)
+    assignor, parts = _split(text, catalog, what)
     if not assignor:
         raise InputError(what, repr(text), f"an assignor in front of it: range{text}")
     spec = _assignor_spec(assignor, catalog, what)
-    strategy = Strategy(name=text, assignor=assignor, provider=_provider_of(spec))
+    strategy = Strategy(name=text, assignor=assignor, provider=spec.provider)
     chosen: list[str] = []
     modifiers: list[str] = []
     for part in parts:
@@ -98,7 +104,9 @@ def parse_strategy(text: str, catalog: Catalog, *, what: str = "strategy") -> St
         else:
             modifiers.append(name)
             strategy = _modified(strategy, part, spec, catalog)
-    _check_protocol(strategy, spec, modifiers, catalog)
+    if what != ASSIGNOR:
+        _check_protocol(strategy, spec)
+    _check_modifiers(strategy, modifiers, catalog)
     if strategy.delay_ms is not None:
         _check_delay(strategy, catalog)
     if strategy.provider and strategy.provider not in catalog.providers():
@@ -130,26 +138,41 @@ def build_assignor(
     for wrap in strategy.wrappers:
         with catalog.blaming("modifiers", strategy.name):
             made = assignor_from(
-                wrap(made, lambda name: build_assignor(parse_strategy(name, catalog), catalog))
+                wrap(
+                    made,
+                    lambda name: build_assignor(parse_strategy(name, catalog, what=ASSIGNOR), catalog),
+                )
             )
     if strategy.delay_ms is not None:
         delay_ms = DEFAULT_DELAY_MS if strategy.delay_ms == DELAY_OF_SETTINGS else strategy.delay_ms
         clock = now_ms or (host.now_ms if host is not None else lambda: 0)
         made = with_delay(made, delay_ms, clock)
-    if host is None or not strategy.provider:
-        return made
-    with catalog.blaming("providers", strategy.provider):
-        provider = catalog.providers()[strategy.provider].factory(host)
-        return Informed(made, provider, strategy.provider)
+    return made if host is None or not strategy.provider else informed(made, strategy.provider, catalog, host)
 
 
-def _split(text: str, catalog: Catalog) -> tuple[str, list[str]]:
+def informed(assignor: Assignor, provider: str, catalog: Catalog, host: Host) -> Assignor:
+    """Return an assignor that a provider informs, which has this host.
+
+    Raises:
+        InputError: if there is no provider of that name.
+        PluginError: if the code of the provider fails.
+    """
+    if provider not in catalog.providers():
+        raise unknown_name(f"provider of {assignor.name!r}", provider, catalog.providers())
+    with catalog.blaming("providers", provider):
+        return Informed(assignor, catalog.providers()[provider].factory(host), provider)
+
+
+def _split(text: str, catalog: Catalog, what: str) -> tuple[str, list[str]]:
     """Return the assignor of a text, and the parts after it."""
     first = text.partition("+")[0]
     if first in catalog.aliases():
         text = catalog.aliases()[first] + text[len(first) :]
         first = text.partition("+")[0]
-    assignor = first if first in catalog.assignors() else reference_in(text) or first
+    installed = catalog.assignor_name(first, what=what)
+    if installed in catalog.assignors():
+        return installed, text[len(first) :].split("+")[1:]
+    assignor = reference_in(text) or first
     return assignor, text[len(assignor) :].split("+")[1:]
 
 
@@ -173,11 +196,6 @@ def _spec_of(factory: Factory) -> AssignorSpec:
 
 def _names(catalog: Catalog) -> list[str]:
     return [*catalog.assignors(), *catalog.aliases()]
-
-
-def _provider_of(spec: AssignorSpec) -> str:
-    declared = spec.provider or getattr(spec.factory, "provider", "")
-    return declared if isinstance(declared, str) else ""
 
 
 def _with_option(strategy: Strategy, part: str, spec: AssignorSpec, catalog: Catalog) -> Strategy:
@@ -215,13 +233,18 @@ def _modified(strategy: Strategy, part: str, spec: AssignorSpec, catalog: Catalo
     return changed
 
 
-def _check_protocol(strategy: Strategy, spec: AssignorSpec, modifiers: list[str], catalog: Catalog) -> None:
-    """Check that the assignor works with the protocol, and that the protocol supports the modifiers."""
-    where, protocol = f"strategy {strategy.name!r}", catalog.protocols().get(strategy.protocol)
+def _check_protocol(strategy: Strategy, spec: AssignorSpec) -> None:
+    """Check that the assignor works with the protocol."""
     if spec.protocols and strategy.protocol not in spec.protocols:
         found = f"the protocol {strategy.protocol!r}"
-        expected = f"one that the assignor {spec.name!r} works with: {', '.join(spec.protocols)}"
-        raise InputError(where, found, expected)
+        texts = " or ".join(f"{spec.name}+{name}" for name in spec.protocols)
+        expected = f"one that the assignor {spec.name!r} works with: {texts}"
+        raise InputError(f"strategy {strategy.name!r}", found, expected)
+
+
+def _check_modifiers(strategy: Strategy, modifiers: list[str], catalog: Catalog) -> None:
+    """Check that the protocol supports the modifiers."""
+    where, protocol = f"strategy {strategy.name!r}", catalog.protocols().get(strategy.protocol)
     if protocol is None:
         return
     of_protocols = {name for name, modifier in catalog.modifiers().items() if modifier.of_protocol}

@@ -1,16 +1,17 @@
 """A comparison in words: which strategy stops partitions least, why, and whether the lag comes down."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.comparison import Candidate, Comparison, Figure
+from coordinator_core.reports.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order
 from coordinator_core.reports.tables import as_text
 from coordinator_core.reports.words import listed_names
 from coordinator_core.scoring.lag import SLACK_RECORDS
-from coordinator_core.simulation.clients import CLIENTS
-from coordinator_core.traces.stopped import DETECTION, STANDING, UNASSIGNED
+from coordinator_core.traces.stopped import DETECTION, PARTS, STANDING, UNASSIGNED, WAITING
+from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
 
 STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
@@ -29,128 +30,125 @@ _LEAST_SHARE = 0.0001
 
 _UNKNOWN = Figure(())
 
-RETURNS = frozenset({"restart", "rolling_restart"})
-"""The events after which members are there again under their names."""
-
-_STATIC, _COOPERATIVE = "static members", "a cooperative assignor"
-_PARTS = {
-    "detection": (
-        "the group still counted on members that had ended",
-        (_STATIC, "a shorter session.timeout.ms", "processes that close their consumer"),
-    ),
-    STANDING: (
-        "members stood still or were cut off, and the group still counted on them",
-        (
-            "a shorter max.poll.interval.ms for pauses, in which heartbeats continue",
-            "a shorter session.timeout.ms for freezes and cuts",
-        ),
-    ),
-    UNASSIGNED: (
-        "no round ran, and partitions that the group did not know of yet had no owner",
-        ("a shorter metadata.max.age.ms",),
-    ),
-    "waiting": (
-        "rounds waited for members to finish batches, and for members that had ended until their sessions"
-        " expired",
-        (_STATIC, _COOPERATIVE, "a smaller max.poll.records or session.timeout.ms"),
-    ),
-    "messages": ("assignments were under way", ("fewer rounds", "a faster network")),
-    "application": (
-        "members ran callbacks, restored state, or had yet to poll",
-        ("shorter callbacks and batches", "fewer moves"),
-    ),
-    "away": ("static members were closed or starting", ("faster restarts", "fewer members at a time")),
+_WAITING = {
+    HEARTBEAT: "rounds waited for members that had yet to learn of them in their next heartbeats",
+    BATCH: "rounds waited for members to finish batches",
+    SESSION: "rounds waited for members that had ended, stood still or were cut off",
+    CALLBACK: "rounds waited for callbacks of members",
+    START: "rounds waited for members that were starting",
+    UNKNOWN: "rounds waited for members, and the trace does not show whether for heartbeats or for batches",
 }
-"""The parts of the stopped time, and two causes of detection: what happened, and what makes it shorter."""
+_PARTS = {
+    "detection": "the group still counted on members that had ended",
+    STANDING: "members stood still or were cut off, and the group still counted on them",
+    UNASSIGNED: "no round ran, and partitions that the group did not know of yet had no owner",
+    WAITING: "rounds waited for members",
+    **_WAITING,
+    "messages": "assignments were under way",
+    "application": "members ran callbacks, restored state, or had yet to poll",
+    "away": "static members were closed or starting",
+}
+"""What happens in the parts of the stopped time, and in causes of detection and waiting."""
 
-_FOR_BATCHES = ("rounds waited for members to finish batches", "a smaller max.poll.records")
-"""The part ``waiting`` if the group never counted on a member that had ended, and its own remedy."""
-
-_DELAYED = (
-    "no round ran, and the group kept the partitions of members that had ended for them",
-    (_STATIC, "a shorter delay"),
-)
+_DELAYED = "no round ran, and the group kept the partitions of members that had ended for them"
 """The cause ``unassigned`` if lost partitions wait for their owner."""
 
-_VACANT = ("the group had no members", ("members that overlap",))
+_VACANT = "the group had no members"
 """The part ``away`` without static members."""
 
 
-def parts_under(
-    protocol: ProtocolSpec, *, delayed: bool, events: Collection[str] = RETURNS
-) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Return for each part what happens in it under a protocol, and what makes it shorter.
-
-    What the protocol does not support is no remedy. ``delayed``: lost partitions wait for their owner.
-    ``events`` has the kinds of the scenario's events: static members help if members come back.
-    """
+def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
+    """Return for each part what happens in it under a protocol. ``delayed``: lost partitions wait."""
     parts = {**_PARTS, **protocol.stops}
+    if WAITING in protocol.stops:
+        parts |= dict.fromkeys(_WAITING, protocol.stops[WAITING])
     if protocol.stops and UNASSIGNED not in protocol.stops:
         parts[UNASSIGNED] = parts[DETECTION]
     if delayed:
         parts[UNASSIGNED] = _DELAYED
     if "static" not in protocol.modifiers:
         parts["away"] = _VACANT
-    without = {
-        remedy
-        for remedy, helps in (
-            (_STATIC, "static" in protocol.modifiers and not RETURNS.isdisjoint(events)),
-            (_COOPERATIVE, "cooperative" in protocol.modifiers),
-        )
-        if not helps
-    }
-    return {
-        part: (reason, tuple(remedy for remedy in remedies if remedy not in without))
-        for part, (reason, remedies) in parts.items()
-    }
+    return parts
 
 
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
     """Return the largest part of the stopped time and its share, or None if nothing was stopped.
 
-    If it is ``detection``, the largest of its causes is returned.
+    If it is ``detection``, the largest of its causes is returned; if it is ``waiting``, the cause of more
+    than half of it, if there is one.
     """
-    parts = _medians(candidate)
-    causes = {cause: parts.pop(cause, 0.0) for cause in (STANDING, UNASSIGNED)}  # in the part detection
+    parts = {part: _median(candidate, part) for part in PARTS}
     total = sum(parts.values())
     if not total > 0:
         return None
     part = max(parts, key=lambda name: parts[name])
+    causes = {cause: _median(candidate, cause) for cause in PARTS[part]}
     if part == DETECTION:
-        causes[DETECTION] = parts[DETECTION] - sum(causes.values())
-        part = max(reversed(causes), key=lambda name: causes[name])
-        return part, causes[part] / total
+        causes[DETECTION] = parts[DETECTION] - causes[STANDING] - causes[UNASSIGNED]
+    if part in (DETECTION, WAITING) and any(causes.values()):
+        cause = max(causes, key=lambda name: causes[name])
+        if part == DETECTION or causes[cause] > parts[part] / 2:
+            return cause, causes[cause] / total
     return part, parts[part] / total
 
 
-def _medians(candidate: Candidate) -> dict[str, float]:
-    """Return the parts of the stopped time, and the two causes, as far as they are known."""
-    return {
-        part: candidate.figures[name].median
-        for part in _PARTS
-        if (name := f"stopped_{part}_partition_seconds") in candidate.figures
-    }
+def _median(candidate: Candidate, part: str) -> float:
+    """Return the median of a part or a cause of the stopped time; 0 if it is unknown."""
+    return candidate.figures.get(f"stopped_{part}_partition_seconds", Figure((0.0,))).median
 
 
 def answers(comparison: Comparison) -> list[str]:
     """Return sentences: which candidate stops partitions least, and why the first and the best stop them.
 
-    Before them stands what is left of the lag, if a large part of it is left under all candidates; after
-    them, if it is under some.
+    Before them stands a load that no assignor can carry. So does what is left of the lag, if a large part of
+    it is left under all candidates; it stands after them if it is left under some.
     """
+    return [*comparison.load, *_answers(comparison)]
+
+
+def _answers(comparison: Comparison) -> list[str]:
     metric = next((m for m in comparison.metrics if m.name == STOPS), None)
-    works = [not candidate.findings for candidate in comparison.candidates]
-    if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)) or not any(works):
+    if metric is None or any(isnan(figure.median) for figure in comparison.figures(metric)):
         return []
     best = sorted(comparison.best(metric))
-    sentences = [_least(comparison, metric, best), *_twice(comparison, best)] if sum(works) > 1 else []
-    found = {}
-    for candidate in (comparison.candidates[i] for i in [*best[:1], 0]):
-        if not candidate.findings and (largest := largest_part(candidate)) is not None:
-            found[largest[0]] = _why(comparison, candidate, *largest)
+    several = len(comparison.working) > 1
+    sentences = (
+        [_verdict(comparison, metric) + _change(comparison, metric), *_twice(comparison, best)]
+        if several
+        else []
+    )
+    sentences += _left_out(comparison) if len(comparison.candidates) > 1 else []
     left, under_all = _left(comparison)
     sentences = [*left, *sentences] if under_all else [*sentences, *left]
-    return [*sentences, *reversed(found.values()), *_without_effect(comparison)]
+    whys = [_why(comparison, *explained) for explained in largest_parts(comparison, best)]
+    return [*sentences, *whys, *_without_effect(comparison)]
+
+
+def largest_parts(
+    comparison: Comparison, best: Collection[int] | None = None
+) -> list[tuple[Candidate, str, float]]:
+    """Return the candidates whose stopped time is explained, with its largest part or cause and the share.
+
+    They are the first one and one of the best, if they work and the largest parts are not the same.
+    """
+    if best is None:
+        metric = next((m for m in comparison.metrics if m.name == STOPS), None)
+        best = [] if metric is None else sorted(comparison.best(metric))
+    found: dict[str, tuple[Candidate, str, float]] = {}
+    for candidate in (comparison.candidates[i] for i in [*list(best)[:1], 0]):
+        if not candidate.findings and (largest := largest_part(candidate)) is not None:
+            found[largest[0]] = (candidate, *largest)
+    return list(reversed(found.values()))
+
+
+def _left_out(comparison: Comparison) -> Iterator[str]:
+    """Yield a sentence for each finding for which candidates are left out: the first one of each."""
+    names: dict[str, list[str]] = {}
+    for candidate in comparison.candidates:
+        for finding in candidate.findings[:1]:
+            names.setdefault(finding.split("; ")[0], []).append(comparison.label(candidate))
+    for reason, labels in names.items():
+        yield f"{listed_names(labels, len(labels))} {'is' if len(labels) == 1 else 'are'} left out: {reason}."
 
 
 def _left(comparison: Comparison) -> tuple[list[str], bool]:
@@ -174,12 +172,6 @@ def _left(comparison: Comparison) -> tuple[list[str], bool]:
     return [f"The lag has not come down by the end of the run: {listed_names(left)}."], under_all
 
 
-def _counted_on_ended(candidate: Candidate) -> bool:
-    """Return whether the group counted on members that had ended, stood still or were cut off."""
-    parts = _medians(candidate)
-    return parts.get(DETECTION, 0.0) > parts.get(UNASSIGNED, 0.0)
-
-
 def _without_effect(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence for each setting that changes no figure of any strategy."""
     for name in comparison.varied:
@@ -191,37 +183,167 @@ def _without_effect(comparison: Comparison) -> Iterator[str]:
             yield f"{name} makes no difference."
 
 
-def _least(comparison: Comparison, metric: MetricSpec, best: list[int]) -> str:
+def _verdict(comparison: Comparison, metric: MetricSpec) -> str:
+    """Return which candidates stop partitions least, as far as it is known."""
+    if len(comparison.seeds) == 1:
+        return _of_one_seed(comparison, metric)
+    best = sorted(comparison.best(metric))
+    if best:
+        return _least(comparison, metric, best)
+    working = comparison.working
+    if _all_alike(comparison, metric, working):
+        shown = _range(comparison, metric, working)
+        return f"{_all_of(comparison)} stop partitions alike, within 1 %: {shown} {metric.unit}."
+    return _not_known(comparison, metric)
+
+
+def _change(comparison: Comparison, metric: MetricSpec) -> str:
+    """Return what to choose in place of the present candidate, as far as it is known, and its price.
+
+    If none stops partitions less, that is a candidate that dominates it. Nothing has to change only if no
+    remedy that was run helps.
+    """
+    now, working = comparison.now, comparison.working
+    label = comparison.label(comparison.candidates[now])
+    if not comparison.is_decided:
+        return ""
+    if now not in working:
+        beaten = comparison.beaten(metric)
+        return f" Choose {_either(comparison, [i for i in working if i not in beaten])} instead of {label}."
+    orders = {i: comparison.order(metric, now, i) for i in working if i != now}
+    if not set(orders.values()) <= {Order.BETTER, Order.ALIKE}:
+        better = [i for i, order in orders.items() if order is Order.WORSE]
+        return _instead(comparison, better, metric) if better else ""
+    leading = [i for i in sorted(comparison.front) if comparison.dominates(i, now)]
+    if not leading:
+        none = f"one stops partitions less than {label}."
+        is_helped = any(remedy.helps for tried in comparison.remedies.values() for remedy in tried)
+        return f" N{none}" if is_helped else f" Nothing has to change: n{none}"
+    gains = _changed(comparison, leading, Order.WORSE)
+    return f" None stops partitions less than {label}. Choose {_either(comparison, leading)} for {gains}."
+
+
+def _instead(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -> str:
+    """Return which of the candidates that are better than the present one to choose, and what is worse."""
+    beaten = comparison.beaten(metric)
+    chosen = [i for i in better if i not in beaten] or better
+    worse = _changed(comparison, chosen, Order.BETTER)
+    price = f" The price: {worse}." if worse else ""
+    label = comparison.label(comparison.candidates[comparison.now])
+    return f" Choose {_either(comparison, chosen)} instead of {label}.{price}"
+
+
+def _either(comparison: Comparison, numbers: Collection[int]) -> str:
+    return " or ".join(comparison.label(comparison.candidates[i]) for i in numbers)
+
+
+def _changed(comparison: Comparison, chosen: Sequence[int], order: Order) -> str:
+    """Return the figures of the front in which the present candidate has an order to all that are chosen."""
+    now = comparison.now
+    return " and ".join(
+        f"{metric.name} {_range(comparison, metric, chosen)} (now {_range(comparison, metric, [now])})"
+        for metric in comparison.front_metrics
+        if all(comparison.order(metric, now, i) is order for i in chosen)
+    )
+
+
+def _of_one_seed(comparison: Comparison, metric: MetricSpec) -> str:
+    """Return the least and the greatest figure, which other seeds may have in another order."""
+    texts = {i: as_text(comparison.figures(metric)[i].median) for i in comparison.working}
+    least, most = (_range(comparison, metric, [i]) for i in _ends(comparison, metric))
+    unknown = "One seed: not known whether the order holds with others."
+    if least == most:
+        return (
+            f"In one run {_all_of(comparison).lower()} stop partitions for {least} {metric.unit}. {unknown}"
+        )
+    first, last = (_names(comparison, [i for i in texts if texts[i] == end]) for end in (least, most))
+    return (
+        f"In one run the least stopped time is that of {first}: {least} {metric.unit}; the most that of"
+        f" {last}: {most}. {unknown}"
+    )
+
+
+def _ends(comparison: Comparison, metric: MetricSpec) -> tuple[int, int]:
+    """Return the positions of the least and of the greatest median."""
+    figures, working = comparison.figures(metric), comparison.working
+    least, *_, most = sorted(working, key=lambda i: figures[i].median)
+    return least, most
+
+
+def _range(comparison: Comparison, metric: MetricSpec, numbers: Collection[int]) -> str:
+    """Return the medians of candidates, from the least to the greatest."""
+    figures = comparison.figures(metric)
+    low, high = (as_text(end(figures[i].median for i in numbers)) for end in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def _all_of(comparison: Comparison) -> str:
+    return "All" if len(comparison.working) == len(comparison.candidates) else "All others"
+
+
+def _all_alike(comparison: Comparison, metric: MetricSpec, numbers: Sequence[int]) -> bool:
+    pairs = combinations(numbers, 2)
+    return all(comparison.order(metric, one, other) is Order.ALIKE for one, other in pairs)
+
+
+def _not_known(comparison: Comparison, metric: MetricSpec) -> str:
+    """Return between which candidates the seeds do not decide, and which of the others are not the best."""
+    beaten = comparison.beaten(metric)
+    contenders = [i for i in comparison.working if i not in beaten]
+    which = f"which of {_names(comparison, contenders)}" if beaten else "which strategy"
+    few = "" if comparison.is_decided else f" ({FEWEST_SEEDS} are needed)"
+    shown = _range(comparison, metric, contenders)
+    unknown = (
+        f"Not known from {len(comparison.seeds)} seeds{few} {which} stops partitions least: {shown}"
+        f" {metric.unit}."
+    )
+    if not beaten:
+        return unknown
+    verb = "does" if len(beaten) == 1 else "do"
+    return f"{unknown} {_names(comparison, beaten)} {verb} not: {_range(comparison, metric, beaten)}."
+
+
+def _names(comparison: Comparison, numbers: Collection[int]) -> str:
+    """Name all of the candidates: who is not named could be taken for somebody of whom the opposite holds."""
+    return listed_names([comparison.label(comparison.candidates[i]) for i in numbers], len(numbers))
+
+
+def _least(comparison: Comparison, metric: MetricSpec, best: Sequence[int]) -> str:
     figures = [figure.median for figure in comparison.figures(metric)]
     labels = [comparison.label(candidate) for candidate in comparison.candidates]
-    working = [i for i, candidate in enumerate(comparison.candidates) if not candidate.findings]
-    if not best:
-        overlap = ", or the spreads overlap" if len(comparison.seeds) > 1 else ""
-        low, high = (as_text(end(figures[i] for i in working)) for end in (min, max))
-        shown = low if low == high else f"{low} to {high}"
-        return f"All stop partitions alike, within 1 %{overlap}: {shown} {metric.unit}."
-    names = [labels[i] for i in best]
-    shown = names[0] if len(names) == 1 else f"{names[0]} and {names[1] if len(names) == 2 else 'others'}"
-    verb = "stops" if len(names) == 1 else "stop"
+    working = comparison.working
+    verb = "stops" if len(best) == 1 else "stop"
     share, lag = (comparison.candidates[best[0]].figures.get(name, _UNKNOWN).median for name in (SHARE, MOST))
     percent = as_text(100 * share) if share > _LEAST_SHARE else f"under {100 * _LEAST_SHARE:g}"
     during = "" if isnan(share) or isnan(lag) else f" ({percent} % of the records came then)"
-    least = f"{shown} {verb} partitions least: {as_text(figures[best[0]])} {metric.unit}{during}"
+    shown = _range(comparison, metric, best)
+    least = f"{_names(comparison, best)} {verb} partitions least: {shown} {metric.unit}{during}"
     others = [i for i in working if i not in best]
     following = min(others, key=lambda i: figures[i])
     most = max(others, key=lambda i: figures[i])
     is_compared = 0 not in best and not comparison.varied and not comparison.candidates[0].findings
-    less = [f"{_less(figures[best[0]], figures[0])} less than {labels[0]}"] if is_compared else []
+    own = [figures[i] for i in best]
+    less = [f"{_less(own, figures[0])} less than {labels[0]}"] if is_compared else []
     if following != (0 if is_compared else most):
-        less.append(f"{_less(figures[best[0]], figures[following])} less than {labels[following]}, the next")
+        less.append(f"{_less(own, figures[following])} less than {labels[following]}, the next")
     last = "" if is_compared else f" {labels[most]} stops them most: {as_text(figures[most])}."
-    return f"{', '.join([least, ' and '.join(less)]) if less else least}.{last}"
+    among = (
+        ""
+        if _all_alike(comparison, metric, best)
+        else f" Which of them is not known from {len(comparison.seeds)} seeds."
+    )
+    return f"{', '.join([least, ' and '.join(less)]) if less else least}.{last}{among}"
 
 
-def _less(least: float, other: float) -> str:
-    """Return a difference in percent. Only a figure of 0 is 100 % less than another one."""
+def _less(least: Collection[float], other: float) -> str:
+    """Return a difference in percent, or two. Only a figure of 0 is 100 % less than another one."""
+    low, high = (_percent_less(end(least), other) for end in (max, min))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _percent_less(least: float, other: float) -> str:
     percent = 100 * (1 - least / other)
-    return f"{percent:.0f} %" if percent <= 99 or not least else "over 99 %"
+    return f"{percent:.0f}" if percent <= 99 or not least else "over 99"
 
 
 def _twice(comparison: Comparison, best: list[int]) -> Iterator[str]:
@@ -232,8 +354,8 @@ def _twice(comparison: Comparison, best: list[int]) -> Iterator[str]:
     metric = next((m for m in comparison.metrics if m.name == TWICE), None)
     if metric is None or not best:
         return
-    figures = comparison.figures(metric)
-    other = 0 if best[0] else min(range(len(figures)), key=lambda i: figures[i].median)
+    figures, working = comparison.figures(metric), comparison.working
+    other = 0 if best[0] and 0 in working else min(working, key=lambda i: figures[i].median)
     lag = comparison.candidates[best[0]].figures.get("max_lag", figures[other]).median
     more = figures[best[0]].median - figures[other].median
     if more > lag / 10 and figures[other].is_better(figures[best[0]], metric.better):
@@ -242,38 +364,19 @@ def _twice(comparison: Comparison, best: list[int]) -> Iterator[str]:
         yield f"{first} handles {twice} records twice, {second} {fewer}."
 
 
-_TRIED = {_STATIC: "static", _COOPERATIVE: "cooperative"}
-"""The remedies that a strategy may contain, and the part of its name that says so."""
-
-
-def _is_refuted(comparison: Comparison, candidate: Candidate, part: str) -> bool:
-    """Return whether the comparison has candidates with a remedy, and none of them stops partitions less."""
-    tried = [
-        other.figures[STOPS]
-        for other in comparison.candidates
-        if any(part in word for word in other.strategy.replace("-", "+").split("+"))
-    ]
-    return bool(tried) and not any(figure.is_better(candidate.figures[STOPS], "lower") for figure in tried)
-
-
 def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:
-    """Return why a candidate stops partitions, and remedies that help with the clients of the members."""
-    reason, remedies = candidate.parts.get(part, _PARTS[part])
-    if reason == _PARTS["waiting"][0] and not _counted_on_ended(candidate):
-        reason, without_sessions = _FOR_BATCHES
-        remedies = (*(remedy for remedy in remedies if remedy in (_STATIC, _COOPERATIVE)), without_sessions)
-    clients = sorted(comparison.clients)
-    limit = ""
-    if clients and not any(CLIENTS[name].gains_from_cooperation for name in clients):
-        if _COOPERATIVE in remedies:
-            limit = f" With {' and '.join(clients)} {_COOPERATIVE} does not shorten it."
-        remedies = tuple(remedy for remedy in remedies if remedy != _COOPERATIVE)
-    refuted = {remedy for remedy, part in _TRIED.items() if _is_refuted(comparison, candidate, part)}
-    remedies = tuple(remedy for remedy in remedies if remedy not in refuted) or remedies
-    return (
-        f"{comparison.label(candidate)}, {100 * share:.0f} % of the stopped time: {reason}."
-        f" To shorten it: {', '.join(remedies)}.{limit}"
-    )
+    """Return why a candidate stops partitions, and the remedies that were tried."""
+    label = comparison.label(candidate)
+    reason = candidate.parts.get(part, _PARTS[part])
+    why = f"{label}, {100 * share:.0f} % of the stopped time: {reason}."
+    tried = comparison.remedies.get(label, ())
+    helps = sorted((remedy for remedy in tried if remedy.helps), key=lambda remedy: remedy.after)
+    if helps:
+        effects = (f"{r.label}: {as_text(r.before)} -> {as_text(r.after)}" for r in helps)
+        return f"{why} What helps: {'; '.join(effects)}."
+    if tried:
+        return f"{why} No setting that was tried is known to help: {', '.join(r.label for r in tried)}."
+    return why
 
 
 def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+import msgspec
+
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.documents.member_events import Crash, Freeze, Leave
 from coordinator_core.documents.scenario import Scenario, ScenarioEvent
@@ -24,11 +26,11 @@ from coordinator_core.registry.registry import Registry
 from coordinator_core.scoring.balance import avoidable_moves, weighted_optimality_gap
 from coordinator_core.simulation.clients import CLIENTS
 from coordinator_core.traces.history import History
+from coordinator_core.traces.stopped import STANDING, UNASSIGNED
+from coordinator_core.traces.waits import SESSION as WAITING_SESSION
 
 SESSION, HEARTBEAT, RECORDS = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.records"
 
-SHORT_SESSION_MS = 6_000
-SHORT_HEARTBEAT_MS = 1_000
 ROOM = 1.2
 """A session or a delay that a member comes back in is at least so many times as long as its absence."""
 
@@ -59,7 +61,32 @@ class Kind(Enum):
     LONG_SESSION = "a longer session"
     HEARTBEAT = "more frequent heartbeats"
     RECORDS = "smaller batches"
+    POLL_INTERVAL = "a shorter time between polls"
+    METADATA = "more frequent reads of the metadata"
+    BACKOFF = "a shorter time between attempts"
     DELAY = "a delay"
+
+
+SHORTER: Mapping[Kind, Mapping[str, int]] = {
+    Kind.SHORT_SESSION: {
+        SESSION: 6_000,
+        "group.consumer.session.timeout.ms": 6_000,
+        "zookeeper.session.timeout.ms": 2_000,
+        "channel.expired.timeout": 30_000,
+    },
+    Kind.HEARTBEAT: {
+        HEARTBEAT: 1_000,
+        "group.consumer.heartbeat.interval.ms": 1_000,
+        "rocketmq.client.rebalance.waitInterval": 5_000,
+    },
+    Kind.POLL_INTERVAL: {"max.poll.interval.ms": 60_000},
+    Kind.METADATA: {"metadata.max.age.ms": 30_000},
+    Kind.BACKOFF: {"rebalance.backoff.ms": 500},
+}
+"""The durations in milliseconds that are tried in place of longer ones, by kinds of changes.
+
+A protocol with such settings of its own has its own sessions and heartbeats.
+"""
 
 
 _NEED_ONE_ANOTHER = (
@@ -118,7 +145,8 @@ class Absence:
 class Facts:
     """The facts of a run on which the choice of changes depends.
 
-    - ``session_ms``, ``heartbeat_ms``, ``poll_records``: the settings of the run.
+    - ``settings``: the durations of `SHORTER` that the strategy reads; ``poll_records``: max.poll.records.
+    - ``session_ms``: the session timeout of consumers.
     - ``absences``: the members that ended and came back, the longest absence first.
     - ``expired``: the number of members that the group removed because their sessions expired.
     - ``batch_ms``: the longest mean time of a batch.
@@ -126,7 +154,7 @@ class Facts:
 
     history: History
     session_ms: int
-    heartbeat_ms: int
+    settings: Mapping[str, int]
     poll_records: int
     absences: Sequence[Absence]
     expired: int
@@ -141,6 +169,11 @@ class Facts:
 def facts_of(scenario: Scenario, history: History) -> Facts:
     """Return the facts of a run of a scenario."""
     config = configured(ClientConfig, scenario.config, group_id="facts")
+    own = history.family.settings
+    of_protocol = _durations(configured(own, scenario.config)) if own is not None else {}
+    of_consumers = _durations(config)
+    if of_protocol:
+        del of_consumers[SESSION], of_consumers[HEARTBEAT]
     ended: dict[str, tuple[int, bool]] = {}
     absences: list[Absence] = []
     expired = batch_ms = 0
@@ -158,12 +191,19 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     return Facts(
         history,
         config.session_timeout_ms,
-        config.heartbeat_interval_ms,
+        {**of_consumers, **of_protocol},
         config.max_poll_records,
         absences,
         expired,
         batch_ms,
     )
+
+
+def _durations(config: msgspec.Struct) -> dict[str, int]:
+    """Return those settings of a configuration that `SHORTER` has."""
+    names = {name for values in SHORTER.values() for name in values}
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(config)}
+    return {name: getattr(config, fields[name]) for name in fields.keys() & names}
 
 
 def long_enough_ms(absences: Sequence[Absence]) -> int | None:
@@ -247,10 +287,15 @@ def _assignors(now: Strategy, facts: Facts) -> Iterator[Change]:
 
 
 def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
-    if facts.session_ms > SHORT_SESSION_MS:
-        yield Change(now.name, frozenset({Kind.SHORT_SESSION}), {SESSION: SHORT_SESSION_MS})
-    if facts.heartbeat_ms > SHORT_HEARTBEAT_MS:
-        yield Change(now.name, frozenset({Kind.HEARTBEAT}), {HEARTBEAT: SHORT_HEARTBEAT_MS})
+    causes_ms = facts.history.stops.causes_ms
+    acts_on = {
+        Kind.POLL_INTERVAL: causes_ms[STANDING] + causes_ms[WAITING_SESSION],
+        Kind.METADATA: causes_ms[UNASSIGNED],
+    }
+    for kind, values in SHORTER.items():
+        for name, value in values.items():
+            if acts_on.get(kind, 1) and facts.settings.get(name, 0) > value:
+                yield Change(now.name, frozenset({kind}), {name: value})
     if facts.batch_ms >= LONG_BATCH_MS and facts.poll_records > 1:
         fewer = max(1, facts.poll_records // 10)
         yield Change(now.name, frozenset({Kind.RECORDS}), {RECORDS: fewer})

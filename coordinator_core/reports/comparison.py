@@ -1,26 +1,43 @@
 """A comparison of strategies: their figures over seeds, which of them are better, and the Pareto front.
 
 A figure is a value of a metric for each seed. Its spread is from the least to the greatest value without the
-5 % at both ends; of fewer than 20 seeds that is from the least to the greatest. A figure is better than
-another one only if their spreads do not overlap and their medians differ by more than 1 %.
+5 % at both ends; of fewer than 20 seeds that is from the least to the greatest.
+
+Figures are compared seed by seed: runs of one seed have the same latencies and start at the same times. The
+order of two figures follows from the interval of their differences, by the sign test: it has the median
+difference with a probability of at least 95 %, whatever the distribution. Fewer than six pairs have no such
+interval.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import isclose, isnan, nan
+from enum import Enum
+from functools import cache, cached_property
+from math import comb, copysign, isinf, isnan, nan
 from statistics import median
 
 from coordinator_core.registry.hookspecs import MetricSpec
 
 TIE = 0.01
-"""Medians that differ by at most this share of the greater one are alike."""
+"""Figures that differ by at most this share of the greater one are alike."""
+
+ERROR = 0.05
+"""The most probability with which the interval of the differences is beside the median difference."""
+
+FEWEST_SEEDS = 6
+"""The fewest pairs of seeds from which an order is known: of fewer, a coin falls on one side too often."""
 
 CUT = 20
 """One value in so many is cut off at each end of a spread."""
 
 FRONT_GROUPS = ("stops", "moves", "cost")
 """The groups of metrics whose first headline metrics make the Pareto front."""
+
+
+class Order(Enum):
+    """What is known of the order of two figures."""
+
+    BETTER, WORSE, ALIKE, UNKNOWN = range(4)
 
 
 @dataclass(frozen=True)
@@ -45,13 +62,69 @@ class Figure:
         kept = self._known[cut : len(self._known) - cut]
         return (kept[0], kept[-1]) if kept else (nan, nan)
 
+    def order(self, other: "Figure", better: str = "lower", margin: float = TIE) -> Order:
+        """Return what is known of the order of two figures whose values are of the same seeds.
+
+        It is better, or worse, if the interval of the differences is on one side, beyond a margin, and so is
+        the difference of the medians. It is alike if both are within it. The margin is a share of the greater
+        of two values.
+        """
+        ends = self._ends(other, better)
+        if ends is None:
+            return Order.UNKNOWN
+        low, high = ends
+        if low >= -margin and high <= margin:
+            return Order.ALIKE
+        if high < -margin:
+            return Order.BETTER
+        return Order.WORSE if low > margin else Order.UNKNOWN
+
     def is_better(self, other: "Figure", better: str) -> bool:
-        """Return whether the figure is better than another one, beyond a tie and beyond the spreads."""
-        if isclose(self.median, other.median, rel_tol=TIE):
-            return False
-        if better == "higher":
-            return self.spread[0] > other.spread[1]
-        return self.spread[1] < other.spread[0]
+        """Return whether the figure is known to be better than another one."""
+        return self.order(other, better) is Order.BETTER
+
+    def is_as_good(self, other: "Figure", better: str = "lower", margin: float = TIE) -> bool:
+        """Return whether the figure is known to be better than another one or alike, or one of the two."""
+        ends = self._ends(other, better)
+        return ends is not None and ends[1] <= margin
+
+    def _ends(self, other: "Figure", better: str) -> tuple[float, float] | None:
+        """Return between which differences the figures are, less than 0 if this one is better, or None."""
+        interval = _interval([_difference(a, b) for a, b in zip(self.values, other.values, strict=True)])
+        if interval is None:
+            return None
+        medians = _difference(self.median, other.median)
+        low, high = min(*interval, medians), max(*interval, medians)
+        return (-high, -low) if better == "higher" else (low, high)
+
+
+def _difference(one: float, other: float) -> float:
+    """Return the difference as a share of the greater of the two; NaN if one is unknown."""
+    if one == other:
+        return 0.0
+    if isnan(one) or isnan(other):
+        return nan
+    if isinf(one) or isinf(other):
+        return copysign(1.0, one - other)
+    return (one - other) / max(abs(one), abs(other))
+
+
+def _interval(differences: Sequence[float]) -> tuple[float, float] | None:
+    """Return the interval of the median difference, or None if too few differences are known."""
+    known = sorted(difference for difference in differences if not isnan(difference))
+    cut = _cut(len(known))
+    return None if cut is None else (known[cut], known[-1 - cut])
+
+
+@cache
+def _cut(count: int) -> int | None:
+    """Return how many values at each end are outside of the interval: as many as the error allows."""
+    if count < FEWEST_SEEDS:
+        return None
+    cut, outside = -1, 0
+    while 2 * (outside := outside + comb(count, cut + 1)) <= ERROR * 2**count:
+        cut += 1
+    return cut
 
 
 @dataclass(frozen=True)
@@ -59,21 +132,35 @@ class Candidate:
     """A strategy with settings, and its figures by metric. ``findings`` describe the faults of its runs.
 
     ``settings`` maps the names of settings to their values: as text, and as a value. ``parts`` has for parts
-    of the stopped time what happens in them under the strategy, and what makes them shorter.
+    of the stopped time what happens in them under the strategy.
     """
 
     strategy: str
     figures: Mapping[str, Figure]
     settings: Mapping[str, tuple[str, object]] = field(default_factory=dict)
     findings: Sequence[str] = ()
-    parts: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A change that was run to shorten the stopped time, in partition seconds before and with it.
+
+    ``helps``: whether it is shorter beyond the margin, on the same seeds.
+    """
+
+    label: str
+    before: float
+    after: float
+    helps: bool
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The candidates of a scenario, the definitions of the metrics, and the errors of what failed.
 
-    ``clients`` are the client libraries of the members, if they are known.
+    ``remedies`` has those that were tried, by the labels of candidates. ``load`` are the sentences about a
+    load that no candidate can carry. ``now`` is the position of the candidate that the others are to replace.
     """
 
     scenario: str
@@ -81,7 +168,9 @@ class Comparison:
     metrics: Sequence[MetricSpec]
     candidates: Sequence[Candidate]
     errors: Sequence[str] = ()
-    clients: Collection[str] = ()
+    remedies: Mapping[str, Sequence[Remedy]] = field(default_factory=dict)
+    load: Sequence[str] = ()
+    now: int = 0
 
     @cached_property
     def varied(self) -> list[str]:
@@ -113,24 +202,38 @@ class Comparison:
         """Return the figures of all candidates."""
         return [candidate.figures[metric.name] for candidate in self.candidates]
 
-    def best(self, metric: MetricSpec) -> frozenset[int]:
-        """Return the positions of the best figures: the fewest that are better than each of the others.
+    @cached_property
+    def working(self) -> list[int]:
+        """The positions of the candidates without findings."""
+        return [i for i, candidate in enumerate(self.candidates) if not candidate.findings]
 
-        There are none if no figure is better than the others, and among figures that are alike. A candidate
-        with findings does not count.
-        """
+    def order(self, metric: MetricSpec, one: int, other: int) -> Order:
+        """Return what is known of the order of the figures of two candidates."""
         figures = self.figures(metric)
-        known = [
-            i
-            for i, figure in enumerate(figures)
-            if not isnan(figure.median) and not self.candidates[i].findings
-        ]
-        known.sort(key=lambda i: figures[i].median, reverse=metric.better == "higher")
-        for count in range(1, len(known)):
-            first, others = known[:count], known[count:]
-            if all(figures[i].is_better(figures[j], metric.better) for i in first for j in others):
-                return frozenset(first)
-        return frozenset()
+        return figures[one].order(figures[other], metric.better)
+
+    def beaten(self, metric: MetricSpec) -> list[int]:
+        """Return the positions of the figures that another one is known to be better than.
+
+        A candidate with findings does not count.
+        """
+        known = self._known(metric)
+        return [i for i in known if any(self.order(metric, j, i) is Order.BETTER for j in known)]
+
+    def best(self, metric: MetricSpec) -> frozenset[int]:
+        """Return the positions of the figures that none is better than, if each is better than all others.
+
+        There are none if that is not known, or if there are no others. A candidate with findings does not
+        count.
+        """
+        others = self.beaten(metric)
+        first = [i for i in self._known(metric) if i not in others]
+        is_known = all(self.order(metric, i, j) is Order.BETTER for i in first for j in others)
+        return frozenset(first) if others and is_known else frozenset()
+
+    def _known(self, metric: MetricSpec) -> list[int]:
+        figures = self.figures(metric)
+        return [i for i in self.working if not isnan(figures[i].median)]
 
     @cached_property
     def front_metrics(self) -> list[MetricSpec]:
@@ -138,11 +241,18 @@ class Comparison:
         firsts = {m.group: m for m in reversed(self.headlines)}
         return [firsts[group] for group in FRONT_GROUPS if group in firsts]
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether there are enough seeds to know an order."""
+        return len(self.seeds) >= FEWEST_SEEDS
+
     @cached_property
     def front(self) -> frozenset[int]:
         """The positions of the candidates that no other one dominates in the metrics of the front.
 
-        A candidate dominates another one if it is better in one of the metrics, and not worse in any. A
+        There are none without enough seeds.
+
+        A candidate dominates another one if it is better in one of the metrics, and as good in the others. A
         candidate with findings does not count.
         """
         names = [metric.name for metric in self.front_metrics]
@@ -150,28 +260,35 @@ class Comparison:
             i
             for i, candidate in enumerate(self.candidates)
             if names
+            and self.is_decided
             and not candidate.findings
             and not any(isnan(candidate.figures[name].median) for name in names)
         ]
-        front = [i for i in complete if not any(self._dominates(j, i) for j in complete)]
+        front = [i for i in complete if not any(self.dominates(j, i) for j in complete)]
         return frozenset(front or complete)
 
-    def _dominates(self, one: int, other: int) -> bool:
+    def dominates(self, one: int, other: int) -> bool:
+        """Return whether a candidate dominates another one in the metrics of the front."""
         pairs = [
             (self.candidates[one].figures[m.name], self.candidates[other].figures[m.name], m.better)
             for m in self.front_metrics
         ]
-        return any(a.is_better(b, better) for a, b, better in pairs) and not any(
-            b.is_better(a, better) for a, b, better in pairs
+        return all(a.is_as_good(b, better) for a, b, better in pairs) and any(
+            a.is_better(b, better) for a, b, better in pairs
         )
 
 
 def comparison_of(
-    scenario: str, seed: int, metrics: Sequence[MetricSpec], figures: Mapping[str, Mapping[str, float]]
+    scenario: str,
+    seed: int,
+    metrics: Sequence[MetricSpec],
+    figures: Mapping[str, Mapping[str, float]],
+    *,
+    seeds: int = 1,
 ) -> Comparison:
-    """Return the comparison of single runs: ``figures[strategy][metric]``."""
+    """Return the comparison of runs: ``figures[strategy][metric]``, which are the same for all seeds."""
     candidates = [
-        Candidate(strategy, {name: Figure((value,)) for name, value in values.items()})
+        Candidate(strategy, {name: Figure((value,) * seeds) for name, value in values.items()})
         for strategy, values in figures.items()
     ]
-    return Comparison(scenario, (seed,), metrics, candidates)
+    return Comparison(scenario, range(seed, seed + seeds), metrics, candidates)

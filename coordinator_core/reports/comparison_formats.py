@@ -29,7 +29,7 @@ _STYLE = (
 
 
 def as_json(comparison: Comparison) -> str:
-    """Write one object. Figures that a run does not have are null.
+    """Write one object. Figures that a run does not have are null, as is the front without enough seeds.
 
     A figure is the median of the seeds. Several seeds add the values of each and their spread.
     """
@@ -53,7 +53,7 @@ def _object(comparison: Comparison, number: int) -> dict[str, Any]:
     document: dict[str, Any] = {"strategy": candidate.strategy}
     if candidate.settings:
         document["settings"] = {name: value for name, (_, value) in candidate.settings.items()}
-    document["front"] = number in comparison.front
+    document["front"] = number in comparison.front if comparison.is_decided else None
     document["metrics"] = {name: _known(figure.median) for name, figure in figures.items()}
     if len(comparison.seeds) > 1:
         document["spread"] = {n: [_known(v) for v in figure.spread] for n, figure in figures.items()}
@@ -94,7 +94,7 @@ def as_csv(comparison: Comparison) -> str:
             *(value for _, value in candidate.settings.values()),
             *(figure.median for figure in figures),
             *(end for figure in figures if spreads for end in figure.spread),
-            "yes" if number in comparison.front else "no",
+            ("yes" if number in comparison.front else "no") if comparison.is_decided else "",
             "; ".join(candidate.findings),
         ]
 

@@ -81,8 +81,11 @@ def _by_metric(
 
 
 def _largest_part(candidate: Candidate) -> Cell:
-    part = largest_part(candidate)
-    return Cell(f"{part[0]} {100 * part[1]:.0f} %" if part else "", "dim")
+    largest = largest_part(candidate)
+    if largest is None:
+        return Cell("", "dim")
+    part, _, cause = largest[0].partition("_")
+    return Cell(f"{part}{f' ({cause})' if cause else ''} {100 * largest[1]:.0f} %", "dim")
 
 
 def _by_candidate(comparison: Comparison, metrics: Sequence[MetricSpec], title: str) -> Table:
@@ -142,7 +145,8 @@ def title_of(comparison: Comparison) -> str:
     first, count = comparison.seeds[0], len(comparison.seeds)
     settings = comparison.candidates[0].settings
     fixed = [f"{name}={text}" for name, (text, _) in settings.items() if name not in comparison.varied]
-    return ", ".join([f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}", *fixed])
+    seeds = f"seed {first} (one seed)" if count == 1 else f"{count} seeds ({first} to {comparison.seeds[-1]})"
+    return ", ".join([seeds, *fixed])
 
 
 def front_line(comparison: Comparison) -> str:
@@ -155,7 +159,7 @@ def front_line(comparison: Comparison) -> str:
     metrics = [metric.name for metric in comparison.front_metrics]
     named = " and ".join(filter(None, (", ".join(metrics[:-1]), metrics[-1])))
     if comparison.varied:
-        return f"front: no other row is better in one of {named} and not worse in the others"
+        return f"front: no other row is better in one of {named} and as good in the others"
     candidates = ", ".join(comparison.label(comparison.candidates[i]) for i in sorted(comparison.front))
     return f"Pareto front of {named}: {candidates}"
 
@@ -170,8 +174,10 @@ def signs(comparison: Comparison) -> list[str]:
     where = "column" if comparison.varied else "row"
     lines = []
     if any(comparison.best(metric) for metric in comparison.shown):
-        apart = ", and the spreads do not overlap" if len(comparison.seeds) > 1 else ""
-        lines.append(f"{MARK} better than each figure of the {where} without {MARK}: by more than 1 %{apart}")
+        lines.append(
+            f"{MARK} better than each figure of the {where} without {MARK}: by more than 1 %, seed by seed"
+            " (sign test, 5 %)"
+        )
     if len(comparison.seeds) > 1:
         whole = len(comparison.seeds) < CUT
         range_of = (

@@ -12,7 +12,16 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.comparison import TIE
 from coordinator_core.reports.tables import as_text
-from coordinator_core.reports.words import about, clock, counted, in_order, listed_names, numbered
+from coordinator_core.reports.words import (
+    NOTABLE_MS,
+    about,
+    clock,
+    counted,
+    in_order,
+    listed_names,
+    numbered,
+    waits,
+)
 from coordinator_core.scoring.balance import avoidable_moves
 from coordinator_core.traces.entries import Round
 from coordinator_core.traces.findings import findings
@@ -27,15 +36,20 @@ from coordinator_core.traces.stopped import (
     STANDING,
     TAKE_OVER,
     UNASSIGNED,
-    WAITING,
 )
 from coordinator_core.traces.trace import Trace
+from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
 
 WHILE = {
     DETECTION: "until the group noticed members that had ended",
     STANDING: "until members that stood still or were cut off went on or were removed",
     UNASSIGNED: "while nobody had the partitions",
-    WAITING: "while rounds waited for members to join",
+    HEARTBEAT: "while rounds waited for members that had yet to learn of them in their next heartbeats",
+    BATCH: "while rounds waited for members to finish batches",
+    SESSION: "while rounds waited for members that had ended, stood still or were cut off",
+    CALLBACK: "while rounds waited for callbacks of the application",
+    START: "while rounds waited for members that were starting",
+    UNKNOWN: "while rounds waited for members, of which the trace does not show why they were late",
     MESSAGES: "while assignments were under way",
     TAKE_OVER: "until members took over or rejoined in their next poll",
     CALLBACKS: "in callbacks of the application",
@@ -53,9 +67,6 @@ _MEMBERS_OF: Mapping[str, tuple[type[Any], ...]] = {
 _MOST_CAUSES = 3
 _LEAST_SHARE = 0.05
 """A cause with a smaller share of the stopped time, or of a difference, is not named."""
-
-_NOTABLE_MS = 100
-"""A wait is named if it takes this long."""
 
 _MOST_LISTED = 3
 
@@ -213,7 +224,7 @@ def _sentences(account: Account) -> Iterator[str]:
         yield where_stopped(history)
     if account.costliest is not None:
         yield _most(account.costliest)
-    waited = [name for name, ms in account.waited_ms.most_common() if ms >= _NOTABLE_MS]
+    waited = [name for name, ms in account.waited_ms.most_common() if ms >= NOTABLE_MS]
     most = [*account.costliest.waited_for] if account.costliest is not None else []
     if len(account.rounds) > 1 and waited and waited != most:
         yield f"All rounds together waited longest for {_with_times(account.waited_ms, waited)}."
@@ -252,10 +263,12 @@ def _named(cause: str, history: History) -> str:
 def _most(entry: Round) -> str:
     """Describe the round that ended the longest stops: its causes, and the members that it waited for."""
     waited, waited_ms = "", entry.waited_ms or 0
-    if entry.waited_for and waited_ms >= _NOTABLE_MS:
+    if entry.waited_for and waited_ms >= NOTABLE_MS:
         names = list(entry.waited_for)
         reason = entry.waited_for[names[0]]
         meanwhile = "partitions stood still" if entry.idle_meanwhile_ms else "work went on"
+        why = waits(entry.waits)
+        reason = f"{reason}: {why}" if why else reason
         waited = (
             f" It waited {about(waited_ms)} for {listed_names(names, _MOST_LISTED)} ({reason}),"
             f" while {meanwhile}."

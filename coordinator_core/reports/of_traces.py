@@ -1,11 +1,12 @@
 """The comparison of traces that are at hand, as a notebook has them."""
 
 from collections.abc import Iterable, Sequence
+from math import nan
 
-from coordinator_core.protocol.events import Changed
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.answers import parts_under
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
+from coordinator_core.reports.load import overload
 from coordinator_core.reports.words import numbered
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.traces.family import family_of
@@ -44,26 +45,31 @@ def comparison_of_traces(
         PluginError: if the code of a metric fails.
     """
     metrics = list(registry.metrics().values())
+    seeds = list(dict.fromkeys(trace.started.seed for trace in traces))
     candidates = [
-        candidate_of(name, [History(trace, registry) for trace in runs], registry)
+        candidate_of(name, [History(trace, registry) for trace in runs], seeds, registry)
         for name, runs in by_candidate(traces).items()
     ]
-    seeds = list(dict.fromkeys(trace.started.seed for trace in traces))
     scenario = ", ".join(dict.fromkeys(trace.scenario for trace in traces))
-    return Comparison(scenario, seeds or [0], metrics, candidates, errors)
+    load = overload(History(traces[0], registry)) if traces else ()
+    return Comparison(scenario, seeds or [0], metrics, candidates, errors, load=load)
 
 
-def candidate_of(name: str, histories: Sequence[History], registry: Registry) -> Candidate:
-    """Return the candidate of runs of one strategy, with a value of each metric for each run.
+def candidate_of(
+    name: str, histories: Sequence[History], seeds: Sequence[int], registry: Registry
+) -> Candidate:
+    """Return the candidate of runs of one strategy, with a value of each metric for each seed, or NaN.
 
     Raises:
         PluginError: if the code of a metric fails.
     """
-    values = [measure(history, registry) for history in histories]
-    figures = {name: Figure(tuple(each[name] for each in values)) for name in registry.metrics()}
+    values = {history.started.seed: measure(history, registry) for history in histories}
+    figures = {
+        metric: Figure(tuple(values[seed][metric] if seed in values else nan for seed in seeds))
+        for metric in registry.metrics()
+    }
     first = histories[0]
     delayed = any(part.startswith("delay") for part in first.trace.strategy.split("+")[1:])
-    happened = {entry.event.kind for entry in first.trace.events if isinstance(entry.event, Changed)}
-    parts = parts_under(family_of(first.started), delayed=delayed, events=happened)
+    parts = parts_under(family_of(first.started), delayed=delayed)
     found = dict.fromkeys(text for history in histories for text in findings(history))
     return Candidate(name, figures, findings=tuple(found), parts=parts)

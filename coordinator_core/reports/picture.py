@@ -4,8 +4,7 @@ Several runs of one scenario are drawn one above another, on one axis and with o
 a strategy are its main figures; the best ones are bold. While several members own a partition, each has a
 part of the height of the lane. A time without an owner is at least two units wide, however short it is.
 
-The colours are those of Okabe and Ito, which colour-blind readers can distinguish. The letter of the owner is
-in each cell, so that the picture can be read without colours.
+The letter of the owner is in each cell, so that the picture can be read without colours.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +19,14 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.answers import answers
 from coordinator_core.reports.comparison import Comparison
+from coordinator_core.reports.looks import Look, looks_of, members_of
 from coordinator_core.reports.of_traces import by_candidate, candidate_of
 from coordinator_core.reports.tables import as_text
 from coordinator_core.traces.history import History, Mark, Span
 from coordinator_core.traces.trace import Trace
 
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-_DARK = frozenset({"#0072B2"})
-"""The colours on which white text is easier to read than black text."""
-
 _GAP, _SHORT_GAP, _BEST, _FAULT = "url(#gap) #ddd", "#222", "#0072B2", "#B00020"
+_OUTLINE = 'stroke="#fff" stroke-width="3" paint-order="stroke"'
 _NARROWEST_GAP = 2.0
 _NARROWEST_HATCH = 5.0
 """A narrower gap is black: a hatch could not be seen in it."""
@@ -45,6 +42,7 @@ _NARROWEST_LABEL = 18.0
 _LETTER_WIDTH = 7
 _LONGEST_LABEL = (_LABEL_WIDTH - 10) // _LETTER_WIDTH
 _MARK_HEIGHT = 14
+_NUMBER_WIDTH = 36
 _LINE_HEIGHT = 17
 _LEGEND_COLUMNS = 5
 _LEGEND_WIDTH = 150
@@ -130,6 +128,7 @@ def comparison_svg(
     marks += [Mark(note.at_ms, f"⚑ {note.label}") for note in notes]
     return ownership_svg(
         panels,
+        looks=looks_of(members_of([history.trace for history in histories])),
         title=title,
         from_ms=0,
         to_ms=max((trace.started.duration_ms for trace in traces), default=0),
@@ -143,8 +142,8 @@ def comparison_svg(
 
 
 def _comparison(runs: Mapping[str, Sequence[History]], registry: Registry) -> Comparison:
-    candidates = [candidate_of(name, own, registry) for name, own in runs.items()]
     seeds = list(dict.fromkeys(history.started.seed for own in runs.values() for history in own))
+    candidates = [candidate_of(name, own, seeds, registry) for name, own in runs.items()]
     return Comparison("", seeds or [0], list(registry.metrics().values()), candidates)
 
 
@@ -192,6 +191,7 @@ def _chosen(histories: Sequence[History], most: int) -> tuple[list[TopicPartitio
 def ownership_svg(
     panels: Sequence[Panel],
     *,
+    looks: Mapping[str, Look],
     title: str,
     from_ms: int,
     to_ms: int,
@@ -201,12 +201,15 @@ def ownership_svg(
 ) -> str:
     """Draw the owners of partitions between two times as an SVG document, 860 units wide, 18 for each lane.
 
-    Spans that reach beyond the window are cut to it. Clients are coloured in sorted order.
+    Spans that reach beyond the window are cut to it. ``looks`` has each client of a span. The legend has
+    those that own a partition, in the order of ``looks``.
     """
-    everyone = {span.client for panel in panels for spans in panel.lanes.values() for span in spans}
-    legend = _Legend.of(sorted(everyone))
+    owners = {span.client for panel in panels for spans in panel.lanes.values() for span in spans}
+    legend = {client: look for client, look in looks.items() if client in owners}
     axis = _Axis(from_ms, to_ms)
     placed = [*_placed([(axis.x(m.at_ms), m.label) for m in marks if from_ms <= m.at_ms <= to_ms])]
+    gathered = _gathered(placed)
+    rows = max((mark.row for mark in placed if mark.row is not None), default=0) + bool(gathered)
     body = []
     top = 28
     for sentence, ink in [*((text, "#000") for text in sentences), *((text, _FAULT) for text in faults)]:
@@ -214,7 +217,7 @@ def ownership_svg(
             top += _LINE_HEIGHT
             body.append(f'<text x="10" y="{top - 6}" fill="{ink}">{escape(line)}</text>')
     headings: list[str] = []
-    highest = top = top + 18 + _MARK_HEIGHT * any(mark.row for mark in placed)
+    highest = top = top + 18 + _MARK_HEIGHT * rows
     for panel in panels:
         top += _LINE_HEIGHT * (bool(panel.name) + bool(panel.figures)) + 4 * bool(panel.name)
         headings += _heading(panel, top)
@@ -222,26 +225,12 @@ def ownership_svg(
             body += _lane(partition, panel.lanes[partition], top + row * _LANE_HEIGHT, axis, legend)
         top += _LANE_HEIGHT * len(panel.lanes) + 4 * bool(panel.name)
     body += [*(_drawn(mark, highest, top) for mark in placed), *headings]
+    body += [_drawn_number(left, labels, highest - _MARK_HEIGHT * rows) for left, labels in gathered]
     body += [*_drawn_axis(axis, top), _drawn_legend(legend, top + 44)]
-    height = top + 54 + _LEGEND_HEIGHT * (len(legend.letters) // _LEGEND_COLUMNS)
+    height = top + 54 + _LEGEND_HEIGHT * (len(legend) // _LEGEND_COLUMNS)
     drawn = "\n".join([_frame(title, height), *body, "</svg>", ""])
     own = f"gap-{blake2s(drawn.encode(), digest_size=4).hexdigest()}"  # a page may hold several pictures
     return drawn.replace('id="gap"', f'id="{own}"').replace(f'fill="{_GAP}"', f'fill="url(#{own}) #ddd"')
-
-
-@dataclass(frozen=True)
-class _Legend:
-    """The colours and the letters of clients, in their order."""
-
-    colours: Mapping[str, str]
-    letters: Mapping[str, str]
-
-    @classmethod
-    def of(cls, clients: Sequence[str]) -> "_Legend":
-        return cls(
-            {client: PALETTE[i % len(PALETTE)] for i, client in enumerate(clients)},
-            {client: _letter(i) for i, client in enumerate(clients)},
-        )
 
 
 @dataclass(frozen=True)
@@ -285,7 +274,7 @@ def _heading(panel: Panel, top: int) -> Iterator[str]:
 
 
 def _lane(
-    partition: TopicPartition, spans: Sequence[Span], top: int, axis: _Axis, legend: _Legend
+    partition: TopicPartition, spans: Sequence[Span], top: int, axis: _Axis, looks: Mapping[str, Look]
 ) -> Iterator[str]:
     """Draw a lane: nobody's time below, owners over it, and over them the gaps that are hard to see."""
     name = f"{partition.topic}-{partition.partition}"
@@ -299,11 +288,11 @@ def _lane(
         names = " and ".join(owners)
         hint = escape(f"{name}: {names}, {since_ms / 1000:g} s to {until_ms / 1000:g} s")
         for part, owner in enumerate(owners):
-            yield _box(left, top, width, legend.colours[owner], hint, (part, len(owners)))
+            yield _box(left, top, width, looks[owner].colour, hint, (part, len(owners)))
         if width >= _NARROWEST_LABEL * len(owners):
-            shown = " ".join(legend.letters[owner] for owner in owners)
-            ground = legend.colours[owners[0]] if len(owners) == 1 else ""
-            yield _cell_letter(left + width / 2, top + 13, shown, ground)
+            shown = " ".join(looks[owner].letter for owner in owners)
+            ink = looks[owners[0]].ink if len(owners) == 1 else ""
+            yield _cell_letter(left + width / 2, top + 13, shown, ink)
     edges = [axis.from_ms, *(edge for since_ms, until_ms, _ in stretches for edge in (since_ms, until_ms))]
     for since_ms, until_ms in zip(edges[::2], [*edges[1::2], axis.to_ms], strict=True):
         width = axis.x(until_ms) - axis.x(since_ms)
@@ -348,11 +337,10 @@ def _box(left: float, top: float, width: float, fill: str, hint: str, part: tupl
     )
 
 
-def _cell_letter(middle: float, baseline: int, letter: str, colour: str) -> str:
-    """Draw the letters of owners on a colour, or on a white outline if there is none."""
-    ink = "#fff" if colour in _DARK else "#000"
-    outline = "" if colour else ' stroke="#fff" stroke-width="3" paint-order="stroke" font-weight="600"'
-    return f'<text x="{middle:.1f}" y="{baseline}" text-anchor="middle" fill="{ink}"{outline}>{letter}</text>'
+def _cell_letter(middle: float, baseline: int, letter: str, ink: str) -> str:
+    """Draw the letters of owners: in ink, or in black on a white outline if there is none."""
+    style = f'fill="{ink}"' if ink else f'fill="#000" {_OUTLINE} font-weight="600"'
+    return f'<text x="{middle:.1f}" y="{baseline}" text-anchor="middle" {style}>{letter}</text>'
 
 
 class _Mark(NamedTuple):
@@ -365,7 +353,10 @@ class _Mark(NamedTuple):
 
 
 def _placed(marks: Sequence[tuple[float, str]]) -> Iterator[_Mark]:
-    """Place labels right of their marks, or left if the next mark is too near, or else in a second row."""
+    """Place labels right of their marks, or left if the next mark is too near, or else in a second row.
+
+    Those that have no room there, either, have no row: see `_gathered`.
+    """
     used, used_above = 0.0, 0.0
     for (at, label), (follows, _) in pairwise([*marks, (_WIDTH, "")]):
         width = _LETTER_WIDTH * len(label) + 6
@@ -380,6 +371,24 @@ def _placed(marks: Sequence[tuple[float, str]]) -> Iterator[_Mark]:
             yield _Mark(at, label, 1, is_left=False)
         else:
             yield _Mark(at, label, None, is_left=False)
+
+
+def _gathered(placed: Sequence[_Mark]) -> list[tuple[float, list[str]]]:
+    """Return the labels for which there is no room, by the places at which their numbers have room."""
+    groups: list[tuple[float, list[str]]] = []
+    for mark in placed:
+        if mark.row is None:
+            left = min(mark.at, _WIDTH - _NUMBER_WIDTH)
+            if not groups or left >= groups[-1][0] + _NUMBER_WIDTH:
+                groups.append((left, []))
+            groups[-1][1].append(mark.label)
+    return groups
+
+
+def _drawn_number(left: float, labels: Sequence[str], highest: int) -> str:
+    """Draw the number of labels, with all of them as its title, in the row above the others."""
+    title = escape(", ".join(labels))
+    return f'<text x="{left:.1f}" y="{highest - 8}">+{len(labels)}<title>{title}</title></text>'
 
 
 def _drawn(mark: _Mark, top: int, bottom: int) -> str:
@@ -412,9 +421,9 @@ def _written(at_ms: int) -> str:
     return " ".join(parts) or "0s"
 
 
-def _drawn_legend(legend: _Legend, baseline: int) -> str:
+def _drawn_legend(legend: Mapping[str, Look], baseline: int) -> str:
     """Draw the legend in rows. Its last entry is for partitions without an owner."""
-    entries = [(legend.colours[client], f"{letter} {client}") for client, letter in legend.letters.items()]
+    entries = [(look.colour, f"{look.letter} {client}") for client, look in legend.items()]
     parts = []
     for i, (fill, label) in enumerate([*entries, (_GAP, "nobody")]):
         row, column = divmod(i, _LEGEND_COLUMNS)
@@ -427,7 +436,3 @@ def _drawn_legend(legend: _Legend, baseline: int) -> str:
             f'stroke-width="0.5"/><text x="{left + 17}" y="{at}">{escape(shown)}</text>'
         )
     return "\n".join(parts)
-
-
-def _letter(number: int) -> str:
-    return chr(ord("A") + number) if number < 26 else str(number)

@@ -13,7 +13,17 @@ from rich.text import Text
 from coordinator_core.protocol.events import PartitionMap
 from coordinator_core.reading.partitions import listed
 from coordinator_core.reports.messages import is_quiet, kind_of, together
-from coordinator_core.reports.words import MOST_NAMES, about, clock, counted, exact, in_order, listed_names
+from coordinator_core.reports.words import (
+    MOST_NAMES,
+    NOTABLE_MS,
+    about,
+    clock,
+    counted,
+    exact,
+    in_order,
+    listed_names,
+    waits,
+)
 from coordinator_core.simulation.exchange import Exchange
 from coordinator_core.traces.entries import Entry, InitialGroup, MemberRound, Occurrence, Round
 from coordinator_core.traces.rounds import entries, rounds_and_rest
@@ -21,9 +31,6 @@ from coordinator_core.traces.trace import Trace
 
 _INDENT = " " * 14
 _LEAST_WIDTH = 20
-_NOTABLE_MS = 100
-"""A wait is described if it takes this long."""
-
 _MOST_ALIKE = 3
 """More members than this share a line if they keep or get back all that they had."""
 
@@ -96,7 +103,7 @@ def in_lines(trace: Trace) -> Iterator[Line]:
         yield Line(Text(_aligned(head, widths), "bold"), Text("because", "bold"), fold=False)
         for entry, row in zip(told, rows, strict=True):
             yield Line(Text(_aligned(row, widths)), Text(_cause(entry)), fold=False)
-    if rest_ms >= _NOTABLE_MS:
+    if rest_ms >= NOTABLE_MS:
         where = "outside of rounds: while owners paused or were away, or up to the end"
         yield Line(Text(), Text(f"partitions stood still for {about(rest_ms)} more in sum {where}"))
     yield from _end(trace)
@@ -195,10 +202,10 @@ def _waited(entry: Round) -> Iterator[str]:
     """Describe what the two phases of a round waited for: that all members join, and the assignment."""
     if entry.waited_ms is None:
         return
-    parts = [_joining(entry, entry.waited_ms)] if entry.waited_ms >= _NOTABLE_MS else []
+    parts = [_joining(entry, entry.waited_ms)] if entry.waited_ms >= NOTABLE_MS else []
     ended_ms = entry.aborted_ms if entry.stable_ms is None else entry.stable_ms
     assigning_ms = ended_ms - entry.began_ms - entry.waited_ms if ended_ms is not None else 0
-    if assigning_ms >= _NOTABLE_MS:
+    if assigning_ms >= NOTABLE_MS:
         what = "for the assignment of the leader" if entry.leader else "until all members had their shares"
         parts.append(f"{about(assigning_ms)} {what}")
     if parts:
@@ -211,6 +218,8 @@ def _joining(entry: Round, waited_ms: int) -> str:
         return f"{waited} for more members, as the group was empty"
     if entry.waited_for:
         waited += f" for {_with_reasons(entry.waited_for, entry)}"
+    if why := waits(entry.waits):
+        waited += f": {why}"
     if not entry.idle_meanwhile_ms:
         return f"{waited}, while work went on"
     return f"{waited}, while partitions stood still for {about(entry.idle_meanwhile_ms)} in sum"
@@ -229,7 +238,7 @@ def _taken_over(entry: Round) -> Iterator[str]:
     if entry.taken_over_ms is None or entry.stable_ms is None:
         return
     delay_ms = entry.taken_over_ms - entry.stable_ms
-    if delay_ms >= _NOTABLE_MS:
+    if delay_ms >= NOTABLE_MS:
         yield f"{entry.taken_over_by} was the last to take over its assignment, {about(delay_ms)} later"
 
 

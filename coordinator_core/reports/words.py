@@ -1,11 +1,25 @@
 """Times, counts and lists of names, as text for people."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from coordinator_core.reports.tables import as_text
+from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
 
 MOST_NAMES = 4
+
+NOTABLE_MS = 100
+"""A wait is described if it takes this long."""
+
+_WAITS = {
+    HEARTBEAT: "until the next heartbeat",
+    BATCH: "in a batch",
+    SESSION: "absent",
+    CALLBACK: "in a callback",
+    START: "starting",
+    UNKNOWN: "until a heartbeat or in a batch",
+}
+"""What a member did for which a round waited."""
 
 
 def clock(at_ms: int) -> str:
@@ -23,6 +37,20 @@ def exact(ms: int) -> str:
 def about(ms: float) -> str:
     """Write a duration in seconds, with three significant digits."""
     return f"{as_text(ms / 1_000)} s"
+
+
+def waits(causes_ms: Mapping[str, int]) -> str:
+    """Write why a round waited: ``2.1 s until the next heartbeat, 4 s in a batch``.
+
+    A single reason has no time of its own. The text is empty if the trace does not show the reason, or if the
+    member was absent all the time, which its removal says.
+    """
+    notable = {cause: ms for cause, ms in causes_ms.items() if ms >= NOTABLE_MS}
+    if notable.keys() <= {UNKNOWN} or notable.keys() == {SESSION}:
+        return ""
+    if len(notable) == 1:
+        return _WAITS[next(iter(notable))]
+    return ", ".join(f"{about(ms)} {_WAITS[cause]}" for cause, ms in notable.items())
 
 
 def counted(number: float, noun: str) -> str:

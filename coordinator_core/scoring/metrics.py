@@ -35,7 +35,7 @@ from coordinator_core.scoring.stops import (
     unowned_partition_seconds,
 )
 from coordinator_core.traces.history import History
-from coordinator_core.traces.stopped import CAUSES, PARTS
+from coordinator_core.traces.stopped import CAUSES, PARTS, WAITED, WAITING
 
 
 def rounds(history: History) -> float:
@@ -76,7 +76,7 @@ def _stopped(name: str, causes: Collection[str], doc: str) -> MetricSpec:
 def _parts_of_stopped_time() -> Iterator[MetricSpec]:
     """Yield a metric for each part, then one for each cause in a part that has several."""
     for part, causes in PARTS.items():
-        sentences = "; or ".join(CAUSES[cause] for cause in causes)
+        sentences = WAITED if part == WAITING else "; or ".join(CAUSES[cause] for cause in causes)
         yield _stopped(part, causes, f"The part of stopped_partition_seconds in which {sentences}.")
         for cause in causes if len(causes) > 1 else ():
             if cause != part:

@@ -61,6 +61,10 @@ class Application:
         self._halted_ms = self._fetched_ms = 0
         self.following_ms: int | None = None
         """The time of the poll after the next one, if it is drawn."""
+        self._handed_out: dict[TopicPartition, int] = {}
+        """The offsets after the records that polls have returned, of clients that commit those."""
+        self._handed_out_ms = -1
+        """The end of the batch of which they are."""
         self._restoring: dict[TopicPartition, int] = {}
         self._known: dict[TopicPartition, None] = {}
         self._waiting: dict[TopicPartition, int] = {}
@@ -93,13 +97,37 @@ class Application:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether it has no backlog, and none builds up at the present rates. Its batches are short then."""
-        return self._load.keeps_up(self._worker, now_ms=self._clock.now_ms)
+        """Whether it has no backlog, and none builds up at the present rates. Its batches are short then.
+
+        In a callback it does not: polls wait for its end, even if there are no records.
+        """
+        now_ms = self._clock.now_ms
+        return self._called_until_ms <= now_ms and self._load.keeps_up(self._worker, now_ms=now_ms)
+
+    def may_outlast(self, interval_ms: int, until_ms: int) -> bool:
+        """Return whether a batch may last for an interval, or the batch or callback under way until a time.
+
+        The one under way may last longer than any other: it stood still during a pause.
+        """
+        if max(self._end_ms, self._called_until_ms) >= until_ms:
+            return True
+        return self._batches.longest_ms >= interval_ms and not self.keeps_up
 
     def hand_out(self) -> None:
-        """Note a commit that is left out and whose offsets do not count: draw what they would depend on."""
-        if self.facts.commits_handed_out and not self.keeps_up:
-            self.next_poll_ms()
+        """Note the offsets that a commit has now: those of the records that the last poll returned.
+
+        They are those at the end of the batch under way, at the speed at its first commit. A batch of which
+        less is handled in its time, as the rates or the partitions change, has no others.
+        """
+        if not self.facts.commits_handed_out or self.keeps_up:
+            return
+        now_ms, end_ms, handed_out = self._clock.now_ms, self.next_poll_ms(), self._handed_out
+        flows = self._worker.flows
+        new = [p for p in flows if p not in handed_out] if end_ms == self._handed_out_ms else list(flows)
+        self._handed_out_ms = end_ms
+        ends = self._load.positions(self._worker, new, now_ms=now_ms, ahead_ms=end_ms - now_ms)
+        for partition, offset in ends.items():
+            handed_out[partition] = max(offset, handed_out.get(partition, 0))
 
     def left_out(self, last_poll_ms: int) -> None:
         """Note that polls were left out, the last one at a time."""
@@ -170,6 +198,8 @@ class Application:
             self._begun_ms, self._end_ms = self._clock.now_ms, -1.0
         ready = {p: offset for p, offset in positions.items() if p not in self._restoring}
         self._waiting.update((p, offset) for p, offset in positions.items() if p in self._restoring)
+        for partition in ready:
+            self._handed_out.pop(partition, None)
         if ready:
             self._load.start(self._worker, ready, now_ms=self._clock.now_ms)
 
@@ -184,14 +214,14 @@ class Application:
         for partition in listed:
             self._restoring.pop(partition, None)
             self._waiting.pop(partition, None)
+            self._handed_out.pop(partition, None)
         self._load.release(self._worker, listed, now_ms=self._clock.now_ms)
 
     def positions(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> dict[TopicPartition, int]:
         """Return the offsets to commit, of those partitions that it works on."""
-        ahead_ms = 0
-        if self.facts.commits_handed_out and not self.keeps_up:
-            ahead_ms = self.next_poll_ms() - now_ms
-        return self._load.positions(self._worker, partitions, now_ms=now_ms, ahead_ms=ahead_ms)
+        self.hand_out()
+        offsets = self._load.positions(self._worker, partitions, now_ms=now_ms)
+        return {p: max(offset, self._handed_out.get(p, 0)) for p, offset in offsets.items()}
 
     def halt(self, halted: bool) -> None:
         """Stand still, or continue. A batch, a callback or a restore that stands still ends later by it."""

@@ -15,6 +15,8 @@ gamma distributed, too, so that many batches take one draw, and the cost does no
 from math import floor, inf, sqrt
 from random import Random
 
+from coordinator_core.documents.scenario import Member
+from coordinator_core.protocol import events as ev
 from coordinator_core.simulation.load import WHOLE
 from coordinator_core.simulation.workers import Work
 
@@ -57,6 +59,25 @@ class Batches:
         if mean_ms:
             self._deviation = record_cv * record_ms * sqrt(most_records) / mean_ms
             self._deviation += (overhead_ms[1] - overhead_ms[0]) / mean_ms
+
+    @classmethod
+    def of(cls, member: Member, most_records: int) -> "Batches":
+        """Return the batches of a member of a scenario. ``most_records`` is its max.poll.records."""
+        record_ms = 1_000 / member.process_rate if member.process_rate else 0.0
+        times = member.application
+        return cls(record_ms, times.record_cv, times.batch_overhead, most_records)
+
+    def started(self, client: str, max_poll_interval_ms: int) -> ev.ApplicationStarted | None:
+        """Return the event of a process that handles records so, None if its records take no time."""
+        if not self.record_ms:
+            return None
+        return ev.ApplicationStarted(
+            client=client,
+            batch_ms=round(self.mean_ms),
+            max_poll_records=self.most_records,
+            max_poll_interval_ms=max_poll_interval_ms,
+            records_per_second=self.records_per_second,
+        )
 
     def end_ms(self, now_ms: float, begun_ms: float, work: Work, random: Random) -> float:
         """Return when the batch under way ends: at ``now_ms`` or later.

@@ -41,6 +41,7 @@ from coordinator_core.protocol.messages import (
 from coordinator_core.simulation.clock import Alarm, VirtualClock
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.network import Network, Way
+from coordinator_core.simulation.rest import is_success
 from coordinator_core.simulation.servers import ServerNodes
 
 LOAD_MS = 100
@@ -55,7 +56,7 @@ Reply = Callable[[Response], None]
 
 
 class _Broker:
-    """A broker: its coordinator while it is up, and the requests without a response."""
+    """A broker: its coordinator while it is up, and the requests without a response, each with its client."""
 
     __slots__ = ("_deadline", "_look_ms", "coordinator", "parked", "to_replicas")
 
@@ -63,7 +64,7 @@ class _Broker:
         self.coordinator: Coordinator | None = coordinator
         self._deadline = deadline
         self._look_ms: int | None = None
-        self.parked: dict[int, Reply] = {}
+        self.parked: dict[int, tuple[Reply, str]] = {}
         self.to_replicas = to_replicas
 
     def look_at(self, at_ms: int | None) -> None:
@@ -159,7 +160,7 @@ class Brokers:
             reply(answer(request))
             return
         self._requests = request_id = self._requests + 1
-        broker.parked[request_id] = reply
+        broker.parked[request_id] = reply, client
         outcome = broker.coordinator.receive(
             request_id, request, client_id=client, client_host=f"/{client}", now_ms=self._clock.now_ms
         )
@@ -220,6 +221,10 @@ class Brokers:
         group = self.group()
         return group is not None and group.generation == number and member_id in group.members
 
+    def owes(self, client: str) -> bool:
+        """Return whether a coordinator has yet to answer a request of a consumer, or a copy of one."""
+        return any(name == client for broker in self._brokers for _, name in broker.parked.values())
+
     def answer(self, node: int, request: Request, client: str) -> Response | None:
         """Return the response of the servers to a periodic request as long as nothing happens, or None."""
         if self._servers is None or not self.is_alive(node):
@@ -256,12 +261,22 @@ class Brokers:
         return max(check_ms, min(offset.committed_at_ms for offset in stored) + retention_ms)
 
     def keep_alive(self, node: int, request: Request, *, client: str, at_ms: int) -> None:
-        """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on."""
+        """Take note of a heartbeat that is left out: the session of the member lasts from ``at_ms`` on.
+
+        It has no other effect: each process has named the time before which it causes none.
+        """
         if self._servers is not None and type(request) in self._servers.requests:
             self._servers.keep_alive(request, node, client, at_ms)
             return
         coordinator = self._up(node)
-        coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
+        outcome = coordinator.receive(0, request, client_id=client, client_host=f"/{client}", now_ms=at_ms)
+        changes = [
+            *(reply for reply in outcome.replies if not is_success(reply.response)),
+            *outcome.appends,
+            *outcome.events,
+            *outcome.superseded,
+        ]
+        assert not changes, f"a heartbeat of {client} at {at_ms}ms is left out, and has effects: {changes}"
         self._brokers[node].look_at(coordinator.not_before_ms())
 
     def leave_out_commits(self, node: int, client: str, count: int) -> None:
@@ -353,8 +368,8 @@ class Brokers:
         for append in outcome.appends:
             self._replicate(broker, append, client)
         for response in outcome.replies:
-            reply = broker.parked.pop(response.request_id, None)
-            if reply is not None:
+            if response.request_id in broker.parked:
+                reply, _ = broker.parked.pop(response.request_id)
                 reply(response.response)
         for request_id in outcome.superseded:
             broker.parked.pop(request_id, None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator_core.assigning.assignor import Assignor, is_cooperative
-from coordinator_core.assigning.computing import compute_assignment
+from coordinator_core.assigning.computing import compute_assignment, user_data_of
 from coordinator_core.coordinator.classic.states import GroupState
 from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.errors import AssignmentError
@@ -133,7 +133,7 @@ class _TracedOwners:
                     generation=c.generation,
                     rack=c.member.rack,
                     instance_id=c.instance,
-                    user_data=c.holding.assignor.subscription_user_data(c.topics),
+                    user_data=user_data_of(c.holding.assignor, c.topics),
                 )
                 for member, c in members.items()
             }

@@ -22,6 +22,7 @@ from coordinator_core.model import NO_GENERATION, Cluster
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import Registry
+from coordinator_core.simulation.batches import Batches
 from coordinator_core.simulation.load import Load
 from coordinator_core.simulation.stage import Stage
 
@@ -205,6 +206,10 @@ class PlannedRun(Generic[O_co]):
             self._end,
             started_ms=self.clock.now_ms,
         )
+        config = consumer.config
+        batches = Batches.of(member, config.max_poll_records)
+        if started := batches.started(member.id, config.max_poll_interval_ms):
+            self.stage.emit(started)
         self.owners.launched(consumer)
         return consumer
 

@@ -86,17 +86,9 @@ class Process:
         """
         self.member = member
         times, facts = member.application, CLIENTS[member.application.client]
-        record_ms = 1_000 / member.process_rate if member.process_rate else 0.0
-        batches = Batches(record_ms, times.record_cv, times.batch_overhead, config.max_poll_records)
-        if record_ms:
-            world.emit(
-                ev.ApplicationStarted(
-                    client=member.id,
-                    batch_ms=round(batches.mean_ms),
-                    max_poll_records=config.max_poll_records,
-                    max_poll_interval_ms=config.max_poll_interval_ms,
-                )
-            )
+        batches = Batches.of(member, config.max_poll_records)
+        if started := batches.started(member.id, config.max_poll_interval_ms):
+            world.emit(started)
         config = _as_client(config, facts)
         self._name, self._rank = name, rank
         last_rank = rank + ranks(world.brokers.places) - 1
@@ -216,10 +208,13 @@ class Process:
 
         The client's timer of polls restarts, unless it waits for the poll that ends a batch.
         """
-        if self._application.next_poll_ms() <= self._clock.now_ms:
+        now_ms = self._clock.now_ms
+        if self._application.next_poll_ms() <= now_ms:
             self._call_poll()
-        elif not self.client.wants_poll:
-            self._after(self.client.poll(now_ms=self._clock.now_ms))
+        else:
+            self.client.look_ahead(now_ms=now_ms)
+            if not self.client.wants_poll:
+                self._after(self.client.poll(now_ms=now_ms))
         self.paused = True
         self._set_halted()
 
@@ -340,11 +335,11 @@ class Process:
         """
         if self.ended or not self._subscribed or self.client.failure is not None:
             return until_ms
-        if self.member.process_rate is not None and self.worker.flows:
+        if self._batches.mean_ms and self.worker.flows:
             until_ms = min(until_ms, overload_ms(self.worker.flows, self.worker.process_rate))
-        may_miss = self._batches.longest_ms + self._poll_every_ms >= self._max_poll_interval_ms
-        if may_miss and not self._application.keeps_up:
-            until_ms = min(until_ms, self._last_poll_ms + self._max_poll_interval_ms)
+        missed_ms = self._last_poll_ms + self._max_poll_interval_ms
+        if self._application.may_outlast(self._max_poll_interval_ms - self._poll_every_ms, missed_ms):
+            until_ms = min(until_ms, missed_ms)
         return self._rest.next_cause_ms(until_ms, self._clock.now_ms)
 
     def leave_out(self, until_ms: int) -> None:
@@ -356,7 +351,8 @@ class Process:
             return
         if last_poll_ms != self._last_poll_ms:
             self._last_poll_ms = last_poll_ms
-            self._application.left_out(last_poll_ms)
+            if not self._polls_in_background:
+                self._application.left_out(last_poll_ms)
         self._set_alarms()
 
     # --- its loop

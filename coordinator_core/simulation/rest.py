@@ -87,6 +87,10 @@ class Peers(Protocol):
         """Return whether the coordinator has a member in the present generation, of this number."""
         ...
 
+    def owes(self, client: str) -> bool:
+        """Return whether a coordinator has yet to answer a request of a consumer, or a copy of one."""
+        ...
+
     def answer(self, node: int, request: Request, client: str) -> Response | None:
         """Return the response of servers to a periodic request as long as nothing happens, or None."""
         ...
@@ -338,13 +342,13 @@ class Rest:
 
     def polled(self, now_ms: int) -> int:
         """Take note of a poll that is left out, and of its commit. Return the time of the next commit."""
-        due_ms = None
+        due_ms, sends = None, bool(self._client.partitions)
         if self._commits(now_ms):
             due_ms = now_ms + self._commit_interval_ms
-            if self._client.partitions:
+            if sends:
                 self._commit(now_ms)
         self._client.continue_polls(now_ms, due_ms)
-        if due_ms is not None and due_ms <= self._limit_ms:
+        if due_ms is not None and sends and due_ms <= self._limit_ms:
             return due_ms
         self._client.look_ahead(now_ms=now_ms)
         return self._client.poll_ms
@@ -377,8 +381,10 @@ class Rest:
 
     @property
     def _is_under_way(self) -> bool:
-        """Whether a request has no response yet, or a message has not arrived."""
-        return self._client.waits_since_ms is not None or any(c.under_way for c in self._connections.values())
+        """Whether a request, or a copy of one, has no response yet, or a message has not arrived."""
+        if self._client.waits_since_ms is not None or self._brokers.owes(self._name):
+            return True
+        return any(connection.under_way for connection in self._connections.values())
 
     def _commits(self, now_ms: int) -> bool:
         """Return whether a poll commits now."""

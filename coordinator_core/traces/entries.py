@@ -38,6 +38,7 @@ class Round:
       another id.
     - ``waited_ms`` is the time until the generation started. ``waited_for`` maps the members whose join or
       removal ended this time to a description, and is empty for the first round of an empty group.
+      ``waits`` has the parts of this time by their causes (`traces.waits.WAITS`), if members joined.
       ``idle_meanwhile_ms`` is the sum over the partitions that nobody worked on at the end of this time, of
       the part of this time in which nobody worked on them.
     - ``taken_over_ms`` is the time at which ``taken_over_by``, the last member, took over its assignment.
@@ -66,6 +67,7 @@ class Round:
     returned: list[str] = field(default_factory=list)
     waited_ms: int | None = None
     waited_for: dict[str, str] = field(default_factory=dict)
+    waits: dict[str, int] = field(default_factory=dict)
     idle_meanwhile_ms: int = 0
     taken_over_ms: int | None = None
     taken_over_by: str = ""

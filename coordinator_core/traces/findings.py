@@ -8,8 +8,10 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.reading.partitions import listed
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import Registry
+from coordinator_core.traces.calls import POLLS, Calls, calls_of
 from coordinator_core.traces.family import family_of
 from coordinator_core.traces.history import History
+from coordinator_core.traces.invariants import Invariants, observed
 from coordinator_core.traces.stopped import (
     AWAY,
     DETECTION,
@@ -42,8 +44,15 @@ _FAILURES = {
 _MOST_BATCHES = 4
 """Batches of which more than this number fit in max.poll.interval.ms are not the reason of missed polls."""
 
+_HANDOVER = frozenset((WAITING, MESSAGES, TAKE_OVER))
+"""The causes of partitions that are on their way to an owner: the run may end meanwhile."""
+
+_LONGEST_HANDOVER_MS = 300_000
+"""The default of max.poll.interval.ms, which is how long a round waits for a member at most."""
+
 _LONGER = "make the duration of the scenario longer"
 _BATCHES = "batches shorter (max.poll.records)"
+_CALLBACKS = "make the callbacks shorter"
 _UNOWNED = {
     DETECTION: (
         "the group still counted on a member that had ended",
@@ -80,10 +89,14 @@ _HOLE = (
 def findings(history: History) -> tuple[str, ...]:
     """Return the faults of a run, each with what to change; nothing if all went well.
 
-    Consumers have failed, or left the group again and again because of their batches; the group has never
-    rested; or partitions of subscribed topics have no owner at the end.
+    Consumers have failed, or left the group again and again because of their batches or callbacks; the group
+    has never rested; or partitions of subscribed topics have no owner at the end. Partitions that are about
+    to be taken over, in a round as long as it may be, are no fault.
     """
-    return _findings(history.trace, history.family, history.stops.unowned_at_end)
+    end_ms = history.trace.events[-1].at_ms if history.trace.events else 0
+    unowned = history.stops.unowned_at_end
+    kept = [u for u in unowned if u.cause not in _HANDOVER or end_ms - u.since_ms > _LONGEST_HANDOVER_MS]
+    return _findings(history.trace, history.family, kept)
 
 
 def findings_at_end(trace: Trace, now: Timeline, registry: Registry | None = None) -> tuple[str, ...]:
@@ -98,20 +111,27 @@ def findings_at_end(trace: Trace, now: Timeline, registry: Registry | None = Non
 
 
 def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowned]) -> tuple[str, ...]:
-    end, polls = _End(), _Polls()
-    for line in trace.events:
+    end, polls, absences, calls = _End(), _Polls(), _Absences(), calls_of(trace, family)
+    for number, line in enumerate(trace.events):
         if type(line.event) not in _FREQUENT:
             end.see(line.event)
-            polls.see(line.event)
+            absences.see(line.event)
+            if number not in calls.removals:
+                polls.see(line.event)
     events = (line.event for line in trace.events)
     own: Mapping[str, tuple[str, str]] = {} if "static" in family.modifiers else {AWAY: _VACANT}
     if without_owner and family.unowned is not None:
         own = {**own, **family.unowned(events)}
+    reasons = {**_UNOWNED, **own}
+    if calls.lost:
+        reasons |= {cause: (reasons[cause][0], _CALLBACKS) for cause in (WAITING, MESSAGES, TAKE_OVER, AWAY)}
     return (
         *_failed(end),
+        *_called(calls),
         *_outlasted(polls),
-        *_restless(end, family),
-        *_unowned(end, without_owner, {**_UNOWNED, **own}),
+        *(_overlapping(observed(trace, family)) if absences.found else ()),
+        *_restless(end, family, calls),
+        *_unowned(end, without_owner, reasons),
     )
 
 
@@ -199,16 +219,62 @@ class _Polls:
             self.missed.setdefault(key, Counter())[client] += 1
 
 
+class _Absences:
+    """Whether a static member came back into the group after a generation that it had missed."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self._static: dict[str, int] = {}
+        """The generations of static members."""
+
+    def see(self, event: ev.Event) -> None:
+        """Take over the next event."""
+        if isinstance(event, ev.MemberStarted):
+            self._static.pop(event.client, None)
+            if event.instance_id is not None:
+                self._static[event.client] = -1
+        elif isinstance(event, ev.Joined) and event.client in self._static:
+            before = self._static[event.client]
+            self.found |= -1 < before < event.generation - 1
+            self._static[event.client] = event.generation
+
+
+def _overlapping(watch: Invariants) -> Iterator[str]:
+    """Yield a finding for static members that worked on partitions which others had been given."""
+    partitions = {tp for own in watch.overlaps.values() for tp in own}
+    if partitions:
+        noun = "partition" if len(partitions) == 1 else "partitions"
+        yield (
+            f"{_named(sorted(watch.overlaps))} missed a round as static members, and others were given"
+            f" {len(partitions)} {noun} of theirs: until they took over their next assignment, both were"
+            " valid owners, as in Kafka"
+        )
+
+
+def _called(calls: Calls) -> Iterator[str]:
+    """Yield a finding for each callback that outlasts a deadline of its member."""
+    for (name, outlasted), lost in calls.lost.items():
+        longer = POLLS if outlasted == POLLS else "session.timeout.ms"
+        why = "" if outlasted == POLLS else ", as no heartbeats are sent before it returns"
+        yield (
+            f"calls of {name} outlast {outlasted}{why}: the group lost {_named(sorted(lost))} {_times(lost)};"
+            f" make {name} shorter, or {longer} longer"
+        )
+
+
+def _times(counted: Counter[str]) -> str:
+    return "once" if counted.total() == 1 else f"{counted.total():,} times in all"
+
+
 def _outlasted(polls: _Polls) -> Iterator[str]:
     """Yield a finding for members that left the group because their batches outlast max.poll.interval.ms."""
     for (batch_ms, records, interval_ms), missed in polls.missed.items():
         fewer = records * interval_ms // (2 * batch_ms)
         advice = [f"max.poll.records (now {records:,}) to {fewer:,} or less"] if fewer else []
         advice.append(f"max.poll.interval.ms to {_seconds(2 * batch_ms)} or more")
-        times = "once" if missed.total() == 1 else f"{missed.total():,} times in all"
         yield (
             f"batches of {_seconds(batch_ms)} on average outlast max.poll.interval.ms"
-            f" ({_seconds(interval_ms)}): {_named(sorted(missed))} left the group {times};"
+            f" ({_seconds(interval_ms)}): {_named(sorted(missed))} left the group {_times(missed)};"
             f" set {', or '.join(advice)}"
         )
 
@@ -233,11 +299,12 @@ def _failed(end: _End) -> Iterator[str]:
         yield f"{_named(sorted(clients))} failed: {error}; {advice}"
 
 
-def _restless(end: _End, family: ProtocolSpec) -> Iterator[str]:
+def _restless(end: _End, family: ProtocolSpec, calls: Calls) -> Iterator[str]:
     """Yield a finding if consumers run and the group has never rested."""
     if end.running and not family.at_rest.intersection(end.states):
         state = end.states[-1] if end.states else "without members"
         advice = f"{_LONGER}, or {_BATCHES}" if family.servers is None else _LONGER
+        advice = _CALLBACKS if calls.lost else advice
         yield f"the group never rested, and was {state} at the end: {advice}"
 
 

@@ -72,7 +72,7 @@ class History:
     - ``spans``: the owners of each partition, in the order in which their ownership ended.
     - ``rates``: the records/s of each topic with the time since which they hold.
     - ``racks``: the rack of each consumer that has one.
-    - ``process_rates``: the records/s that each consumer can handle, if it has a limit.
+    - ``process_rates``: the records/s that each consumer can handle, polls included, if it has a limit.
     - ``start_up_ms``: the time until the group first rested with all consumers, None if it never did.
 
     The following are those of the window:
@@ -128,6 +128,7 @@ class History:
         """A consumer that had yet to take its part over, when the group was last found not to rest."""
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             ev.MemberStarted: self._member_started,
+            ev.ApplicationStarted: self._application_started,
             ev.RatesChanged: self._rates_changed,
             ev.TopicDeleted: lambda _: self._unsettle(),
             ev.GroupStateChanged: self._state_changed,
@@ -329,8 +330,12 @@ class History:
         self._started[event.client] = None
         if event.rack:
             self.racks[event.client] = event.rack
-        if event.process_rate:
-            self.process_rates[event.client] = event.process_rate
+        self._application_started(event)
+
+    def _application_started(self, event: ev.MemberStarted | ev.ApplicationStarted) -> None:
+        handles = self._now.consumers[event.client].handles
+        if handles:
+            self.process_rates[event.client] = handles
 
     def _rates_changed(self, event: ev.RatesChanged) -> None:
         self.rates.setdefault(event.topic, []).append((self._now.at_ms, tuple(event.rates)))

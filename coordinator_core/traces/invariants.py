@@ -42,17 +42,27 @@ class Invariants:
     last event.
     """
 
-    def __init__(self, registry: Registry | None = None) -> None:
+    def __init__(self, registry: Registry | None = None, *, family: ProtocolSpec | None = None) -> None:
         self.violations: list[Violation] = []
-        self._registry = registry
-        self._family: ProtocolSpec | None = None
+        self._registry, self._family = registry, family
         self.now = Timeline()
         self._committed: dict[TopicPartition, int] = {}
         self._highest = -1
         self._deleted: set[str] = set()
         self._left: set[str] = set()
         """Consumers that have left by themselves. The group still lists a static one; it claims nothing."""
+        self.overlaps: dict[str, dict[TopicPartition, None]] = {}
+        """The partitions of static consumers that others had been given in a generation that they missed.
+
+        The group keeps a static member that does not join a round, with the metadata of its last join, and
+        shares out what it owns. Until it takes over an assignment, both are valid owners, as in Kafka.
+        """
+        self._static: set[str] = set()
+        self._missed: set[str] = set()
+        """Static consumers that own what they owned before a generation that they missed."""
         self._checks: dict[type[Any], Callable[[Any], None]] = {
+            ev.MemberStarted: self._started,
+            ev.Lost: lambda event: self._missed.discard(event.client),
             ev.RunStarted: self._run_started,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.GroupStateChanged: self._state_changed,
@@ -90,7 +100,8 @@ class Invariants:
     def committed(self, partition: TopicPartition, offset: int) -> None:
         """Check a committed offset."""
         before = self._committed.get(partition, -1)
-        if offset < before:
+        shared = any(partition in own for own in self.overlaps.values())
+        if offset < before and not shared:
             detail = f"{partition.topic}-{partition.partition} went back from {before} to {offset}"
             self._violated("committed offsets never go back", detail)
         self._committed[partition] = offset
@@ -130,7 +141,10 @@ class Invariants:
             return
         for partition in self.now.contested:
             owners = self.owners(partition)
-            if len(owners) > 1:
+            late = self._missed.intersection(owners) if len(owners) > 1 else ()
+            for client in sorted(late):
+                self.overlaps.setdefault(client, {})[partition] = None
+            if len(owners) - len(late) > 1:
                 detail = (
                     f"{partition.topic}-{partition.partition} is owned by {' and '.join(owners)} "
                     f"in generation {self.generation}"
@@ -138,13 +152,19 @@ class Invariants:
                 self._violated("one owner per partition", detail)
 
     def _run_started(self, event: ev.RunStarted) -> None:
-        self._family = family_of(event, self._registry)
+        self._family = self._family or family_of(event, self._registry)
 
     def _coordinator_elected(self, event: ev.CoordinatorElected) -> None:
         """Note the generation in the log. An epoch without an assignment is yet to start."""
         family = self._family
         is_to_start = family is not None and family.own_epochs and event.group_state in family.round_begins
         self._highest = max(self._highest, event.generation - is_to_start)
+
+    def _started(self, event: ev.MemberStarted) -> None:
+        self._missed.discard(event.client)
+        self._static.discard(event.client)
+        if event.instance_id is not None:
+            self._static.add(event.client)
 
     def _client_moved(self, event: ev.ClientStateChanged) -> None:
         if self.now.own_epochs and event.after == _OUTSIDE:
@@ -156,7 +176,7 @@ class Invariants:
         assert self._family is not None
         if self.now.state and event.before != self.now.state:
             self._violated("one state", f"left {event.before}, but was {self.now.state}")
-        if event.after != event.before and event.after not in self._family.states[event.before]:
+        if event.after != event.before and event.after not in self._family.states.get(event.before, ()):
             self._violated("legal moves", f"{event.before} to {event.after}")
         if event.after in self._family.round_begins and not event.cause:
             self._violated("every rebalance has a cause", f"none in generation {event.generation}")
@@ -174,7 +194,10 @@ class Invariants:
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
-        is_older = event.member_id == consumer.member_id and event.generation < consumer.generation
+        is_same = event.member_id == consumer.member_id
+        if is_same and event.client in self._static and event.generation > consumer.generation + 1:
+            self._missed.add(event.client)
+        is_older = is_same and event.generation < consumer.generation
         if is_older and not self._is_uncoordinated:
             detail = f"{event.client} went from {consumer.generation} to {event.generation}"
             self._violated("generations only grow", detail)
@@ -184,6 +207,7 @@ class Invariants:
         self._deleted.add(event.topic)
 
     def _assigned(self, event: ev.Assigned) -> None:
+        self._missed.discard(event.client)
         consumer = self.now.consumers.get(event.client)
         if consumer is None:
             return
@@ -199,7 +223,12 @@ class Invariants:
 
 def check_trace(trace: Trace) -> list[Violation]:
     """Return every violation in a finished trace. It has no offsets: those are checked live."""
-    watch = Invariants()
+    return observed(trace).violations
+
+
+def observed(trace: Trace, family: ProtocolSpec | None = None) -> Invariants:
+    """Return the checks of a finished trace, of one of the installed families unless another is given."""
+    watch = Invariants(family=family)
     for line in trace.events:
         watch.observe(line.at_ms, line.event)
-    return watch.violations
+    return watch

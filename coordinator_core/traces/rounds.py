@@ -20,6 +20,7 @@ from coordinator_core.traces.family import family_of
 from coordinator_core.traces.stops import Stops
 from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
+from coordinator_core.traces.waits import Waits
 
 _UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _MEMBER_ID = re.compile(r"\S+" + _UUID.pattern)
@@ -127,6 +128,7 @@ class _Reader:
         self._family = family
         self._now = timeline
         self._stops = Stops(timeline)
+        self._waits = Waits(timeline, family)
         timeline.after.append(self._see)
         self._steps = iter(_steps(trace))
         self._step: ev.Event | None = None
@@ -180,6 +182,11 @@ class _Reader:
         """Complete the entries, after the last event."""
         if self._under_way is not None and not self._under_way.generation:
             self._under_way.joined, self._under_way.left = list(self._phase.joined), self._phase.left
+        waits = self._waits.of_rounds()
+        for entry in self.rounds:
+            own = waits.get(entry.began_ms, {})
+            if sum(own.values()) == entry.waited_ms and not entry.was_empty:
+                entry.waits = own
         self.stopped_ms += sum(self._now.at_ms - since_ms for since_ms in self._stops.idle_since.values())
 
     def _see(self, change: Change) -> None:

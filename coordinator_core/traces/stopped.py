@@ -8,6 +8,7 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.traces.timeline import Change, Timeline
+from coordinator_core.traces.waits import WAITS, Waits
 
 DETECTION, STANDING, UNASSIGNED = "detection", "standing", "unassigned"
 WAITING, MESSAGES = "waiting", "messages"
@@ -17,18 +18,24 @@ CAUSES = {
     DETECTION: "the last owner had ended, and the group still counted on it",
     STANDING: "the owner stood still or was cut off, and the group still counted on it",
     UNASSIGNED: "the group rested, and no member had the partition or was about to take it over",
-    WAITING: "a round waited for members to join it or, without a coordinator, to end their rebalances",
+    **WAITS,
     MESSAGES: "all members had joined the coordinator's round, and the assignment was under way",
     TAKE_OVER: "a member had yet to take the partition over, or to rejoin, in its next poll",
     CALLBACKS: "the owner ran a callback of the application",
     RESTORE: "the owner restored the state of the partition",
     AWAY: "the static owner was closed or starting again, or the group had no members",
 }
-"""The causes for which a partition stands still. Each counts while its sentence is true."""
+"""The causes for which a partition stands still. Each counts while its sentence is true.
+
+Why a round waits is known when it has waited. Until then the cause is `WAITING`.
+"""
+
+WAITED = "a round waited for members to join it or, without a coordinator, to end their rebalances"
+"""The sentence of the part `WAITING`, whatever the round waited for."""
 
 PARTS = {
     "detection": (DETECTION, STANDING, UNASSIGNED),
-    "waiting": (WAITING,),
+    WAITING: tuple(WAITS),
     "messages": (MESSAGES,),
     "application": (TAKE_OVER, CALLBACKS, RESTORE),
     "away": (AWAY,),
@@ -125,6 +132,7 @@ class StoppedTime:
             ev.Joined: self._joined,
             ev.Assigned: self._assigned,
         }
+        self._waits = Waits(timeline, family)
         self._begin()
         timeline.before.append(self._pass_time)
         timeline.after.append(self._see)
@@ -136,6 +144,7 @@ class StoppedTime:
 
     def _begin(self) -> None:
         """Count from now on."""
+        self._waits.begin()
         self.causes_ms = dict.fromkeys(CAUSES, 0)
         self.partition_ms = self.unowned_ms = self.double_owned_ms = self.longest_ms = 0
         self.records = self.stopped_records = 0.0
@@ -146,6 +155,7 @@ class StoppedTime:
         """Count the stops that have not ended, after the last event."""
         if self.from_ms >= self._at_ms:
             self._begin()
+        self.causes_ms |= self._waits.finish()
         self.unowned_at_end = [
             Unowned(partition, self._stopped[partition].at_ms, self._cause(self._kinds[partition].cause))
             for partition in sorted(self._stopped.keys() - self._ending.keys())
@@ -175,12 +185,18 @@ class StoppedTime:
             counted_ms = count * passed_ms
             self.partition_ms += counted_ms
             if kind.cause != _WORKED:
-                self.causes_ms[self._cause(kind.cause)] += counted_ms
+                self._count_stop(self._cause(kind.cause), count, until_ms)
             if not kind.claimed:
                 self.unowned_ms += counted_ms
             if kind.double:
                 self.double_owned_ms += counted_ms
         self._at_ms = until_ms
+
+    def _count_stop(self, cause: str, count: int, until_ms: int) -> None:
+        if cause == WAITING:
+            self._waits.count(self._at_ms, until_ms, count)
+        else:
+            self.causes_ms[cause] += count * (until_ms - self._at_ms)
 
     def _cause(self, cause: str) -> str:
         if cause not in (_LEFT, _FREE):

@@ -28,7 +28,8 @@ class Consumer:
     """A running consumer.
 
     ``taken_over``: the generation of the last assignment that it took over. ``stopped``: the partitions that
-    it owns and does not work on, with the reason.
+    it owns and does not work on, with the reason. ``handles``: the records/s that it can handle, polls
+    included; None if nothing limits it.
     """
 
     topics: tuple[str, ...]
@@ -37,6 +38,7 @@ class Consumer:
     taken_over: int = -1
     owned: dict[TopicPartition, None] = field(default_factory=dict)
     stopped: dict[TopicPartition, str] = field(default_factory=dict)
+    handles: float | None = None
     paused: bool = False
     cut_off: bool = False
 
@@ -114,6 +116,7 @@ class Timeline:
             ev.PartitionsAdded: self._partitions_added,
             ev.TopicDeleted: self._topic_deleted,
             ev.MemberStarted: self._member_started,
+            ev.ApplicationStarted: self._application_started,
             ev.MemberStopped: self._member_ended,
             ev.ConsumerFailed: self._member_ended,
             ev.MemberPaused: lambda e: self._set(e.client, paused=True),
@@ -199,9 +202,14 @@ class Timeline:
 
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_ended(event)
-        self.consumers[event.client] = Consumer(tuple(event.topics))
+        self.consumers[event.client] = Consumer(tuple(event.topics), handles=event.process_rate)
         if self._subscribed is not None and not self._subscribed.keys() >= set(event.topics):
             self._subscribed = None
+
+    def _application_started(self, event: ev.ApplicationStarted) -> None:
+        consumer = self.consumers.get(event.client)
+        if consumer is not None and event.records_per_second is not None:
+            consumer.handles = event.records_per_second
 
     def _member_ended(self, event: ev.MemberStarted | ev.MemberStopped | ev.ConsumerFailed) -> None:
         consumer = self.consumers.get(event.client)

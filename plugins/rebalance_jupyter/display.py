@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 MOST_LANES = 48
 """The most lanes of a static picture."""
 
-_BELOW = ".jp-OutputArea-child:has(.rbl-saved)"
+_MARK = "> .jp-OutputArea-output > .rbl-saved"
+"""The mark as an output of its own: an Output widget, such as that of interact, contains outputs in turn."""
+_BELOW = f".jp-OutputArea-child:has({_MARK})"
 SEAM = (
     '<div class="rbl-saved"></div><style>'
     f"{_BELOW},"
     f".jp-OutputArea:has(.rbl) > {_BELOW} + .jp-OutputArea-child,"
-    ".jp-OutputArea-child:has(+ .jp-OutputArea-child .rbl-saved):not(:has(.rbl)),"
-    ".cell_container:has(.rbl) .output_container:has(.rbl-saved) + .output_container"
+    f".jp-OutputArea-child:has(+ .jp-OutputArea-child {_MARK}):not(:has(.rbl)),"
+    ".cell_container:has(.rbl)"
+    " .output_container:has(.rbl-saved):not(:has(.jp-OutputArea-child)) + .output_container"
     "{display:none}</style>"
 )
 """Stands between a widget and its picture, in JupyterLab, in VS Code, and on pages of nbconvert. It hides the

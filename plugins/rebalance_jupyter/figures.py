@@ -54,7 +54,6 @@ def workload_of(trace: Trace) -> str:
     """Return what happens to a group: its partitions, the scenario's events, and the load at the end."""
     now, changes = Timeline(work=False), []
     rates: dict[str, list[float]] = {}
-    handled: dict[str, float | None] = {}
     for entry in trace.events:
         match entry.event:
             case ev.Changed(cause=""):
@@ -62,19 +61,16 @@ def workload_of(trace: Trace) -> str:
                 changes.append(f"{at} {entry.event.kind} {entry.event.target}")
             case ev.RatesChanged():
                 rates[entry.event.topic] = entry.event.rates
-            case ev.MemberStarted():
-                handled[entry.event.client] = entry.event.process_rate
-            case ev.MemberStopped() | ev.ConsumerFailed():
-                handled.pop(entry.event.client, None)
     now.read(trace)
     first, last = (sum(topics.values()) for topics in (trace.started.topics, now.topics))
     sentences = [f"{counted(first, 'partition')}{f', {last} at the end' if last != first else ''}."]
     if changes:
         sentences.append(f"Events: {listed_names(changes, _MOST_EVENTS)}.")
-    known = [rate for rate in handled.values() if rate is not None]
+    handled = [consumer.handles for consumer in now.consumers.values()]
+    known = [rate for rate in handled if rate is not None]
     produced = sum(map(sum, rates.values()))
     if produced and known and len(known) == len(handled):
-        most = f"{counted(len(known), 'member')} can handle {as_text(sum(known))}"
+        most = f"{counted(len(known), 'member')} can handle {as_text(float(f'{sum(known):.3g}'))}"
         sentences.append(f"At the end {as_text(produced)} records/s are produced, and {most}.")
         largest, name = max((rate, f"{topic}-{n}") for topic in rates for n, rate in enumerate(rates[topic]))
         if largest > max(known):
@@ -88,15 +84,16 @@ def choice_of(comparison: Comparison) -> str:
     """Return which strategy no other one is better than, or what each strategy is best in.
 
     A strategy is left out if another one is best in the same and in more, a figure if all that are named are
-    best in it. The text is empty if no figure differs.
+    best in it. The text is empty if no figure is known to be better.
     """
     labels = [comparison.label(candidate) for candidate in comparison.candidates]
     best = {metric.name: found for metric in comparison.headlines if (found := comparison.best(metric))}
     if not best:
         return ""
-    if leading := frozenset.intersection(*best.values()):
-        names = " or ".join(labels[i] for i in sorted(leading))
-        return f"No main figure is better with another strategy than with {names}."
+    beaten = {i for metric in comparison.headlines for i in comparison.beaten(metric)}
+    if leading := [i for i in comparison.working if i not in beaten]:
+        names = " or ".join(labels[i] for i in leading)
+        return f"No main figure is known to be better with another strategy than with {names}."
     won = [{name for name, found in best.items() if i in found} for i in range(len(labels))]
     named = {
         label: own for label, own in zip(labels, won, strict=True) if not any(own < other for other in won)
@@ -129,7 +126,8 @@ def _row(comparison: Comparison, metric: MetricSpec) -> dict[str, Any]:
     best = comparison.best(metric)
     known = [figure.median for figure in figures if not isnan(figure.median)]
     most = max(map(abs, known), default=0.0)
-    least = (max if metric.better == "higher" else min)((figures[i].median for i in best), default=nan)
+    compared = [figures[i].median for i in comparison.working if not isnan(figures[i].median)]
+    least = (max if metric.better == "higher" else min)(compared, default=nan)
     cells = []
     for i, figure in enumerate(figures):
         low, high = map(as_text, figure.spread)
@@ -140,7 +138,7 @@ def _row(comparison: Comparison, metric: MetricSpec) -> dict[str, Any]:
                 "spread": "" if low == high else f"{low} to {high}",
                 "share": abs(figure.median) / most if most and not isnan(figure.median) else 0,
                 "best": i in best,
-                "difference": "" if i in best else _difference(figure.median - least),
+                "difference": "" if i in best else _difference(figure.median, least),
             }
         )
     return {
@@ -153,5 +151,7 @@ def _row(comparison: Comparison, metric: MetricSpec) -> dict[str, Any]:
     }
 
 
-def _difference(away: float) -> str:
-    return "" if isnan(away) else f"{'+' if away > 0 else '−'}{as_text(abs(away))}"
+def _difference(value: float, least: float) -> str:
+    if value == least or isnan(value - least):
+        return ""
+    return f"{'+' if value > least else '−'}{as_text(abs(value - least))}"

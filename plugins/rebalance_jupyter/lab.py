@@ -4,17 +4,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, main_thread
 from time import monotonic
 from typing import Any
 
 import ipywidgets as widgets
 
 from coordinator_core.assigning.loading import PROGRAM, of_program
+from coordinator_core.cli.files import write_whole
 from coordinator_core.documents.fields import MOST_MEMBERS, MOST_PARTITIONS
 from coordinator_core.documents.files import load_scenario_text, read_text
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.errors import RebalanceLabError
+from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.checks import number, whole
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.registry.hookspecs import Strategy
@@ -200,7 +201,7 @@ class Lab(widgets.VBox):
                 self._runs, self._again = True, False
                 self._cancelled.clear()
                 self.cancel_button.disabled = False
-                self._thread = Thread(target=self._run_until_current, args=chosen, daemon=True)
+                self._thread = Thread(target=self._run_until_current, args=chosen)
                 self._thread.start()
         if wait and self._thread is not None:
             self._thread.join()
@@ -222,7 +223,12 @@ class Lab(widgets.VBox):
         self.run(wait=False)
 
     def _run_until_current(self, scenario: Scenario | None, strategies: Sequence[Strategy]) -> None:
-        """Run, and run again as long as something has changed meanwhile."""
+        """Run, and run again as long as something has changed meanwhile.
+
+        A kernel that ends waits for this thread, which is not a daemon, and only then ends what sends its
+        messages: without the collector of pyzmq the rest of a large message is lost, and the next one becomes
+        a part of it.
+        """
         while True:
             try:
                 if scenario is not None and strategies:
@@ -261,7 +267,7 @@ class Lab(widgets.VBox):
     def _report(
         self, scenario: Scenario, strategies: Sequence[Strategy], began: float, number: int, at_ms: int
     ) -> None:
-        if self._cancelled.is_set():
+        if self._cancelled.is_set() or not main_thread().is_alive():
             raise _CancelledError
         if monotonic() - self._reported < REPORT_SECONDS:
             return
@@ -404,10 +410,10 @@ class Lab(widgets.VBox):
 
     def _save(self) -> None:
         try:
-            Path(self.path.value).write_text(self.document.value, encoding="utf-8")
+            write_whole(Path(self.path.value), self.document.value.encode())
             self.saved.value = f"saved as {escape(self.path.value)}"
-        except OSError as error:
-            self.saved.value = alert(f"{self.path.value}: {error.strerror}")
+        except InputError as error:
+            self.saved.value = alert(error)
 
 
 def _set_members(count: int, document: dict[str, Any]) -> None:

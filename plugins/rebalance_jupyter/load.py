@@ -1,12 +1,12 @@
 """The load over time: the lag of the group, the rates of partitions, and the load of each consumer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.timeline import Change, Timeline
-from rebalance_jupyter.series import Series, add, largest_of, line, thinned
+from rebalance_jupyter.series import Series, add, largest_of, line
 
 MOST_RATES = 50_000
 """The most rates of a topic that are sent. Of more, those with the largest sum of each stretch are."""
@@ -38,13 +38,13 @@ class Loads:
         """The records/s of each topic: a time, and a rate for each partition or one that all have."""
         return {topic: self._thinned(steps) for topic, steps in self._rates.items()}
 
-    def of(self, client: str) -> dict[str, Series]:
+    def of(self, client: str, thin: Callable[[Series], Series]) -> dict[str, Series]:
         """Return the sum of the rates of the partitions that a consumer owns, and what it can handle.
 
         Both in records/s over time. ``process_rate`` is None where nothing limits a consumer, or none runs.
         """
         return {
-            "load": thinned(self._loads.get(client, [])) if any(map(_flows, self._rates.values())) else [],
+            "load": thin(self._loads.get(client, [])) if any(map(_flows, self._rates.values())) else [],
             "process_rate": self._process_rates.get(client, []),
         }
 
@@ -57,12 +57,20 @@ class Loads:
             self._rates.setdefault(event.topic, []).append([self._now.at_ms, rates[0] if same else rates])
             for client in self._now.consumers:
                 self._note(client)
-        elif isinstance(event, ev.MemberStarted):
-            add(self._process_rates.setdefault(event.client, []), self._now.at_ms, event.process_rate)
+        elif isinstance(event, ev.MemberStarted | ev.ApplicationStarted):
+            self._limit(event.client)
         elif isinstance(event, ev.MemberStopped | ev.ConsumerFailed) and event.client in self._process_rates:
             add(self._process_rates[event.client], self._now.at_ms, None)
         if self._present and (change.given_up or change.taken):
             self._note(event.client)  # type: ignore[union-attr]
+
+    def _limit(self, client: str) -> None:
+        """Note what a consumer can handle. Of a time there is one value, although two events have it."""
+        series = self._process_rates.setdefault(client, [])
+        if series and series[-1][0] == self._now.at_ms:
+            series.pop()
+        handles = self._now.consumers[client].handles
+        add(series, self._now.at_ms, handles and _short(handles))
 
     def _note(self, client: str) -> None:
         consumer = self._now.consumers.get(client)

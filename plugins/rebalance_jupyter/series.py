@@ -5,10 +5,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-MOST_FIGURES = 400
-"""The most figures of a series that are sent, beside the times from which they are unknown.
+MOST_FIGURES = 100_000
+"""The figures of a quantity of all members together, from which on the series of each is thinned."""
 
-Of a longer series of a member, the largest of each stretch is sent; of a line, the least and the largest."""
+FEWEST_COLUMNS = 100
 
 Series: TypeAlias = list[list[float | None]]
 
@@ -19,15 +19,41 @@ def add(series: Series, at_ms: int, value: float | None) -> None:
         series.append([at_ms, value])
 
 
-def thinned(series: Series) -> Series:
-    """Return the values of a series that holds each value until the next one: the largest of each stretch."""
-    known = [pair for pair in series if pair[1] is not None]
-    largest = largest_of(known, MOST_FIGURES, itemgetter(1))
-    if len(largest) == len(known):
+def columns_for(members: int) -> int:
+    """Return the columns of time of which the series of each of so many members keeps the values."""
+    return max(FEWEST_COLUMNS, MOST_FIGURES // (4 * max(1, members)))
+
+
+def thinned(series: Series, columns: int, end_ms: int) -> Series:
+    """Return the values of a series that holds each value until the next one, in columns of time (M4).
+
+    A series of at most four values for each of the columns between 0 and ``end_ms`` is returned as it is. Of
+    a longer one each column keeps the first value, the last, the least and the largest, at their times, and
+    the first time from which the value is unknown. In each column the range of what is kept is that of the
+    series, and at its end the value is that of the series.
+    (Jugel et al., M4: a visualization-oriented time series data aggregation, VLDB 2014.)
+    """
+    if len(series) <= 4 * columns:
         return series
-    unknown = [pair for pair in series if pair[1] is None]
-    in_order = sorted([*unknown, *largest], key=itemgetter(0))
-    return [next(equal) for _, equal in groupby(in_order, key=itemgetter(1))]
+    kept = [
+        pair
+        for _, column in groupby(series, key=lambda pair: int(_time(pair) * columns) // max(1, end_ms))
+        for pair in _corners(list(column))
+    ]
+    return [next(equal) for _, equal in groupby(kept, key=itemgetter(1))]
+
+
+def _corners(column: Series) -> Series:
+    known = [(pair[1], number) for number, pair in enumerate(column) if pair[1] is not None]
+    unknown = [number for number, pair in enumerate(column) if pair[1] is None]
+    numbers = {0, len(column) - 1, *unknown[:1]}
+    if known:
+        numbers |= {min(known)[1], max(known)[1]}
+    return [column[number] for number in sorted(numbers)]
+
+
+def _time(pair: list[float | None]) -> float:
+    return pair[0] or 0
 
 
 def largest_of(series: list[list[Any]], most: int, size: Callable[[list[Any]], float]) -> list[list[Any]]:
@@ -39,19 +65,12 @@ def largest_of(series: list[list[Any]], most: int, size: Callable[[list[Any]], f
 
 
 def line(points: list[list[float]]) -> list[list[float]]:
-    """Return the points of a line through measures, without those between equal ones."""
-    kept = [
+    """Return the points of a line through measures, without those between equal ones.
+
+    It is the same line. The drawing leaves out what a column of pixels does not show.
+    """
+    return [
         point
         for n, point in enumerate(points)
         if not (0 < n < len(points) - 1 and points[n - 1][1] == point[1] == points[n + 1][1])
-    ]
-    stretch = -(-2 * len(kept) // MOST_FIGURES)
-    if stretch <= 2:
-        return kept
-    return [
-        point
-        for i in range(0, len(kept), stretch)
-        for point in sorted(
-            [min(kept[i : i + stretch], key=itemgetter(1)), max(kept[i : i + stretch], key=itemgetter(1))]
-        )
     ]

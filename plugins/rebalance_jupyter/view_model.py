@@ -1,7 +1,8 @@
 """The model of a page: spans of ownership as bytes, everything else as one small document."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, zip_longest
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
+from coordinator_core.reports.looks import Look, looks_of, members_of
 from coordinator_core.reports.story import reported
 from coordinator_core.traces.entries import Round
 from coordinator_core.traces.family import family_of
@@ -18,7 +20,7 @@ from coordinator_core.traces.rounds import observed_rounds
 from coordinator_core.traces.timeline import Change, Timeline
 from coordinator_core.traces.trace import Trace
 from rebalance_jupyter.load import Loads
-from rebalance_jupyter.series import Series, add, thinned
+from rebalance_jupyter.series import Series, add, columns_for, thinned
 from rebalance_jupyter.words import sentences_over_time
 
 NOBODY = -1
@@ -55,15 +57,19 @@ class ViewModel:
     spans: bytes
 
 
-def view_model(trace: Trace) -> ViewModel:
-    """Return the model of a trace."""
+def view_model(trace: Trace, looks: Mapping[str, Look] | None = None) -> ViewModel:
+    """Return the model of a trace. ``looks`` has the members of all traces that are shown together."""
+    looks = looks or looks_of(members_of([trace]))
     timeline, family = Timeline(), family_of(trace.started)
     lanes, loads = _Lanes(timeline, family), Loads(timeline)
     rounds = observed_rounds(trace, timeline)
     history = History(trace, timeline=timeline)
     topics = dict(sorted(history.topics.items()))
     offsets = dict(zip(topics, accumulate(topics.values(), initial=0), strict=False))
-    members = lanes.documents()
+    thin = partial(thinned, columns=columns_for(len(lanes.lanes)), end_ms=trace.started.duration_ms)
+    members = lanes.documents(thin)
+    for name, lane in members.items():
+        lane.update({**looks[name]._asdict(), **loads.of(name, thin)})
     numbers = {name: i for i, name in enumerate(members)}
     found = rounds()
     document = {
@@ -73,10 +79,11 @@ def view_model(trace: Trace) -> ViewModel:
         "duration": trace.started.duration_ms,
         "end": {"state": trace.ended.group_state or "Empty", "generation": trace.ended.generation},
         "topics": [{"name": name, "partitions": count} for name, count in topics.items()],
-        "members": [{**document, **loads.of(name)} for name, document in members.items()],
+        "members": list(members.values()),
         "lag": loads.lag,
         "rates": loads.rates,
-        "unowned_lag": thinned(lanes.unowned_lag),
+        "unowned_lag": thin(lanes.unowned_lag),
+        "worked": lanes.worked,
         "states": [[0, "Empty"], *([at, state] for at, state in history.states)],
         "machine": machine_of(family),
         "added": _added(trace),
@@ -164,8 +171,9 @@ class _Lane:
 class _Lanes:
     """The lanes of all consumers by name, in the order of their first start.
 
-    ``unowned_lag`` is the lag of partitions without an owner, over time. ``sentences`` has the sentences of
-    the events that the family describes, with their numbers.
+    ``unowned_lag`` is the lag of partitions without an owner, over time, and ``worked`` the number of those
+    that an owner works on: not those whose owner stands still, restores them or runs a callback.
+    ``sentences`` has the sentences of the events that the family describes, with their numbers.
     """
 
     def __init__(self, timeline: Timeline, family: ProtocolSpec) -> None:
@@ -173,20 +181,23 @@ class _Lanes:
         self.sentences: dict[str, int] = {}
         self._family = family
         self.unowned_lag: Series = []
+        self.worked: Series = [[0, 0]]
         self._now = timeline
         self._taken_ms = -1
         self._took_ms: dict[str, int] = {}
         timeline.after.append(self._see)
         timeline.measured.append(self._measured)
 
-    def documents(self) -> dict[str, dict[str, Any]]:
+    def documents(self, thin: Callable[[Series], Series]) -> dict[str, dict[str, Any]]:
         """Return the documents of the lanes, with series of a length that can be sent."""
         for lane in self.lanes.values():
-            lane.document["lag"] = thinned(lane.document["lag"])
+            lane.document["lag"] = thin(lane.document["lag"])
         return {name: lane.document for name, lane in self.lanes.items()}
 
     def _see(self, change: Change) -> None:
         event = change.event
+        if change.begun or change.ended:
+            self._count_worked()
         if change.given_up or change.taken:
             self._forget_lag(event.client)  # type: ignore[union-attr]
         if change.taken:
@@ -209,6 +220,12 @@ class _Lanes:
                 lane.figure("lag", at_ms, round(event.by_client.get(name, 0.0), 1))
         if self._taken_ms != at_ms:
             add(self.unowned_lag, at_ms, round(event.unowned, 1))
+
+    def _count_worked(self) -> None:
+        """Of a time there is one number: partitions that are handed over at once are worked on."""
+        if self.worked[-1][0] == self._now.at_ms:
+            self.worked.pop()
+        add(self.worked, self._now.at_ms, len(self._now.working))
 
     def _forget_lag(self, client: str) -> None:
         """Until the next measure, the lag of other partitions than before is not known."""

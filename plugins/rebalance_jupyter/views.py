@@ -12,12 +12,14 @@ import traitlets
 from IPython.display import DisplayHandle, display
 
 from coordinator_core.cli.advise import DEFAULT_STRATEGY, advice_on
+from coordinator_core.cli.files import write_whole
 from coordinator_core.documents.files import load_scenario, load_scenario_text
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import InputError
 from coordinator_core.reading.checks import describe
 from coordinator_core.registry.registry import Registry, default_registry
 from coordinator_core.reports.advice import Advice
+from coordinator_core.reports.looks import looks_of, members_of
 from coordinator_core.reports.of_traces import by_candidate
 from coordinator_core.traces.history import Mark
 from coordinator_core.traces.trace import Trace
@@ -103,7 +105,8 @@ class RebalanceView(anywidget.AnyWidget):
         ``runs`` are those of all seeds, if ``figures`` are medians of more runs than ``traces``. ``at_ms`` is
         the time of the cursor, by default that of the first round after the group has started.
         """
-        models = [view_model(trace) for trace in traces]
+        looks = looks_of(members_of(traces))
+        models = [view_model(trace, looks) for trace in traces]
         documents = [model.document for model in models]
         at_ms = opening_ms(documents) if at_ms is None else at_ms
         self._traces, self._runs = tuple(traces), runs or traces
@@ -145,10 +148,14 @@ class RebalanceView(anywidget.AnyWidget):
         return {**pictured(self._runs, self.errors, self._flags), "text/plain": "\n\n".join(told)}
 
     def to_svg(self, path: str | Path | None = None) -> str:
-        """Return the picture of the traces as SVG, and write it to a file if a path is given."""
+        """Return the picture of the traces as SVG, and write it to a file if a path is given.
+
+        Raises:
+            InputError: if the file cannot be written.
+        """
         svg = picture(self._runs, self.errors, self._flags)
         if path is not None:
-            Path(path).write_text(svg, encoding="utf-8")
+            write_whole(Path(path), svg.encode())
         return svg
 
     def to_png(self, path: str | Path | None = None, *, scale: float = 2) -> bytes:
@@ -157,11 +164,12 @@ class RebalanceView(anywidget.AnyWidget):
         It is 860 pixels wide, times ``scale``.
 
         Raises:
-            InputError: if the package resvg-py is not installed, or if there is no font.
+            InputError: if the package resvg-py is not installed, if there is no font, or if the file cannot
+                be written.
         """
         png = png_of(picture(self._runs, self.errors, self._flags), scale=scale)
         if path is not None:
-            Path(path).write_bytes(png)
+            write_whole(Path(path), png)
         return png
 
     @property

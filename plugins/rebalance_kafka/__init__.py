@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from rebalance_kafka.broker.background import BackgroundBroker as BackgroundBroker
     from rebalance_kafka.broker.embedded import EmbeddedBroker as EmbeddedBroker
     from rebalance_kafka.consumer.consumer import Consumer as Consumer
+    from rebalance_kafka.loads import MeasuredLoads as MeasuredLoads
 
 _NAMES = {
     "adapters": ("as_aiokafka", "as_kafka_python"),
     "broker.background": ("BackgroundBroker",),
     "broker.embedded": ("EmbeddedBroker",),
     "consumer.consumer": ("Consumer",),
+    "loads": ("MeasuredLoads",),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_MODULES)

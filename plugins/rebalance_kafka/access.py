@@ -81,9 +81,10 @@ class Acl(NamedTuple):
 
 
 class Access:
-    """What one user may do. ``acls`` None: everything."""
+    """What one user may do. ``acls`` None: everything, and there are no users."""
 
-    def __init__(self, acls: Iterable[Acl] | None = None) -> None:
+    def __init__(self, acls: Iterable[Acl] | None = None, user: str = "") -> None:
+        self.user = user
         self._acls = None if acls is None else tuple(acls)
 
     def topic(self, operation: Operation, name: str) -> bool:
@@ -113,4 +114,4 @@ EVERYTHING = Access()
 
 def access_of(user: str, acls: Iterable[Acl]) -> Access:
     """Return what the lists allow a user."""
-    return Access(acl for acl in acls if acl.user in (user, ANY))
+    return Access((acl for acl in acls if acl.user in (user, ANY)), user)

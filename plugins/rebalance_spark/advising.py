@@ -21,6 +21,8 @@ from rebalance_spark.paired import Difference, difference, gains
 from rebalance_spark.parts import Subjects
 from rebalance_spark.stored import NO_ROW, Figures2D, Scored, encoded
 
+BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
+
 RULE = (
     "A {subject} switches to a strategy that is better in {metrics}{over}. Of several, it is the one that is"
     " best in {first}; of those that are equal in it, the best in the next metric, and so on through the"
@@ -39,7 +41,8 @@ class Advice:
     share of them in which the rule advises the same for the scenario alone, NaN for fewer than two.
     ``changes`` maps the metrics, those that decide first, to the mean change of each subject, NaN without
     figures. ``differences`` maps an advised strategy and a metric to the mean change over the subjects that
-    switch to it. ``worse`` maps the strategy to the other metrics that become worse in these.
+    switch to it. ``worse`` maps the strategy to the other metrics that become worse in these. ``counted`` are
+    the subjects without rates: `BY_COUNT` decides about them in place of `BY_RATE`.
     """
 
     baseline: str
@@ -52,6 +55,7 @@ class Advice:
     changes: Mapping[str, npt.NDArray[np.float64]]
     differences: Mapping[tuple[str, str], Difference]
     worse: Mapping[str, Sequence[str]]
+    counted: Sequence[str] = ()
 
     @property
     def known(self) -> npt.NDArray[np.bool_]:
@@ -64,6 +68,11 @@ class Advice:
         counts = np.bincount(self.chosen, minlength=len(self.strategies))
         found = [(name, int(count)) for name, count in zip(self.strategies, counts, strict=True) if count]
         return sorted((f for f in found if f[0] != self.baseline), key=lambda each: -each[1])
+
+    @property
+    def decisive(self) -> list[str]:
+        """The metrics that decide, with that of the subjects without rates."""
+        return list(dict.fromkeys([*self.metrics, *([BY_COUNT] if self.counted else [])]))
 
     @property
     def rule(self) -> str:
@@ -87,8 +96,11 @@ def advise(
     figures: Mapping[str, Figures2D],
     deciding: Sequence[str],
     higher: Mapping[str, bool],
+    counts: Figures2D | None = None,
 ) -> Advice:
     """Return the advice for scores. ``figures`` has the deciding metrics, and others whose change is shown.
+
+    ``counts`` are the figures of `BY_COUNT`. They decide about subjects without rates if `BY_RATE` decides.
 
     Of each subject the scenarios count in which today's strategy has the deciding figures, and only those
     that are scored under all strategies, if there are any. A strategy without figures in one of them is not
@@ -99,6 +111,10 @@ def advise(
     """
     today = place_of(baseline, scored)
     figures = {metric: figures[metric] for metric in (*deciding, *figures)}
+    counted = np.zeros(len(subjects.names), dtype=np.bool_)
+    if counts is not None and BY_RATE in deciding:
+        counted = _without_rates(subjects, figures[BY_RATE][:, today], counts[:, today])
+        figures[BY_RATE] = np.where(counted[subjects.numbers][:, None], counts, figures[BY_RATE])
     known = ~np.isnan([figures[metric][:, today] for metric in deciding]).any(axis=0)
     scored_by_all = known & (scored.status != NO_ROW).all(axis=1)
     has_such = np.bincount(subjects.numbers[scored_by_all], minlength=len(subjects.names)) > 0
@@ -114,6 +130,11 @@ def advise(
         for m, grid in means.items()
         if m in deciding or not np.isnan(grid).all()
     }
+    decisive = {*deciding, *([BY_COUNT] if counted.any() else [])}
+    if counted.any():
+        by_count = changes.get(BY_COUNT, np.full(len(counted), np.nan))
+        changes[BY_COUNT] = np.where(counted, changes[BY_RATE], by_count)
+        changes[BY_RATE] = np.where(counted, np.nan, changes[BY_RATE])
     differences: dict[tuple[str, str], Difference] = {}
     worse: dict[str, list[str]] = {}
     for number, name in enumerate(scored.strategies):
@@ -122,8 +143,9 @@ def advise(
             for metric, change in changes.items():
                 having = switched & ~np.isnan(change)
                 found = differences[name, metric] = difference(change[having])
-                before = means[metric][having, today]
-                if metric not in deciding and found.is_clear and _is_worse(before, found, higher[metric]):
+                if metric in decisive or (found.has_interval and not found.is_clear):
+                    continue
+                if _is_worse(means[metric][having, today], found, higher[metric]):
                     worse.setdefault(name, []).append(metric)
     return Advice(
         baseline,
@@ -136,7 +158,18 @@ def advise(
         changes,
         differences,
         worse,
+        [name for name, is_counted in zip(subjects.names, counted, strict=True) if is_counted],
     )
+
+
+def _without_rates(
+    subjects: Subjects, by_rate: npt.NDArray[np.float64], by_count: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Return whether each subject has figures by partitions and none by rates."""
+    size = len(subjects.names)
+    weighed = np.bincount(subjects.numbers, ~np.isnan(by_rate), size)
+    counted = np.bincount(subjects.numbers, ~np.isnan(by_count), size)
+    return np.asarray((counted > 0) & (weighed == 0))
 
 
 def place_of(baseline: str, scored: Scored) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import or_
+from operator import add, or_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.errors import InputError
@@ -18,10 +18,11 @@ from rebalance_spark.places import Place, place_of
 from rebalance_spark.rows import ALL, Job
 from rebalance_spark.scoring import cost_of, scored, units
 from rebalance_spark.storage import context_of, described
+from rebalance_spark.stored import LIKE, columns_of, metric_columns
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 CHUNK_MS = 240_000
 """The estimated cost of a chunk, in milliseconds of a core: an interruption loses about this work."""
@@ -50,6 +51,36 @@ class Todo:
     chunks: int
     scenarios: int
     cost_ms: float
+
+
+@dataclass(eq=False)
+class Kept:
+    """What a run has written so far. ``rows``: of the whole run. ``chunks``: the work on each, and its rows.
+
+    Rows of a chunk are written when all of them are computed. A run that stops before keeps none of them.
+    """
+
+    rows: int = 0
+    chunks: Sequence[tuple[Future[None], int]] = ()
+
+    @property
+    def written(self) -> int:
+        """The number of rows in the chunks that are complete."""
+        ended = [(job, rows) for job, rows in self.chunks if job.done() and not job.cancelled()]
+        return sum(rows for job, rows in ended if job.exception() is None)
+
+    def after(self, reason: str) -> str:
+        """Return a sentence on what a run that ends before its time has kept."""
+        written, rows = self.written, self.rows
+        if not self.chunks:
+            return f"{reason}; this run has written no rows; those of earlier runs are kept"
+        if not written:
+            is_one = len(self.chunks) == 1
+            chunks = "its one chunk was" if is_one else f"its {len(self.chunks):,} chunks were"
+            kept = f"none of the {rows:,} rows of this run is written, because {chunks} not complete"
+            return f"{reason}; {kept}; the same command computes all of them"
+        kept = f"{written:,} of the {rows:,} rows of this run are written and kept"
+        return f"{reason}; {kept}; the same command computes the other {rows - written:,}"
 
 
 ReportProgress = Callable[[int, float], None]
@@ -86,8 +117,8 @@ def todo(workloads: "DataFrame", job: Job, out: str | Place, retry: Collection[S
 def existing_scores(spark: "SparkSession", out: str | Place) -> "DataFrame | None":
     """Return the scores in a place, each once, or None if there are none.
 
-    Of scores of the same scenario and strategy, only that of the last run is returned. If several scenarios
-    have the same id, the hash of the scenario follows it.
+    Of scores of the same scenario and strategy, only that of the last run is returned, or one that was made
+    alike and has more figures. If several scenarios have the same id, the hash of the scenario follows it.
     """
     written = place_of(out).read(spark)
     several = written is not None and written.select("run_id").distinct().count() > 1
@@ -98,29 +129,41 @@ def _latest(scores: "DataFrame") -> "DataFrame":
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
 
-    same = Window.partitionBy("scenario_id", "scenario_hash", "strategy").orderBy(sf.desc("run_id"))
+    score = Window.partitionBy("scenario_id", "scenario_hash", "strategy")
+    kind = sf.struct(*(name for name in LIKE if name in scores.columns))
+    figures = [metric.name for metric in metric_columns(columns_of(scores))]
+    filled = reduce(add, (sf.col(f"`{name}`").isNotNull().cast("int") for name in figures))
+    like_last = kind.eqNullSafe(sf.first(kind).over(score.orderBy(sf.desc("run_id"))))
+    same = score.orderBy(sf.desc("_alike"), sf.desc("_filled"), sf.desc("run_id"))
     texts = Window.partitionBy("scenario_id")
     several = sf.min("scenario_hash").over(texts) != sf.max("scenario_hash").over(texts)
     apart = sf.concat_ws(" ", "scenario_id", "scenario_hash")
-    last = scores.withColumn("_age", sf.row_number().over(same)).where("_age = 1").drop("_age")
+    marked = scores.withColumn("_alike", like_last).withColumn("_filled", filled)
+    last = marked.withColumn("_age", sf.row_number().over(same)).where("_age = 1")
     return (
-        last.withColumn("_several", several)
+        last.drop("_age", "_alike", "_filled")
+        .withColumn("_several", several)
         .withColumn("scenario_id", sf.when(sf.col("_several"), apart).otherwise(sf.col("scenario_id")))
         .drop("_several")
     )
 
 
-def write_scores(todo: Todo, job: Job, out: str | Place, report: ReportProgress) -> None:
-    """Compute the missing scores and add them to the place, chunk by chunk.
+def write_scores(
+    todo: Todo, job: Job, out: str | Place, report: ReportProgress, kept: Kept | None = None
+) -> None:
+    """Compute the missing scores and add them to the place, chunk by chunk. ``kept`` has what is written.
 
     Errors of Spark are raised as they are. Chunks that are already written are complete and stay.
     """
+    kept = Kept() if kept is None else kept
+    kept.rows, sizes = todo.rows, _rows_of_chunks(todo, job)
     spark, place = todo.units.sparkSession, place_of(out)
     job = replace(job, examined=min(1.0, MOST_EXAMINED / max(1, todo.scenarios)))
     context = context_of(spark)
     done = None if context is None else _Done(context.accumulator(0), context.accumulator(0.0))
     with ThreadPoolExecutor(place.concurrent) as pool:
         jobs = [pool.submit(_write_chunk, todo, job, place, number, done) for number in range(todo.chunks)]
+        kept.chunks = list(zip(jobs, sizes, strict=True))
         try:
             waiting = set(jobs)
             while waiting:
@@ -133,6 +176,25 @@ def write_scores(todo: Todo, job: Job, out: str | Place, report: ReportProgress)
         except BaseException:
             _stop(spark, jobs)
             raise
+
+
+def _rows_of_chunks(todo: Todo, job: Job) -> list[int]:
+    """Return the number of rows of scores in each chunk."""
+    from pyspark.sql import functions as sf
+
+    if todo.chunks == 1:
+        return [todo.rows]
+    times = sf.when(sf.col("which") == ALL, len(job.strategies)).otherwise(1)
+    counted: list[Any] = todo.units.groupBy(_chunk(todo).alias("chunk")).agg(sf.sum(times)).collect()
+    rows = {row["chunk"]: row[1] for row in counted}
+    return [rows.get(number, 0) for number in range(todo.chunks)]
+
+
+def _chunk(todo: Todo) -> "Column":
+    """Return the number of the chunk of a unit."""
+    from pyspark.sql import functions as sf
+
+    return sf.pmod(sf.xxhash64("scenario_id"), sf.lit(todo.chunks))
 
 
 def _stop(spark: "SparkSession", jobs: Sequence[Future[None]]) -> None:
@@ -161,7 +223,6 @@ class _Done(NamedTuple):
 
 
 def _write_chunk(todo: Todo, job: Job, place: Place, number: int, done: _Done | None) -> None:
-    from pyspark.sql import functions as sf
 
     rows = todo.units
     spark = rows.sparkSession
@@ -171,7 +232,7 @@ def _write_chunk(todo: Todo, job: Job, place: Place, number: int, done: _Done | 
     else:
         context.addJobTag(_TAG)
     if todo.chunks > 1:
-        rows = rows.where(sf.pmod(sf.xxhash64("scenario_id"), sf.lit(todo.chunks)) == number)
+        rows = rows.where(_chunk(todo) == number)
     title = f"score {', '.join(job.strategies)}, chunk {number + 1} of {todo.chunks}"
     with described(spark, title):
         place.write(scored(rows, job, done=None if done is None else done.add), job.run_id, number)
@@ -231,14 +292,24 @@ def _missing(sized: "DataFrame", before: "DataFrame", job: Job, retry: Collectio
 
     again = sf.col("status").isin([status.value for status in retry])
     key = ["scenario_id", "scenario_hash"]
-    kept = before.where(sf.col("job_hash").isin(list(job.hashes)) & ~again)
+    known = sf.col("job_hash").isin([*job.hashes, *job.whole])
+    kept = before.where(known & ~again)
     done = kept.groupBy(key).agg(sf.collect_set("job_hash").alias("_done"))
     joined = sized.drop("which").withColumn("scenario_hash", scenario_hash_column()).join(done, key, "left")
     numbers = sf.array(
-        *(sf.struct(sf.lit(n).alias("n"), sf.lit(each).alias("hash")) for n, each in enumerate(job.hashes))
+        *(
+            sf.struct(sf.lit(n).alias("n"), sf.lit(each).alias("hash"), sf.lit(whole).alias("whole"))
+            for n, (each, whole) in enumerate(zip(job.hashes, job.whole or job.hashes, strict=True))
+        )
     )
     rest = sf.transform(
-        sf.filter(numbers, lambda number: ~sf.array_contains("_done", number.hash)), lambda number: number.n
+        sf.filter(
+            numbers,
+            lambda number: (
+                ~sf.array_contains("_done", number.hash) & ~sf.array_contains("_done", number.whole)
+            ),
+        ),
+        lambda number: number.n,
     )
     which = sf.when(sf.col("_done").isNull(), sf.array(sf.lit(ALL))).otherwise(rest)
     return joined.withColumn("which", sf.explode(which)).drop("_done", "scenario_hash")

@@ -14,6 +14,9 @@ from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import Registry
 from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
 
+_UNREADABLE = "# rebalance-lab cannot read: "
+"""Begins the text of a scenario of which a file cannot be read. The error follows, as JSON."""
+
 NO_KINDS: Mapping[str, str] = MappingProxyType({})
 _KINDS: Mapping[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string"}
 _GROUP_FIELDS = ("name", "topics", "members", "assignor", "assignment", "error", "report", "expected")
@@ -24,8 +27,10 @@ def load_scenario_or_group(text: str, where: str, registry: Registry) -> Scenari
     """Return the scenario of a text. A group becomes a scenario in which a member leaves.
 
     Raises:
-        InputError: if the text is neither.
+        InputError: if the text is neither, or the error of a text of `unreadable`.
     """
+    if text.startswith(_UNREADABLE):
+        raise InputError(*msgspec.json.decode(text.removeprefix(_UNREADABLE), type=tuple[str, str, str]))
     try:
         return load_scenario_text(text, where, registry=registry)
     except InputError:
@@ -36,6 +41,11 @@ def load_scenario_or_group(text: str, where: str, registry: Registry) -> Scenari
             raise
         made = scenario_document(parse_group(document, where), str(document.get("name") or where))
         return load_scenario_text(msgspec.json.encode(made).decode(), where, registry=registry)
+
+
+def unreadable(error: InputError) -> str:
+    """Return the text of a scenario of which a file cannot be read. Scoring reports the error."""
+    return _UNREADABLE + msgspec.json.encode((error.where, error.found, error.expected)).decode()
 
 
 def is_group(document: Any) -> bool:

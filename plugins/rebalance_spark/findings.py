@@ -11,16 +11,15 @@ from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.words import listed_names
-from rebalance_spark.advising import Advice, advise, first_draws, place_of
+from rebalance_spark.advising import BY_COUNT, BY_RATE, Advice, advise, first_draws, place_of
 from rebalance_spark.choices import Status
 from rebalance_spark.groups import REPAIRED, REPAIRS
 from rebalance_spark.paired import Difference, comparable, completed_by_all, difference, gains
 from rebalance_spark.parts import GROUP, Subjects, parts_of, subjects_of
 from rebalance_spark.starts import about_starts
-from rebalance_spark.stored import NO_ROW, Figures2D, Scored
+from rebalance_spark.stored import NO_ROW, Figures2D, Scored, check_paired
 
 STOPS, MOVES = "stopped_partition_seconds", "moved_partitions"
-BY_COUNT, BY_RATE = "imbalance", "weighted_imbalance"
 EVENTS = "events"
 
 
@@ -177,10 +176,15 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
     Without ``everything``, only the metrics of the short form are read. ``plots``: with curves and wins.
 
     Raises:
-        InputError: if the scores do not have a metric or the strategy of the question.
+        InputError: if the scores do not have a metric or the strategy of the question, or if those of a
+            scenario were made by different versions, fidelities or starts.
     """
+    check_paired(scored)
+    unweighted = []
     if question.balance is None:
         question = replace(question, balance=balance_of(scored))
+        if question.balance == BY_COUNT and any(metric.name == BY_RATE for metric in scored.metrics):
+            unweighted.append(_NO_RATES)
     balance = question.balance or ""
     deciding = _deciding(scored, question)
     subjects = subjects_of(scored, question.per)
@@ -232,6 +236,7 @@ def found_in(scored: Scored, question: Question, *, everything: bool = True, plo
             *_uneven(scored, subjects),
             *_repaired(scored),
             *about_starts(scored, question.baseline),
+            *unweighted,
         ],
         wins=wins,
         curves=curves,
@@ -367,7 +372,14 @@ def _left_out(scored: Scored, common: npt.NDArray[np.bool_]) -> list[str]:
     """Return sentences about what is not compared: strategies, and scenarios."""
     ok, rows = scored.ok, scored.status != NO_ROW
     total = len(scored.scenarios)
-    found = [
+    found = []
+    if scored.retold:
+        examples = _examples(scored.retold, np.arange(len(scored.retold)))
+        found.append(
+            f"{len(scored.retold):,} ids have scenarios with different texts, such as those of two snapshots"
+            f" ({examples}): each is a scenario by itself, with its hash after the id"
+        )
+    found += [
         f"{name} is not compared: only {count:,} of {total:,} scenarios are scored under it so far"
         " (-s names the strategies to compare)"
         for name, count in scored.partly.items()
@@ -400,6 +412,7 @@ def _left_out(scored: Scored, common: npt.NDArray[np.bool_]) -> list[str]:
 
 
 _EXAMPLES = 3
+_NO_RATES = f"No scenario has rates: the balance is by partitions, {BY_COUNT} in place of {BY_RATE}."
 
 
 def _examples(names: Sequence[str], rows: npt.NDArray[np.int64]) -> str:
@@ -452,7 +465,14 @@ def _advice(
     if not question.baseline:
         return None
     higher = {metric: higher_is_better(metric) for metric in grids}
-    return advise(scored, question.baseline, subjects, grids, deciding, higher)
+    counts = counts_beside(scored, deciding)
+    return advise(scored, question.baseline, subjects, grids, deciding, higher, counts)
+
+
+def counts_beside(scored: Scored, deciding: Sequence[str]) -> Figures2D | None:
+    """Return the balance by partitions if the one by rates decides, for groups without rates."""
+    has_counts = any(metric.name == BY_COUNT for metric in scored.metrics)
+    return scored.figures(BY_COUNT) if BY_RATE in deciding and has_counts else None
 
 
 def _statuses(scored: Scored) -> dict[str, dict[str, int]]:

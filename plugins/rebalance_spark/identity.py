@@ -7,7 +7,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -47,14 +47,18 @@ def identified(job: Job) -> Job:
         _sources(job.plugins),
         program_version(),
         plugin_versions(registry_with(job.plugins)),
-        *([job.metrics] if job.metrics else []),
-        *([("start", job.start, _source_of(job.start))] if job.start else []),
     )
-    hashes = [
+    start = [("start", job.start, _source_of(job.start))] if job.start else []
+    whole = _hashes(job, (*common, *start))
+    hashes = _hashes(job, (*common, job.metrics, *start)) if job.metrics else whole
+    return replace(job, hashes=hashes, whole=whole, run_id=job.run_id or new_run_id())
+
+
+def _hashes(job: Job, common: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(
         sha256(msgspec.json.encode((strategy, _source_of(strategy), common))).hexdigest()[:HASH_LENGTH]
         for strategy in job.strategies
-    ]
-    return replace(job, hashes=tuple(hashes), run_id=job.run_id or new_run_id())
+    )
 
 
 def _sources(modules: Sequence[str]) -> list[str]:

@@ -91,7 +91,7 @@ def _differences(findings: Findings) -> list[str]:
         f"<h2>Change from {baseline}</h2>",
         f"<p>The mean difference to {baseline} in the same {findings.common:,} scenarios, and the interval"
         f" with it in {LEVEL} % of {RESAMPLES:,} resamples of the {groups}. Green is better, yellow is worse;"
-        " without a colour, zero is in the interval.</p>",
+        " without a colour, zero is in the interval, or there is none.</p>",
         _laid_out(tables.differences_table(findings, findings.metrics), f"less {findings.advice.baseline}"),
     ]
 

@@ -23,11 +23,16 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A mean difference over scenarios, and the ends of its interval."""
+    """A mean difference over scenarios, and the ends of its interval: NaN if there is none."""
 
     mean: float
     low: float
     high: float
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval: the differences are of two groups or more."""
+        return not isnan(self.low)
 
     @property
     def is_clear(self) -> bool:
@@ -52,12 +57,15 @@ def difference(values: npt.NDArray[np.float64], groups: npt.NDArray[np.int64] | 
     """Return the mean of differences and its interval by the bootstrap (Efron 1979, percentile method).
 
     ``groups`` has the number of the group of each value. Groups are drawn whole, because the values of a
-    group are not independent. Without it each value is a group. Equal arguments give equal intervals.
+    group are not independent. Without it each value is a group. Equal arguments give equal intervals. One
+    group has no interval: every resample of it would be the group itself.
     """
     if not len(values):
         return Difference(np.nan, np.nan, np.nan)
     blocks = _blocks(np.arange(len(values)) if groups is None else groups)
     count = int(blocks.max()) + 1
+    if count == 1:
+        return Difference(float(values.mean()), np.nan, np.nan)
     sums = np.bincount(blocks, values, minlength=count)
     sizes = np.bincount(blocks, minlength=count).astype(np.float64)
     weights = _weights(count)

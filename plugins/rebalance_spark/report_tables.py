@@ -7,7 +7,8 @@ import numpy as np
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import what_it_takes
 from coordinator_core.reports.tables import BEST, Cell, as_text
-from rebalance_spark.advising import UNKNOWN, Advice
+from coordinator_core.reports.words import listed_names
+from rebalance_spark.advising import BY_COUNT, BY_RATE, UNKNOWN, Advice
 from rebalance_spark.choices import Fidelity
 from rebalance_spark.findings import MOVES, Findings, higher_is_better
 from rebalance_spark.paired import LEVEL, Difference, signed
@@ -84,6 +85,12 @@ def notes(findings: Findings) -> list[str]:
         return []
     groups = advice.subjects.plural
     found = [advice.rule]
+    if advice.counted:
+        listed = listed_names(advice.counted, 3)
+        found.append(
+            f"{len(advice.counted):,} of {len(advice.chosen):,} {groups} have no rates ({listed}):"
+            f" {BY_COUNT}, which counts partitions, decides about them in place of {BY_RATE}."
+        )
     if advice.switches:
         per = "" if advice.subjects.are_scenarios else " per scenario"
         found.append(f"Changes are means{per} over the {groups} that switch, with {LEVEL} % intervals.")
@@ -109,8 +116,12 @@ def _events(events: tuple[int, int] | None) -> str:
 def _changes(findings: Findings, advice: Advice, strategy: str) -> str:
     """Return the mean changes where the strategy is advised: of deciding metrics, then of worse headlines."""
     texts, worse = (
-        ", ".join(_change(findings, metric, advice.differences[strategy, metric]) for metric in metrics)
-        for metrics in (advice.metrics, advice.worse.get(strategy, ()))
+        ", ".join(
+            _change(findings, metric, change)
+            for metric in metrics
+            if not np.isnan((change := advice.differences[strategy, metric]).mean)
+        )
+        for metrics in (advice.decisive, advice.worse.get(strategy, ()))
     )
     return texts + (f"; but {worse}" if worse else "")
 
@@ -122,7 +133,11 @@ def _is_worse(metric: str, change: Difference) -> bool:
 def _change(findings: Findings, metric: str, change: Difference) -> str:
     unit = findings.units.get(metric, "")
     shown = metric if unit in ("", "ratio") or unit.replace(" ", "_") in metric else f"{unit} {metric}"
-    return f"{interval(change)} {shown}"
+    return f"{interval(change, _subject(findings))} {shown}"
+
+
+def _subject(findings: Findings) -> str:
+    return "scenario" if findings.subjects is None else findings.subjects.singular
 
 
 def with_sign(value: float) -> str:
@@ -130,8 +145,10 @@ def with_sign(value: float) -> str:
     return signed(value, as_text(value))
 
 
-def interval(change: Difference) -> str:
-    """Return a mean difference with its interval."""
+def interval(change: Difference, subject: str) -> str:
+    """Return a mean difference with its interval. That of one subject, such as a group, has none."""
+    if not change.has_interval:
+        return f"{with_sign(change.mean)} (one {subject}: no interval)"
     return f"{with_sign(change.mean)} [{with_sign(change.low)}, {with_sign(change.high)}]"
 
 
@@ -149,7 +166,7 @@ def differences_table(findings: Findings, metrics: Sequence[str]) -> Table:
     """Return the mean differences to the strategy that runs today, with their intervals."""
     baseline = "" if findings.advice is None else findings.advice.baseline
     cells = {
-        (metric, strategy): Cell(interval(change), _style(metric, change))
+        (metric, strategy): Cell(interval(change, _subject(findings)), _style(metric, change))
         for (metric, strategy), change in findings.differences.items()
     }
     others = [strategy for strategy in findings.strategies if strategy != baseline]
@@ -176,7 +193,9 @@ def parts_differences_table(findings: Findings, metric: str) -> Table:
     rows = []
     for part in findings.parts:
         changes = [part.differences.get((metric, strategy)) for strategy in others]
-        cells = [Cell("-") if c is None else Cell(interval(c), _style(metric, c)) for c in changes]
+        texts = ["-" if c is None else interval(c, _subject(findings)) for c in changes]
+        styles = ["" if c is None else _style(metric, c) for c in changes]
+        cells = [Cell(text, style) for text, style in zip(texts, styles, strict=True)]
         rows.append([Cell(part.name), *cells])
     return [f"{metric} less {baseline} [{LEVEL} %]", *others], rows, 1
 

@@ -49,7 +49,8 @@ class Job:
     """What to compute for every scenario. ``plugins``: modules to register besides the installed plugins.
 
     ``timeout``: seconds for one scenario under one strategy (0: no limit). ``seed``: replaces the seeds of
-    the scenarios. ``hashes``: the identity of the score of each strategy (see `identity.identified`).
+    the scenarios. ``hashes``: the identity of the score of each strategy (see `identity.identified`), and
+    ``whole`` that of one with all metrics, which counts, too.
     ``run_id``: the run that computes the scores. ``metrics``: those to compute, empty for all. ``start``: the
     assignor whose assignment a running group has at the start, empty for that of its owners. ``examined``:
     the share of the scenarios in which the moves at the start are counted.
@@ -61,6 +62,7 @@ class Job:
     seed: int | None = None
     plugins: tuple[str, ...] = ()
     hashes: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
     run_id: str = ""
     metrics: tuple[str, ...] = ()
     start: str = ""

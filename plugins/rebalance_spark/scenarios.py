@@ -12,54 +12,81 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from coordinator_core.cli.output import warn, write_whole
+from coordinator_core.cli.files import write_whole
+from coordinator_core.cli.output import warn
+from coordinator_core.errors import InputError
 from coordinator_core.reports.picture import comparison_svg
+from coordinator_core.reports.words import listed_names
 from coordinator_core.traces.trace import Trace
 from rebalance_spark.choices import DEFAULT_TIMEOUT
 from rebalance_spark.commands.options import session_of_a_command
 from rebalance_spark.findings import Findings
+from rebalance_spark.identity import scenario_hash_column
 from rebalance_spark.limits import run_within
-from rebalance_spark.rows import Job, Scorer
+from rebalance_spark.rows import Job, Scorer, scenario_hash
 
 MOST_VIEWS = 12
+_HASH = "scenario_hash"
 _LANES = 60
 """The most partitions of a picture."""
 
 
 def workload_columns(
-    path: str, name: str, master: str | None, conf: Mapping[str, str]
+    path: str, name: str, hashes: Mapping[str, str], master: str | None, conf: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a column of a workload by scenario, and the names of all its columns.
 
-    The column is empty if the workload does not have it.
+    The column is empty if the workload does not have it. ``hashes`` are those of the scored scenarios.
 
     Raises:
-        InputError: as `sources.read_workloads`.
+        InputError: as `sources.read_workloads`, or if the workload has other texts of these scenarios.
     """
     table, names = _workload(path, ["scenario_id", name], None, master, conf)
     if name not in names:
         return {}, names
-    pairs = (table.column(each).to_pylist() for each in ("scenario_id", name))
-    return dict(zip(*pairs, strict=True)), names
+    ids, values, found = (table.column(each).to_pylist() for each in ("scenario_id", name, _HASH))
+    others = [one for one, text in zip(ids, found, strict=True) if hashes.get(one, text) != text]
+    if others:
+        listed = f"{len(others):,} scenarios with other texts than those that were scored"
+        what = f"{path}, with {listed} ({listed_names(others, 3)})"
+        raise InputError("--workload", what, "the workload that was scored")
+    return dict(zip(ids, values, strict=True)), names
 
 
 def _workload(
     path: str, wanted: Sequence[str], ids: Sequence[str] | None, master: str | None, conf: Mapping[str, str]
 ) -> tuple[pa.Table, list[str]]:
-    """Read columns of a workload, of all scenarios or of some. Spark reads what is not Parquet here."""
+    """Read columns of a workload with the hashes of its scenarios, of all of them or of some.
+
+    Spark reads what is not Parquet here.
+    """
     with suppress(pa.ArrowException, OSError):
         dataset = ds.dataset(path, format="parquet", partitioning="hive")
         names = dataset.schema.names
         if {"scenario_id", "scenario"} <= set(names):
             chosen = None if ids is None else pc.field("scenario_id").isin(list(ids))
-            return dataset.to_table(columns=[n for n in wanted if n in names], filter=chosen), names
+            columns = [n for n in wanted if n in names]
+            batches = dataset.to_batches(columns=list({*columns, "scenario"}), filter=chosen)
+            parts = [_hashed(batch).select([*columns, _HASH]) for batch in batches]
+            return pa.Table.from_batches(parts) if parts else _nothing(columns), names
     from rebalance_spark.sources import read_workloads
 
     rows = read_workloads(session_of_a_command(master, conf), path)
-    found = rows.select(*(name for name in wanted if name in rows.columns))
+    hashed = rows.withColumn(_HASH, scenario_hash_column())
+    found = hashed.select(*(name for name in wanted if name in rows.columns), _HASH)
     if ids is not None:
         found = found.where(rows["scenario_id"].isin(list(ids)))
     return found.toArrow(), list(rows.columns)
+
+
+def _hashed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with the hash of each scenario."""
+    hashes = [scenario_hash(text or "") for text in batch.column("scenario").to_pylist()]
+    return batch.append_column(_HASH, pa.array(hashes, pa.string()))
+
+
+def _nothing(columns: Sequence[str]) -> pa.Table:
+    return pa.table({name: pa.array([], pa.string()) for name in (*columns, _HASH)})
 
 
 def worst_scenarios(findings: Findings) -> list[str]:
@@ -79,16 +106,24 @@ def write_views(
     workload: str,
     master: str | None,
     conf: Mapping[str, str],
+    hashes: Mapping[str, str],
     start: str = "",
 ) -> dict[str, str]:
     """Write a view of each of the worst scenarios, and return their addresses relative to the page.
 
     `start`: the assignor whose assignment running groups have at the start, empty for that of their owners.
-    A scenario that is not in the workload, or whose simulation fails, has no view.
+    ``hashes`` are those of the scored scenarios. A scenario that is not in the workload, or has another text
+    there, or whose simulation fails, has no view.
     """
     ids = worst_scenarios(findings)
     table, _ = _workload(workload, ["scenario_id", "scenario"], ids, master, conf)
-    texts = dict(zip(*(table.column(n).to_pylist() for n in ("scenario_id", "scenario")), strict=True))
+    rows = zip(*(table.column(n).to_pylist() for n in ("scenario_id", "scenario", _HASH)), strict=True)
+    texts = {}
+    for name, text, found in rows:
+        if hashes.get(name, found) == found:
+            texts[name] = text
+        else:
+            warn(f"no view of {name}: the text in {workload} is another one than that which was scored")
     folder = html.with_name(f"{html.stem}-scenarios")
     links = {}
     for number, name in enumerate(name for name in ids if name in texts):

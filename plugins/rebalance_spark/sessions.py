@@ -3,10 +3,11 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from coordinator_core.errors import InputError
 from rebalance_spark.java import java_home
@@ -22,6 +23,9 @@ ARROW_BATCH = 4_000
 
 _PYTHON_ERROR = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt)\b")
 """The line after a traceback of Python."""
+
+_FILE = re.compile(r"reading file (\S+?)\.?(?:\s|$)")
+"""How Spark names a file, as an address."""
 
 _SPARK_MISSING = 'PySpark: pip install "rebalance-lab[spark]"'
 
@@ -132,6 +136,28 @@ def in_short(error: Exception) -> str:
         return causes[0].strip()[:400]
     lines = [line.strip() for line in str(error).splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("at "))[:400]
+
+
+def file_of(error: Exception) -> str:
+    """Return the file that Spark could not read, or an empty text if its error names none."""
+    named = _FILE.search(str(error))
+    return unquote(re.sub("^file:/+", "/", named[1])) if named else ""
+
+
+@contextmanager
+def files_named(expected: str) -> Iterator[None]:
+    """Turn an error of Spark about a file into one that names it. Other errors are raised as they are.
+
+    Raises:
+        InputError: if a file cannot be read.
+    """
+    try:
+        yield
+    except spark_errors() as error:
+        file = file_of(error)
+        if not file:
+            raise
+        raise InputError(file, f"a file that cannot be read ({in_short(error)})", expected) from None
 
 
 def cores(spark: "SparkSession") -> int:

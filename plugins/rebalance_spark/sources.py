@@ -12,7 +12,7 @@ from coordinator_core.documents.files import read_text
 from coordinator_core.documents.portable import portable_scenario
 from coordinator_core.errors import InputError
 from coordinator_core.registry.registry import default_registry
-from rebalance_spark.documents import kinds_of_others, workload_row
+from rebalance_spark.documents import kinds_of_others, unreadable, workload_row
 from rebalance_spark.groups import (
     DIFFERING,
     DRAW,
@@ -24,7 +24,7 @@ from rebalance_spark.groups import (
 )
 from rebalance_spark.places import read_table
 from rebalance_spark.schema import RESERVED, WORKLOAD_COLUMNS, arrow_schema, score_columns, spark_schema
-from rebalance_spark.sessions import in_short, spark_errors
+from rebalance_spark.sessions import file_of, in_short, spark_errors
 from rebalance_spark.sizes import WORKLOAD_NAMES, size_of_text
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def _parquet(spark: "SparkSession", path: str) -> "DataFrame":
         return reader.parquet(path)
     except spark_errors() as error:
         found = f"a file that is not Parquet ({in_short(error)})"
-        raise InputError(path, found, _EXPECTED) from None
+        raise InputError(file_of(error) or path, found, _EXPECTED) from None
 
 
 def _ordered(workload: "DataFrame") -> "DataFrame":
@@ -341,7 +341,8 @@ def _lines(spark: "SparkSession", path: str) -> "DataFrame":
         lines = reader.text(path).where(sf.trim("value") != "")
         first = [row["value"] for row in lines.select("value").limit(_LOOKED_AT).collect()]
     except spark_errors() as error:
-        raise InputError(path, f"a file that cannot be read ({in_short(error)})", _EXPECTED) from None
+        found = f"a file that cannot be read ({in_short(error)})"
+        raise InputError(file_of(error) or path, found, _EXPECTED) from None
     if not first:
         raise InputError(path, "no lines", "JSON Lines: rows with scenario_id and scenario, or groups")
     kinds = {name: kind for name, kind in kinds_of_others(first).items() if name not in lines.columns}
@@ -387,13 +388,25 @@ def _folder(spark: "SparkSession", files: _Files) -> "DataFrame":
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(WORKLOAD_COLUMNS)))
 
 
+def _text_of(path: Path, name: str, error: InputError) -> str:
+    """Return the text of a file with an error, or that error if it is about a file."""
+    if "rates_csv" not in error.where:
+        try:
+            return read_text(path)
+        except InputError as unread:
+            error = unread
+    beside = name.removesuffix(path.name)
+    where = error.where.replace(str(path), name).replace(f"{path.parent}/", beside)
+    return unreadable(InputError(where, error.found, error.expected))
+
+
 def _document(path: Path, name: str) -> dict[str, Any]:
-    """Return the row of a file. An invalid file is kept as it is, so that scoring reports the error."""
+    """Return the row of a file. An invalid file is kept as it is, so that scoring reports the error.
+
+    Scoring has neither the file nor those that it names: what cannot be read of them is reported as it is.
+    """
     try:
         text = portable_scenario(path)
-    except InputError:
-        try:
-            text = read_text(path)
-        except InputError as error:
-            text = f"# {error}"
+    except InputError as error:
+        text = _text_of(path, name, error)
     return {"scenario_id": name, "scenario": text, **size_of_text(text)._asdict()}

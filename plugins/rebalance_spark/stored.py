@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,14 @@ import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
+from coordinator_core.reports.words import listed_names
 from rebalance_spark.choices import Status
 from rebalance_spark.schema import CARRIED, SCORE_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_T = TypeVar("_T")
 
 Figures2D = npt.NDArray[np.float64]
 
@@ -31,6 +35,12 @@ _OWN = frozenset(column.name for column in SCORE_COLUMNS)
 _KEYS = ("scenario_id", "strategy", "status")
 _FACTS = ("scenario_hash", "run_id", "fidelity", "program_version", "plugin_versions")
 _STARTS = ("start_assignor", "start_moves")
+_SEED = "seed"
+_MADE = ("program_version", "plugin_versions", "fidelity", "start_assignor")
+"""What must be alike in scores of a scenario that are compared, beside its text."""
+
+LIKE = ("status", *_MADE, _SEED)
+"""What is alike in two scores of a scenario and a strategy of which one has only some of the metrics."""
 _NEEDED = {*_KEYS, *_FACTS}
 
 
@@ -65,10 +75,13 @@ def metric_columns(columns: Iterable[ScoredColumn]) -> list[ScoredColumn]:
 class Scored:
     """Scores, each once: of several scores of a scenario and a strategy, that of the last run.
 
+    One of an earlier run that was made alike and has more figures counts in its place: the last run computed
+    some metrics only.
+
     ``scenarios`` are sorted ids. If several scenarios have the same id, the hash of the scenario follows it.
     ``status`` has the place of the status in `Status`, or `NO_ROW` (scenarios x strategies). ``partly`` maps
     strategies that were left out, because few scenarios are scored under them, to the number of these.
-    ``names`` are those of all columns.
+    ``names`` are those of all columns. ``retold`` are the ids that several scenarios have.
     """
 
     scenarios: list[str]
@@ -81,6 +94,7 @@ class Scored:
     _cells: npt.NDArray[np.int64] = field(repr=False)
     partly: Mapping[str, int] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+    retold: Sequence[str] = ()
 
     @property
     def ok(self) -> npt.NDArray[np.bool_]:
@@ -156,11 +170,11 @@ def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Ta
     """
     metrics = metric_columns(columns)
     names = [column.name for column in columns]
-    keys = read([name for name in (*_KEYS, "scenario_hash", "run_id") if name in names])
+    keys = read([name for name in (*_KEYS, "scenario_hash", "run_id", *_MADE, _SEED) if name in names])
     scenario, scenarios = encoded(_scenario_ids(keys))
     strategy, strategies = encoded(keys.column("strategy"))
     cells = scenario * len(strategies) + strategy
-    rows = _last_rows(cells, keys)
+    rows = _last_rows(cells, keys, lambda: _filled(metrics, read))
     status, statuses = encoded(keys.column("status"))
     place = np.array(
         [list(Status).index(Status(name)) if name in list(Status) else NO_ROW for name in statuses],
@@ -179,6 +193,7 @@ def scored_of(columns: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Ta
         rows,
         cells[rows],
         names=frozenset(names),
+        retold=_retold(scenario, scenarios, keys),
     )
 
 
@@ -210,13 +225,97 @@ def _scenario_ids(keys: pa.Table) -> pa.ChunkedArray:
     return pc.if_else(pc.is_in(ids, value_set=several.combine_chunks()), together, ids)
 
 
-def _last_rows(cells: npt.NDArray[np.int64], keys: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the row of each score, that of the last run if there are several."""
+def _retold(scenario: npt.NDArray[np.int64], scenarios: list[str], keys: pa.Table) -> list[str]:
+    """Return the ids that are followed by the hash of the scenario, each once."""
+    if "scenario_hash" not in keys.column_names:
+        return []
+    first = np.unique(scenario, return_index=True)[1]
+    hashes = keys.column("scenario_hash").take(pa.array(first)).to_pylist()
+    pairs = zip(scenarios, hashes, strict=True)
+    return list(dict.fromkeys(name.removesuffix(f" {h}") for name, h in pairs if name.endswith(f" {h}")))
+
+
+def _last_rows(
+    cells: npt.NDArray[np.int64], keys: pa.Table, filled: Callable[[], npt.NDArray[np.int64]]
+) -> npt.NDArray[np.int64]:
+    """Return the row of each score, the last one that has the most figures of those like the last one.
+
+    ``filled`` returns the number of figures in each row. It is called if there are several rows of a score.
+    """
     run = encoded(keys.column("run_id"))[0] if "run_id" in keys.column_names else np.zeros_like(cells)
     order = np.lexsort((run, cells))
-    last = np.ones(len(order), dtype=np.bool_)
-    last[:-1] = cells[order][1:] != cells[order][:-1]
+    last = _ends(cells[order])
+    if not last.all():
+        like = [name for name in LIKE if name in keys.column_names]
+        kinds = np.stack([encoded(keys.column(name))[0] for name in like])
+        ends = order[last]
+        of_cell = np.searchsorted(cells[ends], cells)
+        is_alike = (kinds == kinds[:, ends[of_cell]]).all(axis=0)
+        order = np.lexsort((run, filled(), is_alike, cells))
     return np.sort(order[last])
+
+
+def _ends(cells: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return whether each of the sorted numbers is the last of its kind."""
+    last = np.ones(len(cells), dtype=np.bool_)
+    last[:-1] = cells[1:] != cells[:-1]
+    return last
+
+
+def _filled(metrics: Sequence[ScoredColumn], read: Callable[[list[str]], pa.Table]) -> npt.NDArray[np.int64]:
+    """Return the number of figures in each row."""
+    columns = (read([metric.name]).column(metric.name) for metric in metrics)
+    return np.asarray(np.sum([c.is_valid().to_numpy() for c in columns], axis=0, dtype=np.int64))
+
+
+def check_paired(scored: Scored) -> None:
+    """Check that the scores of a scenario under all strategies were made alike.
+
+    A plugin that some have and others do not have makes no difference: it may be that of a strategy.
+
+    Raises:
+        InputError: if versions, fidelities or starts differ. It names the strategies.
+    """
+    names = [name for name in _MADE if name in scored.names]
+    if not names:
+        return
+    table = scored._read(names).take(pa.array(scored._rows))
+    codes, texts = encoded(pc.binary_join_element_wise(*(_texts_of(table, name) for name in names), "\n"))
+    made = [dict(zip(names, text.split("\n"), strict=True)) for text in texts]
+    scenario, strategy = np.divmod(scored._cells, max(1, len(scored.strategies)))
+    present = np.zeros((len(made), len(scored.scenarios)), dtype=np.bool_)
+    present[codes, scenario] = True
+    for (one, before), (other, after) in combinations(enumerate(made), 2):
+        both = present[one] & present[other]
+        differing = [name for name in names if _differ(name, before[name], after[name])]
+        if differing and both.any():
+            found = []
+            for code, each in ((one, before), (other, after)):
+                numbers = np.unique(strategy[both[scenario] & (codes == code)])
+                labels = ", ".join(_LABELS[name].format(each[name] or "none") for name in differing)
+                found.append(f"{listed_names([scored.strategies[n] for n in numbers])} by {labels}")
+            example = scored.scenarios[int(np.argmax(both))]
+            where = f"scores of {int(both.sum()):,} scenarios, such as {example}"
+            raise InputError(where, " and ".join(found), "scores made alike: score again, or choose with -s")
+
+
+_LABELS = {
+    "program_version": "rebalance-lab {}",
+    "plugin_versions": "plugins {}",
+    "fidelity": "fidelity {}",
+    "start_assignor": "--start {}",
+}
+
+
+def _texts_of(table: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.fill_null(pc.cast(table.column(name), pa.string()), "")
+
+
+def _differ(name: str, one: str, other: str) -> bool:
+    if name != "plugin_versions":
+        return one != other
+    versions, others = (dict(each.partition(" ")[::2] for each in text.split(", ")) for text in (one, other))
+    return any(versions[plugin] != others[plugin] for plugin in versions.keys() & others.keys())
 
 
 def stored_scores(folder: Path) -> Scored | None:
@@ -228,17 +327,39 @@ def stored_scores(folder: Path) -> Scored | None:
     files = [path for path in sorted(folder.rglob("*.parquet")) if _is_visible(path.relative_to(folder))]
     if not files:
         return None
+    schemas = [_readable(path, pq.read_schema) for path in files]
     try:
-        schemas = [pq.read_schema(path) for path in files]
         schema = pa.unify_schemas([each.remove_metadata() for each in schemas])
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(str(folder), f"files that cannot be read ({error})", "scores") from None
+    except pa.ArrowException as error:
+        raise InputError(str(folder), f"files that contradict each other ({error})", "scores") from None
     described = {column.name: column for each in schemas for column in _described(each)}
     if not set(schema.names) >= _NEEDED:
         raise InputError(str(folder), f"the columns {', '.join(schema.names)}", "scores, or nothing")
     dataset = ds.dataset([str(path) for path in files], schema=schema, format="parquet", partitioning=None)
     columns = [described[name] for name in schema.names]
-    return scored_of(columns, lambda names: dataset.to_table(columns=names))
+
+    def read(names: list[str]) -> pa.Table:
+        try:
+            return dataset.to_table(columns=names)
+        except (pa.ArrowException, OSError):
+            for path in files:
+                _readable(path, pq.read_table)
+            raise
+
+    return scored_of(columns, read)
+
+
+def _readable(path: Path, read: Callable[[Path], _T]) -> _T:
+    """Return what is read of a file.
+
+    Raises:
+        InputError: if it cannot be read. It names the file.
+    """
+    try:
+        return read(path)
+    except (pa.ArrowException, OSError) as error:
+        found = f"a file that cannot be read ({' '.join(str(error).split())})"
+        raise InputError(str(path), found, "scores in Parquet") from None
 
 
 def _is_visible(path: Path) -> bool:
@@ -262,7 +383,7 @@ def collected_scores(scores: "DataFrame") -> Scored:
     wanted = [
         column.name
         for column in columns
-        if column.name not in _OWN or column.name in (*_KEYS, *_FACTS, *_STARTS)
+        if column.name not in _OWN or column.name in (*_KEYS, *_FACTS, *_STARTS, _SEED)
     ]
     table = scores.select(*wanted).toArrow()
     return scored_of([column for column in columns if column.name in wanted], table.select)

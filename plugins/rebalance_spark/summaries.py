@@ -17,6 +17,7 @@ from rebalance_spark.findings import (
     MOVES,
     Question,
     balance_of,
+    counts_beside,
     deciding_of,
     found_in,
     front_of,
@@ -26,7 +27,7 @@ from rebalance_spark.findings import (
 )
 from rebalance_spark.paired import comparable, completed_by_all
 from rebalance_spark.parts import subjects_of
-from rebalance_spark.stored import collected_scores
+from rebalance_spark.stored import Scored, check_paired, collected_scores
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +73,7 @@ def wins(scores: "DataFrame") -> "DataFrame":
 
     Only scenarios count in which both strategies are ok and have the figure.
     """
-    scored = collected_scores(scores)
+    scored = _checked(scores)
     columns = {"strategy": _TEXT, "other": _TEXT, "metric": _TEXT}
     columns |= {"wins": _COUNT, "ties": _COUNT, "losses": _COUNT}
     rows = [
@@ -90,7 +91,7 @@ def pareto(scores: "DataFrame", moves: str = MOVES, balance: str | None = None) 
     strategy without figures is left out. Lower values of both metrics are better. `balance` is by default
     ``weighted_imbalance`` if the scores have it, that is if the groups have rates, else ``imbalance``.
     """
-    scored = collected_scores(scores)
+    scored = _checked(scores)
     balance = balance_of(scored) if balance is None else balance
     known_metrics(scored, "pareto", (moves, balance))
     count, points = front_of(scored, moves, balance)
@@ -106,7 +107,7 @@ def pareto(scores: "DataFrame", moves: str = MOVES, balance: str | None = None) 
 
 def quantiles(scores: "DataFrame", points: int = 100) -> "DataFrame":
     """Return a row per strategy and metric: the figures at `points` + 1 evenly spaced quantiles."""
-    scored = collected_scores(scores)
+    scored = _checked(scores)
     common = completed_by_all(scored)
     rows: list[Any] = []
     for metric in scored.metrics:
@@ -120,7 +121,7 @@ def differences(scores: "DataFrame", baseline: str, *, per: str = "") -> "DataFr
     """Return a row per other strategy and metric: the mean difference to a strategy in the same scenarios.
 
     ``low`` and ``high`` are the ends of its 95 % interval (`paired.difference`) over groups, which are those
-    of `advice`.
+    of `advice`. They are null if there is one group.
     """
     question = Question(balance="", baseline=baseline, per=per)
     found = found_in(collected_scores(scores), question, plots=False)
@@ -148,14 +149,26 @@ def advice(
     Raises:
         InputError: if the scores lack the baseline, a metric or the column.
     """
-    scored = collected_scores(scores)
+    scored = _checked(scores)
     metrics = deciding_of(scored, baseline, balance_of(scored)) if metrics is None else metrics
     names = known_metrics(scored, "advice", metrics)
     figures = {metric: scored.figures(metric) for metric in (*metrics, *headlines_of(names, ""))}
     higher = {metric: higher_is_better(metric) for metric in figures}
-    advised = advise(scored, baseline, subjects_of(scored, per), figures, metrics, higher)
+    counts = counts_beside(scored, metrics)
+    advised = advise(scored, baseline, subjects_of(scored, per), figures, metrics, higher, counts)
     made: DataFrame = scores.sparkSession.createDataFrame(advice_table(scored, advised))
     return made
+
+
+def _checked(scores: "DataFrame") -> Scored:
+    """Return the scores of a data frame.
+
+    Raises:
+        InputError: if those of a scenario were made by different versions, fidelities or starts.
+    """
+    scored = collected_scores(scores)
+    check_paired(scored)
+    return scored
 
 
 def _frame(

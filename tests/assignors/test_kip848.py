@@ -1,6 +1,11 @@
 """The assignors of KIP-848, by examples with the answer written out."""
 
+import pytest
+
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.errors import InputError
 from coordinator_core.model import Cluster, TopicInfo
+from coordinator_core.registry.registry import default_registry
 from tests.assignors.groups import assign, group, member, told
 
 CLUSTER = Cluster({"t": 4})
@@ -25,3 +30,26 @@ def test_neither_looks_at_racks():
     members = group(a=member("t", "t:0", rack="r1"), b=member("t", "t:1", rack="r2"))
     for name in ("range-848", "uniform-848"):
         assert told(assign(name, WITH_RACKS, members)) == {"a": "t:0", "b": "t:1"}
+
+
+@pytest.mark.parametrize("name", ["range-848", "uniform-848"])
+def test_a_group_with_assignors_of_coordinators_has_a_protocol_whose_coordinator_assigns(name):
+    """They would run in members under the classic protocol, which stop all their work for each round."""
+    registry = default_registry()
+    for protocol in ("reconcile", "server-side"):
+        assert registry.strategy(f"{name}+{protocol}").protocol == protocol
+    for text in (name, f"{name}+static", f"{name}+watcher"):
+        with pytest.raises(InputError, match=rf"expected one .* {name}\+reconcile or {name}\+server-side"):
+            registry.strategy(text)
+    assert registry.assignor(name).name == name
+
+
+def test_members_do_not_list_assignors_of_coordinators():
+    document = {
+        "name": "g",
+        "duration": "1m",
+        "topics": {"t": {"partitions": 2, "rate": 1}},
+        "members": [{"id": "m", "topics": ["t"], "assignors": ["uniform-848"]}],
+    }
+    with pytest.raises(InputError, match=r"assignors.0.: found 'uniform-848', an assignor of the protocol"):
+        parse_scenario(document, where="g")

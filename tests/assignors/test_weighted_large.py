@@ -50,7 +50,8 @@ def check(cluster, members, strategy, aim=None):
     assert report["largest_load"] == pytest.approx(max(loads.values()))
     assert report["moved_partitions"] == moved_partitions(cluster, members, assignment)
     assert report["bound"] <= report["largest_load"] * (1 + 1e-9) or aim.price
-    if report["optimality_gap"] and not aim.price:
+    optimal = report["largest_load"] <= report["bound"] * (1 + 1e-9)
+    if (report["optimality_gap"] or not optimal) and not aim.price:
         assert report["optimality_gap"] == pytest.approx(report["largest_load"] / report["bound"] - 1)
     problem, instance = whole_instance(cluster, members)
     found = instance.worth(assignment.owners(problem.index, problem.members)[problem.subscribed])
@@ -135,6 +136,23 @@ def test_members_with_nothing_to_own_and_components_of_one_are_no_obstacle():
     assert (report["largest_load"], report["bound"], report["optimality_gap"]) == (150.0, 150.0, 0.0)
 
 
+def test_the_bound_of_moves_is_proven_before_racks_use_up_the_time():
+    """The heaviest units and the count of receivers alone prove that 3 move. Without racks 4 must move."""
+    rng = np.random.default_rng(4)
+    weights = tuple((np.round(rng.lognormal(0, 1, 70), 1) + 0.1).tolist())
+    racks = tuple((str(rack),) for rack in rng.choice(["x", "y"], 70))
+    owner = rng.integers(0, 11, 70)
+    members = {
+        f"m{m}": Subscription(
+            ("t",), Partitions({"t": np.flatnonzero(owner == m).tolist()}), 1, rack="xy"[m % 2]
+        )
+        for m in range(10)
+    }
+    cluster = Cluster({"t": TopicInfo(70, racks, weights)})
+    report = check(cluster, GroupSubscription(members), "optimal+time_limit=0.1")
+    assert report["moves_bound"] == 4
+
+
 def weighted_circle(members, partitions, seed):
     """A group whose members are balanced by weight, of which one leaves. All but the first one stay."""
     weights = np.random.default_rng(seed).lognormal(0, 1, partitions)
@@ -152,7 +170,7 @@ def test_when_one_of_a_hundred_leaves_few_partitions_move(seed):
     report = check(cluster, members, "optimal")
     assert report["largest_load"] <= report["bound"] * 1.02 * (1 + 1e-9)
     assert report["moved_partitions"] <= 40
-    assert report["optimality_gap"] == 0.0
+    assert 0 < report["optimality_gap"] <= 0.02 * (1 + 1e-9)
 
 
 def test_a_member_that_joins_a_large_group_gets_a_partition():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.weighted.cp import improve
-from assignors.weighted.exact import best_of_all, least_of_all
+from assignors.weighted.exact import best_of_all, fewest_of_all, least_of_all
 from assignors.weighted.greedy import largest_first, stay_home
 from assignors.weighted.instance import Aim, Instance, Worth, build_instance, build_part, less
 from assignors.weighted.keeping import fewest_moves, fill_idle, keep_under
@@ -187,6 +187,33 @@ def test_the_solver_finds_what_moves_least_under_a_level():
     found = improve(instance, Aim(floor=10.0, moves_first=True), known, instance.bound, 1.0)
     assert found.owner.tolist() == [0, 1, 0, 0]
     assert found.placing == 1
+
+
+def test_the_solver_moves_no_less_where_a_level_is_between_whole_loads():
+    """6 is above 5.1, though by less than one: a unit of 3 leaves."""
+    instance = made([3.0, 3.0, 1.0], [0, 0, 1], members=2)
+    known = np.array([0, 1, 0], dtype=np.int32)
+    found = improve(instance, Aim(floor=5.1, moves_first=True), known, instance.bound, 1.0)
+    assert (found.placing, instance.worth(found.owner).moved_count) == (1, 1)
+
+
+def test_the_solver_fills_a_level_with_weights_that_are_rounded():
+    instance = made([1 / 3] * 3, [0] * 3, members=2)
+    known = np.array([0, 0, 1], dtype=np.int32)
+    found = improve(instance, Aim(floor=1.0, moves_first=True), known, instance.bound, 1.0)
+    assert (found.placing, found.owner.tolist()) == (0, [0, 0, 0])
+
+
+@given(drawn=answered(), data=st.data())
+def test_the_solver_proves_no_more_moves_than_needed_under_a_level(drawn, data):
+    """The level may be the load of an assignment, however the loads are rounded."""
+    instance, known = drawn
+    under = instance.worth(known).largest
+    level = data.draw(st.sampled_from([w.largest for w in map(instance.worth, answers(instance))]))
+    aim = Aim(floor=max(level, under), moves_first=True)
+    found = improve(instance, aim, known, instance.bound, 1.0)
+    fits = [w for o in answers(instance) if (w := instance.worth(o)).largest <= aim.floor]
+    assert found.placing <= min(w.moved_count for w in fits)
 
 
 # --- first answers
@@ -400,6 +427,14 @@ def test_the_bound_of_moves_counts_givers_and_takers():
     torn = made([9.0, 1.0], [0, 0], members=2)
     torn.moved_count[:] = [[1.0, 1.0], [0.0, 1.0]]  # a unit of two members
     assert fewest_moves(torn, 9.0) == 1
+
+
+@given(instance=instances(), share=st.floats(1.0, 2.0))
+def test_the_fewest_of_all_moves_are_the_fewest_under_a_level(instance, share):
+    found = [instance.worth(o) for o in answers(instance)]
+    level = min(w.largest for w in found) * share
+    under = [w.moved_count for w in found if w.largest <= level * (1 + 1e-9)]
+    assert fewest_of_all(instance, level, max(under)) == min(under)
 
 
 @given(drawn=answered())

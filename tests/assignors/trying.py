@@ -172,6 +172,13 @@ class Everything:
         keys = self.idle, self.crossings, self.moved_count, self.squares, self.moved
         return self.best(*keys, among=among)
 
+    def fewest_moves(self, level):
+        """The fewest moves of the assignments with a largest load up to a level, the heavier units only."""
+        return self.moved_count[self.largest <= level * (1 + CLOSE)].min()
+
+    def is_least_load(self, place):
+        return self.largest[place] <= self.largest.min() * (1 + CLOSE)
+
     @cached_property
     def idle(self):
         """How many have nothing, though another of two or more could give one of them: C-73."""

@@ -36,6 +36,9 @@ REFERENCE = {  # (size, shape, job, assignor): fresh and join in ms, measured on
     ("1kx50k", "equal", "leader", "cooperative-sticky"): (None, 92),
 }
 
+SAME_WORK = {"unchanged": "leader", "objects": "assign"}
+"""The job whose reference a job is compared with. That of *assign* goes from objects to objects."""
+
 HEAD = ["size", "shape", "job", "assignor", *CHANGES, "reference fresh / join", "times as fast"]
 
 
@@ -54,7 +57,7 @@ def cells(key, measured):
     """Return a row: times, those of the reference, and ratios; a dash where there is none."""
     row = [*key, *(f"{measured[c]:.1f}" if c in measured else "-" for c in CHANGES)]
     size, shape, job, assignor = key
-    same_work = size, shape, "leader" if job == "unchanged" else job, assignor
+    same_work = size, shape, SAME_WORK.get(job, job), assignor
     reference = dict(zip(CHANGES, REFERENCE.get(same_work, (None, None)), strict=False))
     both = [c for c in ("fresh", "join") if reference[c] is not None and c in measured]
     row.append(

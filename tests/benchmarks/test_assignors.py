@@ -1,5 +1,8 @@
 """The CPU time of assigning: fresh, after a join and after a leave.
 
+*objects* goes from subscriptions that a program has built of its own documents, in which every member has
+lists and names of its own, to the assignment of each member as a list of partitions. *unread* is the same
+without the lists.
 *assign* goes from the decoded subscriptions of the members, as a leader has them, to the bytes of the
 assignment of each member. *leader* goes from the bytes of the subscriptions to the bytes of the assignments.
 Every round gets a cluster and an assignor of its own. *unchanged* is *leader* in the round after one with
@@ -8,6 +11,7 @@ the same members and assignments. Run with
 ``python -m tests.benchmarks.table results.json``.
 """
 
+import json
 import time
 import warnings
 from functools import cache
@@ -20,7 +24,7 @@ from coordinator_core.assigning.computing import compute_assignment
 from coordinator_core.assigning.user_data import encode_generation, encode_ownership
 from coordinator_core.client.classic.leading import decode_members, lead
 from coordinator_core.documents.files import load_scenario
-from coordinator_core.model import GroupSubscription, Subscription
+from coordinator_core.model import GroupSubscription, Partitions, Subscription
 from coordinator_core.protocol.consumer_protocol import (
     decode_assignment,
     encode_assignments,
@@ -38,6 +42,8 @@ CHANGES = ["fresh", "join", "leave"]
 FIRST_THREE = list(SIZES)[:3]
 CASES = [(size, "equal") for size in SIZES]
 CASES += [(size, shape) for shape in ("disjoint", "half") for size in FIRST_THREE]
+
+OBJECT_CASES = [(size, "equal") for size in FIRST_THREE] + [("1kx10k", "disjoint"), ("1kx10k", "half")]
 
 CPU_TIME = pytest.mark.benchmark(timer=time.process_time)
 
@@ -89,9 +95,60 @@ def measure(benchmark, function, arguments, *, who, job, change, size, shape):
 
 def check(encoded, assignor, change, size):
     """Check that the assignments have all partitions, unless a cooperative assignor holds some back."""
-    given = sum(len(decode_assignment(data)[0]) for data in encoded)
+    check_count(sum(len(decode_assignment(data)[0]) for data in encoded), assignor, change, size)
+
+
+def check_count(given, assignor, change, size):
+    """Check the number of assigned partitions."""
     assert given <= SIZES[size][1]
     assert given == SIZES[size][1] or (assignor, change) == ("cooperative-sticky", "join")
+
+
+def as_documents(members):
+    """Return members as JSON: topics, owned pairs and generation."""
+    described = {m: {"topics": s.topics, "owned": [*s.owned], "at": s.generation} for m, s in members.items()}
+    return json.dumps(described)
+
+
+def built(documents):
+    """Return the group that a program builds of such documents in a loop."""
+    members = {}
+    for member, described in json.loads(documents).items():
+        owned = Partitions.of((topic, number) for topic, number in described["owned"])
+        members[member] = Subscription(tuple(described["topics"]), owned, described["at"])
+    return GroupSubscription(members)
+
+
+@CPU_TIME
+@pytest.mark.parametrize(
+    ("job", "assignor", "change", "size", "shape"),
+    [
+        pytest.param(job, assignor, change, size, shape, id=f"{job}-{assignor}-{change}-{size}-{shape}")
+        for size, shape in OBJECT_CASES
+        for job in ("objects", "unread")
+        for assignor in ASSIGNORS
+        for change in CHANGES
+    ],
+)
+def test_assigning_objects(benchmark, job, assignor, change, size, shape):
+    """C-70: with nothing shared by members, and the whole result read."""
+    documents = as_documents(group_of(assignor, change, size, shape))
+
+    def run(made, topics, members):
+        assignment = compute_assignment(made, topics, members)
+        return assignment.lists() if job == "objects" else assignment
+
+    given = measure(
+        benchmark,
+        run,
+        lambda: (default_registry().assignor(assignor), cluster(size), built(documents)),
+        who=assignor,
+        job=job,
+        change=change,
+        size=size,
+        shape=shape,
+    )
+    check_count(sum(map(len, given.values())), assignor, change, size)
 
 
 @CPU_TIME

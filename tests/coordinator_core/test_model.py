@@ -367,6 +367,27 @@ def test_the_numbers_of_an_owner_array_are_those_that_its_members_list():
     assert GroupAssignment({"m": NO_PARTITIONS}).numbers() is None
 
 
+def test_lists_are_new_ones_with_the_partitions_that_each_member_lists():
+    """Given a mapping, owners, an order or a listing, when all is read at once, then it is the same."""
+    owner, names = numbers(0, 0, 1, -1, 0), ("m", "n", "o")
+    listing = numbers(1, 4, 0, 2), np.array([0, 3, 4, 4])
+    forms = [
+        *both_forms(),
+        GroupAssignment.from_owners(INDEX, names, owner),
+        GroupAssignment.from_owners(INDEX, names, owner, order=numbers(4, 3, 2, 0, 1)),
+        GroupAssignment.from_owners(INDEX, names, owner, listing=listing),
+        GroupAssignment({}),
+    ]
+    for made in forms:
+        expected = {member: list(partitions) for member, partitions in made.items()}
+        found = made.lists()
+        assert found == expected
+        assert {type(tp) for listed in found.values() for tp in listed} <= {TopicPartition}
+        for listed in found.values():
+            listed.clear()
+        assert made.lists() == expected
+
+
 def test_an_assignment_of_nobody_is_empty():
     for made in (GroupAssignment({}), GroupAssignment.from_owners(INDEX, (), numbers(-1, -1, -1, -1, -1))):
         assert dict(made) == {}

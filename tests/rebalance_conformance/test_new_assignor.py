@@ -60,6 +60,15 @@ def test_an_empty_folder_will_do(lab, here):
     assert written(here / "mine") == WRITTEN
 
 
+def test_a_link_to_an_empty_folder_stays(lab, here):
+    (here / "empty").mkdir()
+    (here / "mine").symlink_to("empty")
+    assert lab("new-assignor", "fewest-first", "--dir", "mine").status == 0
+    assert (here / "mine").is_symlink()
+    assert written(here / "empty") == WRITTEN
+    assert sorted(p.name for p in here.iterdir()) == ["empty", "mine"]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -104,13 +104,18 @@ def is_elsewhere(address: str) -> bool:
 
 
 def run_all(page):
-    """Run the open notebook, once there is a kernel, and wait for its widgets."""
+    """Run the open notebook and wait for its widgets."""
+    run_whole(page)
+    page.locator(".rbl-view").first.wait_for()
+    page.locator(".jp-OutputArea textarea").nth(1).wait_for()
+
+
+def run_whole(page):
+    """Run the open notebook, once there is a kernel."""
     page.wait_for_function(
         "globalThis.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
     )
     page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.locator(".rbl-view").first.wait_for()
-    page.locator(".jp-OutputArea textarea").nth(1).wait_for()
 
 
 def said_by_the_kernel(lab):

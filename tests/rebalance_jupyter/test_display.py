@@ -125,7 +125,7 @@ def test_advice_is_text_and_html_wherever_it_is_displayed():
     shell = InteractiveShell.__new__(InteractiveShell)
     shell.display_formatter = DisplayFormatter()
     register_formatters(shell)
-    advice = advise(ALONE, seeds=1)
+    advice = advise(ALONE)
     shown = shell.display_formatter.format(advice)[0]
     assert shown["text/plain"].startswith("Now, range: 0 partition seconds stopped")
     assert "No single change helps." in shown["text/plain"]

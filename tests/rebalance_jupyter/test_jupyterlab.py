@@ -12,8 +12,10 @@ from tests.rebalance_jupyter.jupyter import (
     keys_step_and_do_not_reach_the_notebook,
     play_scrub_and_click_show_in_the_page_and_in_the_kernel,
     run_all,
+    run_whole,
     serving,
 )
+from tests.rebalance_jupyter.samples import SCALE_OUT
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +63,48 @@ def lab(server, browser):
     assert elsewhere == []
     assert errors == []
     page.close()
+
+
+IN_OUTPUTS = [
+    f"""import ipywidgets
+from IPython.display import display
+from rebalance_jupyter import run, show
+
+def shown(strategy):
+    print("before", strategy)
+    display(show(run({SCALE_OUT!r}, strategy)))
+    print("after", strategy)
+
+print("first")
+ipywidgets.interact(shown, strategy=["range", "sticky"])
+print("last")""",
+    """output = ipywidgets.Output()
+with output:
+    shown("range")
+print("first")
+display(output)
+print("last")""",
+    "output.clear_output()\nwith output:\n    shown('sticky')",
+]
+VISIBLE = """(cell) => [...cell.querySelectorAll(".jp-OutputArea-output pre, .rbl h3, .rbl-saved, img")]
+  .filter((each) => each.getBoundingClientRect().height)
+  .map((each) => each.textContent.trim() || each.tagName)"""
+
+
+def test_a_view_in_an_output_widget_or_in_interact_is_shown(browser, tmp_path):
+    """With what is printed around it, and its picture hidden as in a cell."""
+    with serving("jupyterlab", "LabApp", tmp_path / "home", IN_OUTPUTS) as server:
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.set_default_timeout(60_000)
+        page.goto(f"{server}/lab/tree/view.ipynb")
+        run_whole(page)
+        first, second = (page.locator(".jp-Cell").nth(number) for number in range(2))
+        wanted = ["first", "before range", "range", "after range", "last"]
+        comes_to(lambda: first.evaluate(VISIBLE), wanted)
+        comes_to(lambda: second.evaluate(VISIBLE), [text.replace("range", "sticky") for text in wanted])
+        first.locator("select").first.select_option("sticky")
+        comes_to(lambda: first.evaluate(VISIBLE), [text.replace("range", "sticky") for text in wanted])
+        page.close()
 
 
 def bench_view(lab):

@@ -2,6 +2,8 @@
 
 from importlib.metadata import entry_points
 from multiprocessing import get_context
+from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from IPython.utils.capture import capture_output
@@ -16,6 +18,7 @@ from rebalance_jupyter import Lab, run, show
 from rebalance_jupyter.lab import EXAMPLE
 from tests.rebalance_jupyter.bench import SMALL, document_of, events_of, said
 from tests.rebalance_jupyter.samples import ALONE
+from tests.written import DEVICE, PLACES, check_written
 
 # --- running
 
@@ -157,6 +160,23 @@ def test_run_stays_enabled_so_that_a_kernel_that_ends_leaves_it_usable(gated, ga
     assert not gated.run_button.disabled
     gated.cancel()
     gated._thread.join(60)
+
+
+def test_a_kernel_that_ends_waits_for_the_end_of_the_run_while_its_messages_can_be_sent(
+    gated, gate, monkeypatch
+):
+    ended = Event()
+    monkeypatch.setattr(
+        "rebalance_jupyter.lab.main_thread", lambda: SimpleNamespace(is_alive=lambda: not ended.is_set())
+    )
+    gated.strategies.value = "endless"
+    gated.run(wait=False)
+    assert gate.reached.wait(30)
+    assert not gated._thread.daemon
+    ended.set()
+    gated._thread.join(30)
+    assert not gated._thread.is_alive()
+    assert gated.cancel_button.disabled
 
 
 def test_what_nobody_foresaw_is_said_and_the_bench_goes_on(ready, monkeypatch):
@@ -314,6 +334,17 @@ def test_save_writes_the_document_as_it_stands(lab, tmp_path):
     assert said(lab.saved) == f"saved as {tmp_path / '<mine>.yaml'}"
     assert (tmp_path / "<mine>.yaml").read_text(encoding="utf-8") == lab.document.value
     assert load_scenario(tmp_path / "<mine>.yaml").name == "für mich <allein>"
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_save_leaves_its_place_what_it_is(lab, tmp_path, kind):
+    def save(path):
+        lab.path.value = str(path)
+        lab.save_button.click()
+        assert said(lab.saved).startswith("saved as ")
+
+    written = check_written(save, tmp_path / "place" / "x.yaml", kind)
+    assert kind == DEVICE or written.decode() == lab.document.value
 
 
 @pytest.mark.parametrize("path", ["no/such/folder/x.yaml", "."])

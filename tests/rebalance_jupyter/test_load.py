@@ -2,7 +2,6 @@
 
 from coordinator_core.protocol import events as ev
 from rebalance_jupyter.load import MOST_RATES
-from rebalance_jupyter.series import MOST_FIGURES, line
 from rebalance_jupyter.view_model import view_model
 from tests.coordinator_core.traces.traces import round_at, started, trace_of
 from tests.rebalance_jupyter.samples import ran
@@ -80,13 +79,3 @@ def test_the_lag_is_a_line_through_its_measures():
     for at_ms, lag in measured:
         before, after = [p for p in sent if p[0] <= at_ms][-1], next(p for p in sent if p[0] >= at_ms)
         assert min(before[1], after[1]) - 0.1 <= lag <= max(before[1], after[1]) + 0.1
-
-
-def test_a_line_keeps_its_corners_and_a_long_one_its_least_and_largest_values():
-    assert line([[0, 5], [1, 0], [2, 0], [3, 0], [4, 7]]) == [[0, 5], [1, 0], [3, 0], [4, 7]]
-    points = [[at_ms, 900.0 if at_ms == 777 else at_ms % 5] for at_ms in range(10 * MOST_FIGURES)]
-    sent = line(points)
-    assert len(sent) <= MOST_FIGURES
-    assert [777, 900.0] in sent
-    assert {value for _, value in sent} == {0, 4, 900.0}
-    assert sent == sorted(sent)

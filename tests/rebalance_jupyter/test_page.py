@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import show
 from rebalance_jupyter.view_model import view_model
 from tests.rebalance_jupyter.browser import (

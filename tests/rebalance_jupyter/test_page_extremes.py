@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.looks import PALETTE
 from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History
 from rebalance_jupyter import compare_view, show

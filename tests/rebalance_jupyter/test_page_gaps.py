@@ -5,7 +5,7 @@ import re
 import pytest
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import show
 from tests.coordinator_core.traces.traces import revoked, round_at, started, trace_of
 from tests.rebalance_jupyter.browser import BORDER, HATCH, go_to, rgb

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import show
 from rebalance_jupyter.view_model import view_model
 from tests.coordinator_core.traces.traces import round_at, started, trace_of
@@ -193,6 +193,7 @@ def test_a_click_on_a_name_shows_the_history_and_leaves_the_time(page):
 def test_a_click_on_members_or_states_goes_to_that_time(page):
     for canvas, selector in ((1, "canvas >> nth=1"), (1, ".rbl-band")):
         go_to(page, 0)
+        page.locator(selector).scroll_into_view_if_needed()
         lanes = page.locator("canvas").nth(canvas).bounding_box()
         page.mouse.click(lanes["x"] + lanes["width"] / 3, page.locator(selector).bounding_box()["y"] + 8)
         assert shown_ms(page) == pytest.approx(60_000, abs=400)
@@ -258,7 +259,7 @@ def test_members_have_their_figures(page):
             else:
                 owned, lag = len(owned_at(ran(), name, at_ms)), lag_at(ran(), name, at_ms)
                 shown = "" if lag is None or not owned else f" · lag {math.floor(round(lag, 1) + 0.5):,}"
-                load = f", load {100 * owned} of 400/s{', 150 %' if owned == 6 else ''}" if owned else ""
+                load = f", load {100 * owned} of 398/s{', 151 %' if owned == 6 else ''}" if owned else ""
                 assert re.fullmatch(rf"{name}: \w+ g{generation} · {owned}{shown}{load}", label)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from coordinator_core.protocol import events as ev
-from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.view_model import view_model
 from tests.rebalance_jupyter.browser import (
@@ -148,13 +148,14 @@ def test_a_gap_of_a_moment_is_two_pixels_of_the_partitions_that_nobody_owns(open
 
 
 def test_to_point_at_members_states_and_names_tells_of_them(page):
+    page.locator(".rbl-band").scroll_into_view_if_needed()
     lanes, band = page.locator("canvas").nth(1).bounding_box(), page.locator(".rbl-band").bounding_box()
     x = lanes["x"] + 60_000 / DURATION * lanes["width"]
     page.mouse.move(x, lanes["y"] + 8)
     lines = tip(page)
     assert lines[0] == "c1"
     assert lines[1].startswith("stable for ")
-    assert lines[2].startswith("load 200 of 400/s")
+    assert lines[2].startswith("load 200 of 398/s")
     page.mouse.move(x, band["y"] + 8)
     assert tip(page)[0].startswith("Stable for ")
     page.mouse.move(lanes["x"] + 30_000 / DURATION * lanes["width"] + 1, band["y"] + 8)
@@ -188,8 +189,8 @@ def hot(opened):
 
 def test_the_load_of_a_member_is_beside_what_it_can_handle_and_more_than_that_is_hatched(hot):
     go_to(hot, 100_000)
-    assert svg_texts(hot, ".rbl-row text:nth-of-type(3)") == ["load 700 of 400/s, 175 %", "load 250 of 600/s"]
-    assert svg_texts(hot, ".rbl-row .rbl-over") == ["load 700 of 400/s, 175 %"]
+    assert svg_texts(hot, ".rbl-row text:nth-of-type(3)") == ["load 700 of 398/s, 176 %", "load 250 of 596/s"]
+    assert svg_texts(hot, ".rbl-row .rbl-over") == ["load 700 of 398/s, 176 %"]
 
     def column(member, y):
         return set(pixels(hot, member, range(60_000, 100_000, 100), canvas=LANES, lane=MEMBER, y=y))

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter import compare_view, show
 from rebalance_jupyter.view_model import view_model
 from tests.coordinator_core.traces.traces import revoked, round_at, started, trace_of

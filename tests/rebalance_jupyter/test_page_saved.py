@@ -1,11 +1,15 @@
 """What leaves the page: its address, notes, and images of what one sees."""
 
+from xml.etree import ElementTree as ET
+
 import pytest
 
 from coordinator_core.errors import InputError
-from rebalance_jupyter import show
-from tests.rebalance_jupyter.browser import all_texts, drawn, go_to, time_of
+from rebalance_jupyter import RebalanceView, show
+from tests.rebalance_jupyter.browser import all_texts, drawn, go_to, rgb, time_of
 from tests.rebalance_jupyter.samples import ran
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def hash_of(page):
@@ -25,6 +29,33 @@ def go_to_address(page, address):
         }).then(() => true)""",
         address,
     )
+
+
+DOZEN = """\
+name: dozen
+duration: 1m
+topics: {t: {partitions: 12, rate: 120}}
+members:
+  - {id: c, count: 12, topics: [t]}
+"""
+OTHERS = DOZEN.replace("dozen", "others").replace("id: c, count: 12", "id: b, count: 3")
+LEGEND = """() => [...document.querySelectorAll(".rbl-view")].map((view) =>
+  [...view.querySelector(".rbl-legend").querySelectorAll("span")].map((each) =>
+    [each.textContent, getComputedStyle(each.querySelector("i")).backgroundColor]))"""
+
+
+def test_members_have_the_letters_and_colours_of_the_saved_picture(opened):
+    """Also after ten, and beside those of another scenario."""
+    view = RebalanceView([ran(DOZEN, "range"), ran(OTHERS, "range")])
+    page = opened(view)
+    shown = [[(label, colour) for label, colour in legend[:-1]] for legend in page.evaluate(LEGEND)]
+    picture = ET.fromstring(view.to_svg())
+    boxes = [box for box in picture.iter(f"{SVG}rect") if box.get("width") == "12"]
+    labels = [text.text for text in picture.iter(f"{SVG}text")][-len(boxes) :]
+    saved = [(label, f"rgb{rgb(box.get('fill'))}") for label, box in zip(labels[:-1], boxes, strict=False)]
+    assert [label for label, _ in saved[:3]] == ["A c-0", "B c-1", "C c-2"]
+    assert [*shown[0], *shown[1]] == saved
+    assert len(saved) == 15
 
 
 @pytest.mark.slow

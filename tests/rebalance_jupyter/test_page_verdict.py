@@ -2,9 +2,9 @@
 
 import pytest
 
-from rebalance_jupyter import compare_view, show
+from rebalance_jupyter import compare_view, run, show
 from tests.rebalance_jupyter.browser import all_texts, drawn, svg_texts, wait_until
-from tests.rebalance_jupyter.samples import ran
+from tests.rebalance_jupyter.samples import SCALE_OUT, ran
 
 pytestmark = pytest.mark.slow
 
@@ -71,8 +71,12 @@ def test_what_is_shown_is_defined(both, figures):
     assert all_texts(both, ".rbl-verdict dd") == [row["definition"] for row in rows]
 
 
-def test_front_is_explained_where_it_stands(both, figures):
-    titles = both.locator(".rbl-on-front").evaluate_all("(all) => all.map((each) => each.title)")
+def test_front_is_explained_where_it_stands(opened):
+    """Six seeds are enough for a front."""
+    texts = [f"{SCALE_OUT}seed: {seed}\n" for seed in range(1, 7)]
+    view = compare_view([run(text, strategy) for strategy in ("range", "sticky") for text in texts])
+    figures = view.figures
+    titles = opened(view).locator(".rbl-on-front").evaluate_all("(all) => all.map((each) => each.title)")
     assert len(titles) == len(figures["front"]) > 0
     assert all(title.startswith("No other strategy is better in one") for title in titles)
     assert all(title.endswith(f"{figures['front_line']}.") for title in titles)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator_core.reports.picture import PALETTE
+from coordinator_core.reports.looks import PALETTE
 from rebalance_jupyter.view_model import view_model
 from tests.rebalance_jupyter.browser import (
     DURATION,
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.slow
 
 def drag(page, from_ms, to_ms, *, selector="canvas >> nth=0"):
     """Drag over a panel that shows the whole time."""
+    page.locator(selector).scroll_into_view_if_needed()
     box = page.locator("canvas").first.bounding_box()
     y = page.locator(selector).bounding_box()["y"] + 8
     ends = [box["x"] + at_ms / DURATION * box["width"] for at_ms in (from_ms, to_ms)]

@@ -1,6 +1,7 @@
 """What the page is given of a trace, beside what the trace says."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -9,7 +10,9 @@ from coordinator_core.coordinator.classic.states import LEGAL_MOVES
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.registry.registry import default_registry
-from rebalance_jupyter.series import MOST_FIGURES, thinned
+from coordinator_core.scoring import metrics
+from coordinator_core.traces.history import History
+from rebalance_jupyter import run
 from rebalance_jupyter.view_model import machine_of, view_model
 from tests.coordinator_core.traces.traces import (
     LATE_TAKE_OVER,
@@ -79,6 +82,61 @@ def test_whoever_was_cut_off_still_owns_while_others_do_and_the_spans_overlap_in
     )
     assert spans_of(trace) == [[0, "old", 1_000, 70_000], [0, "new", 50_000, 60_000]]
     assert [each["flows"] for each in view_model(trace).document["rounds"]] == [[], [[0, 1, 1]]]
+
+
+RESTORING = """\
+name: restoring
+duration: 2m
+topics: {t: {partitions: 12, rate: 120}}
+members:
+  - {id: c, count: 3, topics: [t], process_rate: 100, restore: 8s, on_revoked: 1s}
+events:
+  - {at: 40s, join: {id: new, topics: [t], process_rate: 100, restore: 8s}}
+  - {at: 60s, pause: c-1, for: 5s}
+  - {at: 80s, crash: c-2}
+"""
+
+
+def test_partitions_that_are_restored_are_not_worked_on():
+    trace = trace_of(
+        (0, started("m", "t")),
+        round_at(1_000, 1, {"m": {"t": [0, 1, 2]}}),
+        (1_000, ev.WorkStopped(client="m", partitions={"t": [0, 1]}, why="restore")),
+        (3_000, ev.WorkStarted(client="m", partitions={"t": [1]})),
+        (4_000, ev.MemberPaused(client="m")),
+        (5_000, ev.MemberResumed(client="m")),
+        (6_000, ev.MemberStopped(client="m", how="closed")),
+        topics={"t": 3},
+    )
+    worked = view_model(trace).document["worked"]
+    assert worked == [[0, 0], [1_000, 1], [3_000, 2], [4_000, 0], [5_000, 2], [6_000, 0]]
+
+
+def test_a_partition_that_is_handed_over_or_has_two_owners_counts_once():
+    trace = trace_of(
+        (0, started("a", "t")),
+        (0, started("b", "t")),
+        round_at(1_000, 1, {"a": {"t": [0]}, "b": {}}),
+        (2_000, revoked("a", {"t": [0]})),
+        (2_000, assigned("b", 1, {"t": [0]}, {"t": [0]})),
+        (3_000, assigned("a", 1, {"t": [0]}, {"t": [0]})),
+        topics={"t": 1},
+    )
+    assert view_model(trace).document["worked"] == [[0, 0], [1_000, 1]]
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky", "rocketmq"])
+def test_what_is_not_worked_on_is_the_stopped_time(strategy):
+    trace = run(RESTORING, strategy)
+    history = History(trace)
+    steps = [*view_model(trace).document["worked"], [trace.started.duration_ms, 0]]
+    stopped_ms = sum(
+        (12 - count) * max(0, until_ms - max(at_ms, history.from_ms))
+        for (at_ms, count), (until_ms, _) in pairwise(steps)
+    )
+    figure = metrics.stopped_partition_seconds(history)
+    assert stopped_ms / 1_000 == pytest.approx(figure)
+    assert figure > 30
 
 
 def test_partitions_are_numbered_through_the_topics_in_their_order():
@@ -193,28 +251,6 @@ def test_lags_are_unknown_from_a_change_of_owners_to_the_next_measure():
     assert named(model, "a")["lag"] == [[2_000, 5.0], [3_000, None], [3_000, 0.0]]
     assert named(model, "b")["lag"] == [[2_000, 0.0], [3_000, None], [4_000, 7.0]]
     assert model.document["unowned_lag"] == [[2_000, 100.0], [3_000, None], [4_000, 100.0]]
-
-
-def test_of_long_series_the_largest_of_each_stretch_is_sent():
-    measures = [
-        (
-            at_ms,
-            ev.LagMeasured(lag=0, max_lag=0, lag_record_seconds=0, duplicates=0, by_client={"m": float(lag)}),
-        )
-        for lag, at_ms in enumerate(range(0, 90_000, 30))
-    ]
-    trace = trace_of((0, started("m", "t")), measures, topics={"t": 1})
-    lag = named(view_model(trace), "m")["lag"]
-    assert len(lag) <= MOST_FIGURES
-    assert lag[-1][1] == len(measures) - 1
-
-
-def test_long_series_keep_the_times_from_which_they_are_unknown():
-    series = [[at_ms, None if at_ms == 500 else float(at_ms)] for at_ms in range(2 * MOST_FIGURES + 1)]
-    sent = thinned(series)
-    assert at(sent, 499) == 499
-    assert at(sent, 500) is None
-    assert len(sent) == MOST_FIGURES + 1
 
 
 def test_who_stands_still_is_paused_until_nothing_holds_it():

@@ -15,6 +15,7 @@ from tests.rebalance_kafka.damage import REQUESTS, TOPIC
 from tests.rebalance_kafka.live import BY_NAME, broker, member, polled, run
 from tests.rebalance_kafka.records import batch
 from tests.rebalance_kafka.stand import Line
+from tests.rebalance_kafka.test_consumer_groups import Member, closed, serving
 
 SECONDS = 60.0
 USERS = {"root": "all of it", "ada": "a secret", "eve": "another"}
@@ -215,6 +216,101 @@ def test_a_refused_group_does_not_affect_the_others():
                 "theirs": GROUP,
             }
             await line.close()
+
+    run(work())
+
+
+# --- regular expressions of consumer groups (KIP-848)
+
+
+PATTERNS = ("*:read:group:g", "*:describe:topic:open*", "eve:describe:topic:closed*")
+
+
+async def logged_in(kafka, user, name):
+    """Return a member of group g whose connection is a user's."""
+    member = await Member.of(kafka, name)
+    await member.line.ask(Api.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    await member.line.ask(Api.SASL_AUTHENTICATE, 2, auth_bytes=f"\0{user}\0{USERS[user]}".encode())
+    return member
+
+
+def assigned(kafka, answer):
+    """Return the topics of an assignment, None without one."""
+    if answer.assignment is None:
+        return None
+    return sorted(
+        kafka._running().data.topics.named(row.topic_id) for row in answer.assignment.topic_partitions
+    )
+
+
+def test_a_pattern_gives_a_member_only_topics_that_its_user_may_describe():
+    """Each member of a group has the rights of its own user, also for topics that are created later."""
+
+    async def work():
+        async with serving({"open": 1, "closed": 1}, users=USERS, acls=PATTERNS) as kafka:
+            ada = await logged_in(kafka, "ada", "a")
+            assert assigned(kafka, await ada.join(subscribed_topic_regex=".*")) == ["open"]
+            eve = await logged_in(kafka, "eve", "b")
+            assert assigned(kafka, await eve.join(subscribed_topic_regex=".*")) == ["closed"]
+            kafka.create_topics({"open-2": 1, "closed-2": 1})
+            assert assigned(kafka, await ada.beat()) in (["open"], ["open", "open-2"], None)
+            for _ in range(4):
+                answers = [await each.beat(topic_partitions=()) for each in (ada, eve)]
+            shares = [assigned(kafka, answer) for answer in answers]
+            assert sorted(topic for share in shares for topic in share) == sorted(kafka.topics)
+            assert set(shares[0]) <= {"open", "open-2"}
+            await closed(ada, eve)
+
+    run(work())
+
+
+def test_a_pattern_follows_the_user_that_sends_the_heartbeats():
+    async def work():
+        async with serving({"open": 1, "closed": 1}, users=USERS, acls=PATTERNS) as kafka:
+            eve, ada = [await logged_in(kafka, user, "a") for user in ("eve", "ada")]
+            assert assigned(kafka, await eve.join(subscribed_topic_regex=".*")) == ["closed", "open"]
+            ada.epoch = eve.epoch
+            assert assigned(kafka, await ada.beat()) == ["open"]
+            await closed(ada, eve)
+
+    run(work())
+
+
+def test_a_pattern_matches_what_the_user_may_describe_also_after_a_restart(tmp_path):
+    """Topics are created between two heartbeats. The user of the member is known from the log."""
+
+    async def work():
+        async with serving({"open": 1, "closed": 1}, acls=PATTERNS, data_dir=tmp_path) as kafka:
+            member = await Member.of(kafka, "a")
+            joined = await member.join(subscribed_topic_regex=".*")
+            assert assigned(kafka, joined) == ["open"]
+            await closed(member)
+        async with serving({"open-2": 1, "closed-2": 1}, acls=PATTERNS, data_dir=tmp_path) as kafka:
+            member = await Member.of(kafka, "a")
+            member.epoch = joined.member_epoch
+            assert assigned(kafka, await member.beat()) == ["open", "open-2"]
+            await closed(member)
+
+    run(work())
+
+
+def test_a_group_with_topics_that_the_user_may_not_describe_is_not_described():
+    """As in Kafka, nothing of the group is returned."""
+
+    async def work():
+        async with serving({"open": 1, "closed": 1}, users=USERS, acls=PATTERNS) as kafka:
+            ada, eve = [await logged_in(kafka, user, user) for user in ("ada", "eve")]
+            await eve.join("closed", "open")
+            groups = [
+                (await each.line.ask(Api.CONSUMER_GROUP_DESCRIBE, 1, group_ids=("g",))).groups[0]
+                for each in (ada, eve)
+            ]
+            assert [(group.error_code, len(group.members)) for group in groups] == [
+                (TOPIC_ERROR, 0),
+                (Wire.none, 1),
+            ]
+            assert "closed" not in str(groups[0])
+            await closed(ada, eve)
 
     run(work())
 

@@ -203,9 +203,49 @@ def test_a_host_informs_the_assignors_of_all_consumers(kind):
     assert len(hosts) == 2
 
 
-def test_a_host_needs_a_strategy_that_says_who_asks_it():
-    with pytest.raises(InputError, match="a strategy's name"):
-        as_kafka_python(StickyAssignor, host=Host)
+@pytest.mark.parametrize("assignor", [StickyAssignor, "sticky", AssignorSpec("sticky", StickyAssignor)])
+def test_a_host_needs_an_assignor_with_a_provider(assignor):
+    with pytest.raises(InputError, match=r"which has no provider, expected .* provider of its class"):
+        as_kafka_python(assignor, host=Host)
+
+
+class Weighs:
+    provider = "scenario-rates"
+
+    def assign(self, cluster, group):
+        weights = cluster.topics["t"].weights
+        return {min(group): [("t", n) for n in range(5) if weights and weights[n] > 50]}
+
+
+@pytest.mark.parametrize("adapt", [as_kafka_python, as_aiokafka])
+@pytest.mark.parametrize(
+    "assignor",
+    ["optimal", Weighs, Weighs(), AssignorSpec("weighs", ByClass, provider="reported-rates")],
+)
+def test_an_assignor_without_the_weights_that_it_wants_is_reported_once(adapt, assignor, caplog):
+    adapt(assignor)
+    (record,) = caplog.records
+    assert "gets no weights" in record.getMessage()
+
+
+@pytest.mark.parametrize("assignor", [Weighs, Weighs(), AssignorSpec("weighs", Weighs)])
+def test_a_host_informs_a_class_with_a_provider(assignor, caplog):
+    async def run():
+        group = Group({"t": 5})
+        await group.add(KafkaPythonPeer, "a", "t", as_kafka_python(assignor, host=Host))
+        await group.rebalance()
+        owned = group.owned()
+        await group.remove("a")
+        return owned
+
+    assert list(asyncio.run(run()).values()) == [{("t", 0)}]
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("assignor", ["optimal+weights=none", "sticky", ByClass])
+def test_an_assignor_that_wants_no_weights_is_not_reported(assignor, caplog):
+    as_kafka_python(assignor)
+    assert caplog.records == []
 
 
 class Raises(ByClass):

@@ -135,6 +135,7 @@ def test_a_member_of_version_0_without_an_id_gets_one():
     [
         ({"server_assignor": "sticky"}, Wire.unsupported_assignor, "Supported: uniform, range."),
         ({"subscribed_topic_regex": "(?=a)"}, Wire.invalid_regular_expression, "'(?=' is not supported"),
+        ({"subscribed_topic_regex": "(a+)+"}, Wire.invalid_regular_expression, "within a repetition"),
         ({"subscribed_topic_regex": "a\\1"}, Wire.invalid_regular_expression, "is not supported"),
         ({"subscribed_topic_regex": "["}, Wire.invalid_regular_expression, "unterminated"),
         ({"member_epoch": -2}, Wire.invalid_request, "InstanceId can't be null."),

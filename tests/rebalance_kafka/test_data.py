@@ -45,17 +45,55 @@ def metadata(desk, names, version=9, **options):
     return desk.ask(Api.METADATA, version, topics=topics, **options)
 
 
-@pytest.mark.parametrize("version", [12, 13])
-def test_topics_are_described_by_their_ids(desk, version):
-    """KIP-516."""
+def wanted(*named):
+    """Return the topics of a Metadata request: pairs of a name and an id."""
     topic = their_class(Api.METADATA, "Request").MetadataRequestTopic
+    return [topic(name=name, topic_id=number) for name, number in named]
+
+
+def described(answer):
+    return [(each.error_code, each.name, each.topic_id, len(each.partitions)) for each in answer.topics]
+
+
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("name", [None, "", "u"])
+def test_topics_are_described_by_their_ids(desk, name, version):
+    """KIP-516. Java's Admin sends an empty name with the id. A name beside an id is not read."""
     own, other = desk.topics.ids["t"], UUID(int=7)
-    wanted = [topic(name=None, topic_id=number) for number in (own, other, own)]
-    answer = desk.ask(Api.METADATA, version, topics=wanted)
-    assert [(each.error_code, each.name, each.topic_id) for each in answer.topics] == [
-        (Wire.none, "t", own),
-        (Wire.unknown_topic_id, None, other),
+    topics = wanted((name, own), (name, other), (name, own), ("u", None))
+    assert described(desk.ask(Api.METADATA, version, topics=topics)) == [
+        (Wire.none, "t", own, 2),
+        (Wire.unknown_topic_id, None, other, 0),
     ]
+    assert list(desk.topics.partitions) == ["t", "u"]
+
+
+def test_a_request_by_id_creates_no_topic():
+    desk = Desk({"t": 2}, auto_create=3)
+    topics = wanted(("v", UUID(int=7)), ("", UUID(int=8)))
+    answer = desk.ask(Api.METADATA, topics=topics, allow_auto_topic_creation=True)
+    assert {error for error, *_ in described(answer)} == {Wire.unknown_topic_id}
+    assert list(desk.topics.partitions) == ["t"]
+
+
+def test_a_topic_that_the_user_may_not_see_has_its_id_and_no_name_in_the_answer(desk):
+    desk.access = access_of("ada", [Acl.of("ada:describe:topic:u", "")])
+    own = desk.topics.ids
+    answer = desk.ask(Api.METADATA, topics=wanted(("", own["t"]), (None, own["u"])))
+    assert described(answer) == [
+        (Wire.topic_authorization_failed, None, own["t"], 0),
+        (Wire.none, "u", own["u"], 1),
+    ]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_versions_before_ids_refuse_a_request_with_ids_or_without_names(desk, version):
+    for named in ((None, desk.topics.ids["t"]), ("t", desk.topics.ids["t"]), (None, None)):
+        answer = desk.ask(Api.METADATA, version, topics=wanted(("u", None), named))
+        assert described(answer) == [
+            (Wire.invalid_request, "u", None, 0),
+            (Wire.invalid_request, named[0] or "", None, 0),
+        ]
 
 
 @pytest.mark.parametrize("version", [10, 11])

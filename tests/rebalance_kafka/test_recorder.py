@@ -1,5 +1,7 @@
 """Traces of live groups: they are written and measured like simulated ones, and agree with the members."""
 
+from itertools import count
+
 import msgspec
 import pytest
 
@@ -15,6 +17,7 @@ from coordinator_core.traces.rounds import entries, rounds
 from coordinator_core.traces.trace import read_trace
 from rebalance_kafka import Consumer
 from rebalance_kafka.broker import recorder
+from rebalance_kafka.broker.node import Node
 from rebalance_kafka.wire.apis import Api
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import ask, broker, member, polled, produce, run, settled, values
@@ -195,6 +198,28 @@ def test_joins_and_leaves_are_recorded_by_client_id():
                 "the group is Empty: a left (the consumer is being closed)",
             ]
             assert (trace.ended.group_state, owners(trace)) == ("Empty", {})
+
+    run(work())
+
+
+def test_what_follows_from_one_request_has_one_time(monkeypatch):
+    """The clock goes on with every reading, as on a busy machine. The last leave is no round then, either."""
+    read, ticks = Node.now_ms, count()
+    monkeypatch.setattr(Node, "now_ms", lambda node: read(node) + next(ticks))
+
+    async def work():
+        async with broker() as kafka:
+            async with named(kafka, "a") as a:
+                await settled(a)
+            trace = kafka.trace("g")
+            removed = next(each for each in trace.events if isinstance(each.event, ev.MemberRemoved))
+            begun = [each for each in trace.events if isinstance(each.event, ev.GroupStateChanged)][-2]
+            assert (begun.event.after, begun.at_ms) == ("PreparingRebalance", removed.at_ms)
+            times = [each.at_ms for each in trace.events]
+            assert times == sorted(times)
+            texts = [each.text for each in entries(trace) if isinstance(each, Occurrence)]
+            assert texts[-1] == "the group is Empty: a left (the consumer is being closed)"
+            assert [each.generation for each in rounds(trace)] == [1]
 
     run(work())
 

@@ -15,6 +15,7 @@ from tests.examples import rest_slow
 from tests.rebalance_kafka.damage import request
 from tests.rebalance_kafka.served import Served
 from tests.rebalance_kafka.stand import Line, within
+from tests.written import FIFO, check_written
 
 pytest.importorskip("resource", reason="SIGTERM is for systems that have it")
 
@@ -126,6 +127,22 @@ def test_the_trace_is_written_at_the_end(tmp_path, groups, names):
         assert path.name.startswith(before)
         first, *_ = path.read_bytes().splitlines()
         assert json.loads(first)
+
+
+@pytest.mark.slow
+def test_a_fifo_gets_the_traces_of_all_groups(tmp_path):
+    async def joined(line):
+        for group in ("a", "b"):
+            await join(line, group)
+
+    def served_to(path):
+        with Served(*QUICK, "--assignor-trace", path) as served:
+            talking(served, joined)
+            served.terminate()
+            assert served.ended()[0] == 0
+
+    written = check_written(served_to, tmp_path / "place" / "trace.json", FIFO)
+    assert written.count(b'"RunStarted"') == 2
 
 
 def test_a_trace_without_a_group_is_reported_as_not_written(tmp_path):

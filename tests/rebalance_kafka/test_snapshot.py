@@ -19,12 +19,14 @@ from coordinator_core.simulation.run import simulate
 from rebalance_kafka import Consumer
 from rebalance_kafka import snapshot as snapshots
 from rebalance_kafka.addresses import places_of
+from rebalance_kafka.commands import snapshot as snapshot_command
 from rebalance_kafka.commands.snapshot import _row, _yaml
 from rebalance_kafka.consumer.admin_client import LATEST, AdminClient
 from rebalance_kafka.snapshot import snapshot
 from rebalance_spark.documents import workload_row
 from tests.rebalance_kafka.frames import their_class
 from tests.rebalance_kafka.live import Api, ask, broker, member, polled, produce, run, settled, values
+from tests.written import DEVICE, PLACES, check_written
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -468,6 +470,21 @@ def test_a_name_of_any_kind_stays_in_the_head(name):
     shot = snapshots.Snapshot(name, name, {"name": "g"})
     assert yaml.safe_load(_yaml(shot)) == {"name": "g"}
     assert len(_yaml(shot).splitlines()) == 2
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_a_snapshot_leaves_its_place_what_it_is(lab, tmp_path, monkeypatch, kind):
+    async def taken(*_):
+        return [snapshots.Snapshot("g", "range", {"name": "g"})], 0
+
+    monkeypatch.setattr(snapshot_command, "_taken", taken)
+
+    def write(path):
+        answer = lab("snapshot", "--bootstrap-server", "localhost:1", "--group", "g", "-o", path)
+        assert (answer.status, answer.err) == (0, "")
+
+    written = check_written(write, tmp_path / "place" / "g.yaml", kind)
+    assert kind == DEVICE or yaml.safe_load(written) == {"name": "g"}
 
 
 def test_all_groups_leaves_out_groups_without_members(lab, tmp_path):

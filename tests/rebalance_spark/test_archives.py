@@ -17,7 +17,7 @@ from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 @hookimpl
 def assignors():
-    return [AssignorSpec("{name}", RangeAssignor)]
+    return [AssignorSpec("{name}", type("Named", (RangeAssignor,), dict(name="{name}")))]
 """
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n"
 ENTRY_POINT = "[rebalance_lab]\nits-plugin = {module}\n"
@@ -34,10 +34,10 @@ def search_path(monkeypatch):
             del sys.modules[name]
 
 
-def archive(path, module, name):
+def archive(path, module, name, assignor=None):
     """A zip as a wheel is one: a package, and metadata that name it as a plugin."""
     with zipfile.ZipFile(path, "w") as made:
-        made.writestr(f"{module}/__init__.py", PLUGIN.format(name=name))
+        made.writestr(f"{module}/__init__.py", PLUGIN.format(name=assignor or name))
         made.writestr(f"{module}-1.5.dist-info/METADATA", METADATA.format(name=name))
         made.writestr(f"{module}-1.5.dist-info/entry_points.txt", ENTRY_POINT.format(module=module))
     return path
@@ -55,6 +55,18 @@ def test_a_plugin_in_an_archive_is_found_like_one_that_is_installed(tmp_path, en
     (row,) = Scorer(Job((name,), fidelity=Fidelity.PLAN)).rows("x", SMALL_TEXT)
     assert row["status"] == "ok"
     assert f"{name} 1.5" in row["plugin_versions"].split(", ")
+
+
+def test_a_strategy_of_two_archives_is_refused_and_the_distribution_chooses(tmp_path):
+    for name in ("one", "two"):
+        path = archive(tmp_path / f"{name}.zip", f"strange_{name}", f"strange-{name}", "strange-both")
+        importable_here([str(path)])
+    strategies = ("strange-one:strange-both", "strange-two:strange-both")
+    rows = Scorer(Job(strategies, fidelity=Fidelity.PLAN)).rows("x", SMALL_TEXT)
+    assert [(row["strategy"], row["status"]) for row in rows] == [(name, "ok") for name in strategies]
+    (row,) = Scorer(Job(("strange-both",), fidelity=Fidelity.PLAN)).rows("x", SMALL_TEXT)
+    assert row["status"] != "ok"
+    assert "'strange-both', which strange-one and strange-two contribute" in row["error"]
 
 
 def test_a_module_can_be_imported_from_the_folder_that_it_is_in(tmp_path):

@@ -12,9 +12,10 @@ from pyspark.sql import functions as sf
 from coordinator_core.errors import InputError
 from rebalance_spark import chunks
 from rebalance_spark.choices import Fidelity, Status
-from rebalance_spark.chunks import existing_scores, todo, write_scores
+from rebalance_spark.chunks import Kept, existing_scores, todo, write_scores
 from rebalance_spark.identity import identified, new_run_id
 from rebalance_spark.rows import ALL, Job, scenario_hash
+from tests.rebalance_spark.score_files import row, write
 from tests.rebalance_spark.workloads import comparable, frame, read_scores, scenario, scored_here
 
 TEXTS = {f"s-{n}": scenario(partitions=5 + n, seed=n) for n in range(6)}
@@ -215,6 +216,27 @@ def test_another_text_under_the_same_id_is_other_work(spark, workload, whole):
     assert found.count() == 14
 
 
+def test_fewer_metrics_than_there_are_is_no_work(workload, whole):
+    before = files(whole)
+    missing, _ = run(workload, replace(JOB, metrics=("rounds",)), whole)
+    assert missing.rows == 0
+    assert files(whole) == before
+
+
+def test_a_later_run_with_fewer_metrics_hides_no_figures_of_a_place(spark, tmp_path):
+    write(tmp_path / "run=1", [row("x", "a", 5.0, 2.0), row("y", "a", 6.0, 2.0), row("z", "a", 1.0, 2.0)])
+    write(tmp_path / "run=2", [row("x", "a", 5.0, None, run_id="2")])
+    write(tmp_path / "run=2", [row("y", "a", 7.0, None, run_id="2", program_version="2")], "b.parquet")
+    write(tmp_path / "run=2", [row("z", "a", None, run_id="2")], "c.parquet")
+    found = {each.scenario_id: each for each in existing_scores(spark, str(tmp_path)).collect()}
+    assert {name: (each.run_id, each.imbalance) for name, each in found.items()} == {
+        "x": ("1", 2.0),
+        "y": ("2", None),
+        "z": ("2", None),
+    }
+    assert {each.status for each in found.values()} == {"ok", "error"}
+
+
 def test_another_file_of_a_strategy_is_other_work_and_its_last_score_counts(spark, workload, tmp_path):
     source, out = tmp_path / "mine.py", tmp_path / "out"
     job = Job((f"{source}:Mine",), Fidelity.PLAN)
@@ -268,9 +290,11 @@ def test_an_interrupted_run_leaves_whole_rows_and_the_next_one_goes_on_from_ther
         if done and any(pq.read_table(path.parent).num_rows for path in out.rglob("_SUCCESS")):
             raise KeyboardInterrupt
 
+    kept = Kept()
     with pytest.raises(KeyboardInterrupt):
-        write_scores(missing, job, str(out), interrupt)
+        write_scores(missing, job, str(out), interrupt, kept)
     (tmp_path / "closed").unlink()
+    assert (kept.written, kept.rows) == (len(read_scores(out)), 6)
     expected = scored_here(job, TEXTS)
     (written,) = read_scores(out)
     assert written in expected

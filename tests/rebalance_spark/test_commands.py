@@ -24,7 +24,7 @@ from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl
 
 @hookimpl
 def assignors():
-    return [AssignorSpec("{as_name}", {name})]
+    return [AssignorSpec("{as_name}", type("Named", ({name},), dict(name="{as_name}")))]
 """
 RANGE = {"module": "range", "name": "RangeAssignor"}
 
@@ -195,6 +195,17 @@ def test_modules_archives_and_wheels_are_sent_to_the_workers(lab, workload, tmp_
         assert found == [row["moved_partitions"] for row in ranged]
     (versions,) = set(pq.read_table(tmp_path / "scores")["plugin_versions"].to_pylist())
     assert {"sent-wheel 1.5", "sent_module"} <= set(versions.split(", "))
+
+
+def test_a_damaged_file_of_a_workload_is_named(lab, tmp_path):
+    (tmp_path / "groups").mkdir()
+    for name in ("whole", "damaged"):
+        write_parquet(tmp_path / "groups" / f"{name}.parquet", {f"{name}-{n}": scenario() for n in range(20)})
+    path = tmp_path / "groups" / "damaged.parquet"
+    path.write_bytes(path.read_bytes()[:40] + bytes(160) + path.read_bytes()[200:])
+    answer = lab("score", tmp_path / "groups", "--out", tmp_path / "scores", "--fidelity", "plan")
+    assert (answer.status, answer.out) == (2, "")
+    assert f"error: {path}: found a file that cannot be read (" in answer.err
 
 
 # --- reports

@@ -14,35 +14,17 @@ from rebalance_spark.advising import advice_table, as_file, check_ending
 from rebalance_spark.findings import Question, found_in
 from rebalance_spark.paired import MOST_BLOCKS, difference
 from rebalance_spark.parts import MOST_PARTS, parts_of, subjects_of
-from rebalance_spark.report_tables import title_of, verdict
+from rebalance_spark.report_tables import (
+    differences_table,
+    notes,
+    parts_differences_table,
+    title_of,
+    verdict,
+)
 from rebalance_spark.schema import SCORE_COLUMNS, arrow_schema
 from rebalance_spark.stored import ScoredColumn as Column
-from rebalance_spark.stored import metric_columns, scored_of, stored_scores
-
-METRICS = ("moved_partitions", "imbalance", "rounds")
-
-
-def row(scenario_id, strategy, moves=None, imbalance=1.0, rounds=1.0, **fields):
-    """A score; without moves, one of a scenario that failed."""
-    figures = {"moved_partitions": moves, "imbalance": imbalance, "rounds": rounds}
-    texts = {c.name: "-" for c in SCORE_COLUMNS if c.type == "string" and not c.nullable}
-    plain = {
-        **texts,
-        "scenario_id": scenario_id,
-        "strategy": strategy,
-        "wall_ms": 1.0,
-        "cpu_ms": 1.0,
-        "run_id": "1",
-    }
-    done = {"status": "ok", **figures} if moves is not None else {"status": "error"}
-    return {**plain, "fidelity": "plan", **done, **fields}
-
-
-def write(folder, rows, name="part-0.parquet", more=()):
-    names = [pa.field(name, pa.float64()) for name in METRICS]
-    schema = pa.schema([*arrow_schema(SCORE_COLUMNS), *names, *more])
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / name)
+from rebalance_spark.stored import check_paired, metric_columns, scored_of, stored_scores
+from tests.rebalance_spark.score_files import METRICS, row, write
 
 
 @pytest.fixture
@@ -179,6 +161,95 @@ def test_of_several_scores_the_last_run_counts_and_other_scenarios_of_an_id_are_
     assert scored.figures("moved_partitions").tolist() == [[2.0], [5.0], [6.0]]
 
 
+def test_ids_with_several_texts_are_named(tmp_path):
+    rows = [row("y", name, 1.0, scenario_hash=text) for text in ("h1", "h2") for name in ("a", "b")]
+    write(tmp_path, [*rows, row("x", "a", 1.0), row("x", "b", 1.0)])
+    made = found(stored_scores(tmp_path))
+    assert made.scenarios == 3
+    assert made.left_out == [
+        "1 ids have scenarios with different texts, such as those of two snapshots (y): each is a scenario by"
+        " itself, with its hash after the id"
+    ]
+
+
+def test_a_later_run_with_fewer_metrics_hides_no_figures(tmp_path):
+    write(tmp_path / "run=1", [row("x", "a", 5.0, 2.0, 3.0), row("y", "a", 6.0)])
+    write(tmp_path / "run=2", [row("x", "a", 5.0, None, None, run_id="2")])
+    write(tmp_path / "run=3", [row("x", "a", 5.0, None, 3.0, run_id="3")])
+    scored = stored_scores(tmp_path)
+    assert scored.figures("imbalance").tolist() == [[2.0], [1.0]]
+    assert scored.figures("rounds").tolist() == [[3.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"program_version": "2"},
+        {"plugin_versions": "metrics 2"},
+        {"start_assignor": "range"},
+        {"seed": 2},
+        {"status": "timeout"},
+        {"imbalance": 9.0, "rounds": 9.0},
+    ],
+)
+def test_a_later_score_that_is_another_one_replaces_the_earlier_one(tmp_path, later):
+    write(tmp_path / "run=1", [row("x", "a", 5.0, 2.0, 3.0)])
+    last = row("x", "a", 7.0, None, None, run_id="2") | later
+    write(tmp_path / "run=2", [last])
+    scored = stored_scores(tmp_path)
+    grid = scored.figures("moved_partitions")
+    assert np.array_equal(grid, [[np.nan if "status" in later else 7.0]], equal_nan=True)
+    assert scored.figures("imbalance")[0, 0] != 2.0
+
+
+ALIKE = {"program_version": "1", "plugin_versions": "metrics 1", "fidelity": "plan"}
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (
+            {"program_version": "2"},
+            "a by rebalance-lab 1 and b and c by rebalance-lab 2, expected scores made",
+        ),
+        (
+            {"plugin_versions": "metrics 2, mine 3"},
+            "by plugins metrics 1 and b and c by plugins metrics 2, mine",
+        ),
+        ({"fidelity": "protocol"}, "a by fidelity plan and b and c by fidelity protocol"),
+        ({"start_assignor": "range"}, "a by --start none and b and c by --start range"),
+    ],
+)
+def test_scores_of_a_scenario_that_were_made_differently_are_refused(stored, other, said):
+    rows = [
+        row(f"s-{n}", name, 1.0, **ALIKE | (other if name != "a" else {})) for n in range(3) for name in "abc"
+    ]
+    scored = stored(rows)
+    with pytest.raises(InputError, match=rf"^scores of 3 scenarios, such as s-0: found .*{said}"):
+        found(scored)
+    assert found(scored.of(["b", "c"])).common == 3
+
+
+def test_a_table_that_does_not_say_how_its_scores_were_made_is_compared():
+    table = pa.table(
+        {"scenario_id": ["x", "x"], "strategy": ["a", "b"], "status": ["ok", "ok"], "m": [1.0, 2.0]}
+    )
+    columns = [
+        Column(name, str(kind)) for name, kind in zip(table.column_names, table.schema.types, strict=True)
+    ]
+    check_paired(scored_of(columns, table.select))
+
+
+def test_scores_are_compared_if_another_plugin_came_or_each_scenario_has_its_version(stored):
+    plugins = ("metrics 1", "metrics 1, mine", "metrics 1, yours")
+    rows = [
+        row("s-0", name, 1.0, **ALIKE | {"plugin_versions": listed})
+        for name, listed in zip("abc", plugins, strict=True)
+    ]
+    rows += [row("s-1", name, 1.0, **ALIKE | {"program_version": "2"}) for name in "abc"]
+    assert found(stored(rows)).common == 2
+
+
 def test_files_of_other_runs_may_lack_a_metric(tmp_path):
     write(tmp_path, [row("x", "a", 1.0)], "a.parquet", more=[pa.field("messages", pa.float64())])
     write(tmp_path, [row("y", "a", 2.0)], "b.parquet")
@@ -192,9 +263,32 @@ def test_other_files_are_no_scores(tmp_path):
     pq.write_table(pa.table({"colour": ["green"]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="found the columns colour, expected scores, or nothing"):
         stored_scores(tmp_path)
-    (tmp_path / "b.parquet").write_text("mine")
-    with pytest.raises(InputError, match="found files that cannot be read"):
+
+
+def test_files_that_contradict_each_other_are_no_scores(tmp_path):
+    for name, values in (("a", ["green"]), ("b", [1])):
+        pq.write_table(pa.table({"colour": values}), tmp_path / f"{name}.parquet")
+    with pytest.raises(InputError, match="found files that contradict each other"):
         stored_scores(tmp_path)
+
+
+def test_a_file_that_is_not_parquet_is_named(tmp_path):
+    write(tmp_path, [row("x", "range", 1.0)])
+    (tmp_path / "b.parquet").write_text("mine")
+    with pytest.raises(
+        InputError, match=r"/b.parquet: found a file that cannot be read \(Parquet file size is 4 bytes"
+    ):
+        stored_scores(tmp_path)
+
+
+def test_a_file_with_damaged_figures_is_named(tmp_path):
+    write(tmp_path, [row("x", "range", 1.0)], name="a.parquet")
+    write(tmp_path, [row(f"y-{n}", "range", float(n)) for n in range(1_000)], name="b.parquet")
+    whole = bytearray((tmp_path / "b.parquet").read_bytes())
+    whole[1_000 : len(whole) // 2] = bytes(len(whole) // 2 - 1_000)
+    (tmp_path / "b.parquet").write_bytes(whole)
+    with pytest.raises(InputError, match=r"/b.parquet: found a file that cannot be read \("):
+        found(stored_scores(tmp_path))
 
 
 def test_numbers_of_the_workload_are_no_metrics():
@@ -225,6 +319,44 @@ def test_the_interval_of_a_difference_contains_the_mean_and_is_always_the_same()
     assert one.high - one.low == pytest.approx(2 * 1.96 * spread, rel=0.15)
     assert difference(np.full(7, 3.0)).is_clear
     assert not difference(np.array([-1.0, 1.0])).is_clear
+
+
+@pytest.mark.parametrize("groups", [None, np.zeros(3, np.int64)])
+def test_one_group_has_no_interval(groups):
+    values = np.array([2.0]) if groups is None else np.array([1.0, 2.0, 3.0])
+    change = difference(values, groups)
+    assert change.mean == 2.0
+    assert not change.has_interval
+    assert not change.is_clear
+    assert difference(np.array([2.0, 2.0])).has_interval
+
+
+@pytest.mark.parametrize(
+    ("keys", "one"),
+    [(("",), "one scenario: no interval"), (("hour=1/", "hour=2/"), "one group: no interval")],
+)
+def test_one_group_or_one_scenario_is_reported_without_an_interval(stored, keys, one):
+    rows = [
+        {**row(f"{key}g", name, moves, rounds=rounds), "hour": hour}
+        for hour, key in enumerate(keys, start=1)
+        for name, moves, rounds in (("today", 4.0, 1.0), ("other", 1.0, 2.0))
+    ]
+    made = found(stored(rows, more=[pa.field("hour", pa.int32())] if keys[0] else ()), baseline="today")
+    assert verdict(made)[0].endswith(
+        f"to other: -3 ({one}) moved_partitions, 0 ({one}) imbalance; but +1 ({one}) rounds"
+    )
+    _, cells, _ = differences_table(made, ["moved_partitions"])
+    assert [[cell.text for cell in line] for line in cells] == [["moved_partitions", f"-3 ({one})"]]
+
+
+def test_a_part_of_one_group_has_no_interval(stored):
+    rows = [row(f"g-{n}", name, moves) for n in range(3) for name, moves in (("today", 4.0), ("other", 1.0))]
+    made = found(stored(rows), baseline="today", by=("team", ["red", "blue", "blue"]))
+    _, cells, _ = parts_differences_table(made, "moved_partitions")
+    assert [[cell.text for cell in line] for line in cells] == [
+        ["blue", "-3 [-3, -3]"],
+        ["red", "-3 (one scenario: no interval)"],
+    ]
 
 
 def test_more_scenarios_than_units_have_the_same_interval_within_its_precision():
@@ -503,6 +635,59 @@ def test_ids_without_keys_are_subjects_by_themselves(stored):
 def test_the_metrics_that_decide_can_be_chosen(stored):
     made, _ = advised(stored, deciding=["imbalance"])
     assert dict(made.switches) == {"two": 4}
+
+
+RATED = [pa.field("weighted_imbalance", pa.float64()), pa.field("hour", pa.int32())]
+
+
+def test_groups_without_rates_are_advised_by_their_partitions_and_named(stored):
+    """Of a group with rates in some hours, these decide."""
+    rates = {"rated": (2.0, 1.0), "mixed": (1.0, 2.0), "bare": (None, None)}
+    rows = [
+        {
+            **row(f"hour={hour}/{name}", strategy, 1.0, counted),
+            "weighted_imbalance": None if name == "mixed" and hour else weighted,
+            "hour": hour,
+        }
+        for hour in range(2)
+        for name, each in rates.items()
+        for strategy, weighted, counted in (("today", each[0], 2.0), ("other", each[1], 1.0))
+    ]
+    scored = stored(rows, more=RATED)
+    made = found(scored, baseline="today")
+    advice = made.advice
+    table = {each["group"]: each for each in advice_table(scored, advice).to_pylist()}
+    assert {name: each["reason"] for name, each in table.items()} == {
+        "rated": "switch",
+        "mixed": "stay",
+        "bare": "switch",
+    }
+    assert advice.counted == ["bare"]
+    changes = [(each["weighted_imbalance_change"], each["imbalance_change"]) for each in table.values()]
+    assert list(zip(table, changes, strict=True)) == [
+        ("bare", (None, -1.0)),
+        ("mixed", (0.0, None)),
+        ("rated", (-1.0, None)),
+    ]
+    assert verdict(made)[0] == (
+        "switch 2 of 3 groups to other: 0 [0, 0] moved_partitions,"
+        " -1 (one group: no interval) weighted_imbalance, -1 (one group: no interval) imbalance"
+    )
+    assert notes(made)[0].startswith("A group switches to a strategy that is better in at least one of")
+    assert notes(made)[1] == (
+        "1 of 3 groups have no rates (bare): imbalance, which counts partitions, decides about them in place"
+        " of weighted_imbalance."
+    )
+
+
+def test_scores_without_any_rate_say_that_partitions_are_counted(stored):
+    rows = [row("x", name, 1.0, balance) for name, balance in (("today", 2.0), ("other", 1.0))]
+    made = found(stored(rows, more=RATED), baseline="today")
+    assert made.advice.switches == [("other", 1)]
+    assert made.left_out == [
+        "No scenario has rates: the balance is by partitions, imbalance in place of weighted_imbalance."
+    ]
+    assert found(stored(rows, more=RATED), baseline="today", balance="imbalance").left_out == []
 
 
 def test_balance_is_by_rate_where_the_scores_have_it(stored):

@@ -33,6 +33,13 @@ def test_options_of_the_job_are_part_of_it(other):
     assert hashes("range") != hashes("range", **other)
 
 
+def test_fewer_metrics_are_other_work_but_that_of_all_metrics_is_known_by_its_hash():
+    whole = identified(Job(("range", "sticky"), start="range"))
+    some = identified(Job(("range", "sticky"), start="range", metrics=("rounds",)))
+    assert not {*whole.hashes} & {*some.hashes}
+    assert whole.hashes == whole.whole == some.whole
+
+
 def test_versions_are_part_of_it(monkeypatch):
     before = hashes("range")
     monkeypatch.setattr(identity, "program_version", lambda: "9.9")

@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import Future
 
 import pytest
 
-from rebalance_spark.chunks import Todo
+from rebalance_spark.chunks import Kept, Todo
 from rebalance_spark.commands.progress import Pace, estimate, lines, progress
 
 STOPPING = """
@@ -17,7 +18,7 @@ from rebalance_spark import sessions
 from rebalance_spark.commands.options import session_of_a_command
 
 sessions.spark_session = lambda master, conf: os.kill(os.getpid(), signal.{name}) or time.sleep(60)
-session_of_a_command(None, {{}}, "stopped")
+session_of_a_command(None, {{}}, lambda: "stopped")
 """
 
 
@@ -77,6 +78,46 @@ def test_the_estimate_names_scenarios_rows_and_the_time_on_the_cores():
     assert estimate(todo(12_000, 80_000.0, done=6_000), 3, 2) == (
         "6,000 scenarios x 3 strategies: 12,000 rows to score, 6,000 are done, about 45 s on 2 idle cores"
     )
+
+
+def chunk(rows, result=None):
+    """A chunk that is complete, or has failed, or is in work."""
+    work = Future()
+    if isinstance(result, BaseException):
+        work.set_exception(result)
+    elif result is not None:
+        work.set_result(None)
+    return work, rows
+
+
+def test_rows_of_chunks_that_are_complete_are_kept_and_no_others():
+    cancelled, rows = chunk(7)
+    cancelled.cancel()
+    kept = Kept(45, [chunk(10, "done"), chunk(20), chunk(5, "done"), chunk(3, OSError()), (cancelled, rows)])
+    assert kept.written == 15
+    assert kept.after("stopped") == (
+        "stopped; 15 of the 45 rows of this run are written and kept; the same command computes the other 30"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (Kept(), "this run has written no rows; those of earlier runs are kept"),
+        (
+            Kept(1_000, [chunk(1_000)]),
+            "none of the 1,000 rows of this run is written, because its one chunk was not complete; the same"
+            " command computes all of them",
+        ),
+        (
+            Kept(9, [chunk(4), chunk(5)]),
+            "none of the 9 rows of this run is written, because its 2 chunks were not complete; the same"
+            " command computes all of them",
+        ),
+    ],
+)
+def test_a_run_that_keeps_nothing_says_so(kept, said):
+    assert kept.after("Spark gave up (no disk)") == f"Spark gave up (no disk); {said}"
 
 
 @pytest.mark.slow

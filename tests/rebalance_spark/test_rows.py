@@ -321,7 +321,7 @@ def test_a_module_is_found_by_its_name_on_the_search_path(tmp_path, monkeypatch)
         "from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl\n"
         "@hookimpl\n"
         "def assignors():\n"
-        "    return [AssignorSpec('found', RangeAssignor)]\n"
+        "    return [AssignorSpec('found', type('Named', (RangeAssignor,), {'name': 'found'}))]\n"
     )
     with pytest.raises(PluginError):
         registry_with(("found_by_name",))

@@ -151,7 +151,7 @@ def test_a_module_that_workers_were_sent_contributes_assignors_and_is_named_in_t
         "from coordinator_core.registry.hookspecs import AssignorSpec, hookimpl\n\n"
         "@hookimpl\n"
         "def assignors():\n"
-        "    return [AssignorSpec('sent', RangeAssignor)]\n"
+        "    return [AssignorSpec('sent', type('Named', (RangeAssignor,), {'name': 'sent'}))]\n"
     )
     spark.addArtifacts(str(tmp_path / "sent_for_scoring.py"), pyfile=True)
     search_path.insert(0, str(tmp_path))

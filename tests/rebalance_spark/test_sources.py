@@ -340,19 +340,31 @@ def test_a_folder_of_documents_has_a_scenario_each_by_its_path_and_needs_no_othe
     (folder / "no-rates.yaml").write_text(
         (folder / "deep" / "measured.yml").read_text().replace("../rates", "lost")
     )
+    (folder / "deep" / "garbled.yaml").write_text(
+        (folder / "deep" / "measured.yml").read_text().replace("../rates", "garbled")
+    )
+    (folder / "deep" / "garbled.csv").write_bytes(b"60,120\n30,\xff\n")
+    (folder / "latin.yaml").write_bytes(b"name: caf\xe9\n")
     (folder / "notes.txt").write_text("not a scenario")
     found = read_workloads(spark, str(folder)).toArrow().to_pylist()
     assert read_workloads(spark, f"file:{folder}").toArrow().to_pylist() == found
     for each in sorted(folder.rglob("*"), reverse=True):
         each.rmdir() if each.is_dir() else each.unlink()
-    names = ["broken.yaml", "deep/measured.yml", "no-rates.yaml", "plain.yaml", "text.json"]
-    assert [row["scenario_id"] for row in found] == names
-    assert [row["members"] for row in found] == [0, 2, 2, 1, 2]
-    rows = scored_here(RANGE, {row["scenario_id"]: row["scenario"] for row in found})
-    assert [row["status"] for row in rows] == ["error", "ok", "error", "ok", "ok"]
-    assert rows[0]["error"].startswith("broken.yaml: line ")
-    assert rows[2]["error"].startswith("no-rates.yaml: topics.t.rates_csv: ")
-    measured = json.loads(found[1]["scenario"])["topics"]["t"]
+    documents = {row["scenario_id"]: row for row in found}
+    names = ["broken.yaml", "deep/garbled.yaml", "deep/measured.yml"]
+    assert list(documents) == [*names, "latin.yaml", "no-rates.yaml", "plain.yaml", "text.json"]
+    members = {name: row["members"] for name, row in documents.items() if row["members"]}
+    assert members == {"deep/measured.yml": 2, "plain.yaml": 1, "text.json": 2}
+    rows = scored_here(RANGE, {name: row["scenario"] for name, row in documents.items()})
+    errors = {row["scenario_id"]: row["error"] for row in rows if row["status"] == "error"}
+    starts = {
+        "broken.yaml": "broken.yaml: line ",
+        "deep/garbled.yaml": "deep/garbled.yaml: topics.t.rates_csv: deep/garbled.csv, row ",
+        "latin.yaml": "latin.yaml: line 1: found bytes that are not UTF-8",
+        "no-rates.yaml": "no-rates.yaml: topics.t.rates_csv: lost.csv: found a file that cannot be read (",
+    }
+    assert {name: error[: len(starts[name])] for name, error in errors.items()} == starts
+    measured = json.loads(documents["deep/measured.yml"]["scenario"])["topics"]["t"]
     assert measured == {"partitions": 2, "interval": "1m", "rates_rows": [[60.0, 120.0], [30.0, 30.0]]}
 
 

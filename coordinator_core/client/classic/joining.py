@@ -5,6 +5,7 @@ from enum import Enum, auto
 from functools import partial
 
 from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import user_data_of
 from coordinator_core.client.classic.error_actions import JOIN, SYNC, Action, action
 from coordinator_core.client.classic.heartbeat import Heartbeat
 from coordinator_core.client.classic.leading import Leader
@@ -31,7 +32,6 @@ from coordinator_core.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from coordinator_core.reading.raised import raised
 
 JOIN_SLACK_MS = 5_000
 """The timeout of a JoinGroup is the rebalance timeout and this time (PITFALLS C-55)."""
@@ -188,19 +188,14 @@ class Joining:
         """Return the encoded subscription for an assignor. Equal state gives equal bytes (PITFALLS C-21).
 
         Raises:
-            AssignmentError: if the assignor raises.
+            AssignmentError: if the assignor raises, or returns no bytes.
         """
-        try:
-            user_data = assignor.subscription_user_data(self._membership.joined_topics)
-        except Exception as error:
-            violation = f"subscription_user_data raised {raised(error)}"
-            raise AssignmentError(assignor.name, [violation]) from error
         subscription = Subscription(
             topics=self._membership.joined_topics,
             owned=self._core.subscriptions.owned(),
             generation=sent.number,
             rack=self._core.config.client_rack,
-            user_data=user_data,
+            user_data=user_data_of(assignor, self._membership.joined_topics),
         )
         return JoinGroupProtocol(assignor.name, encode_subscription(subscription))
 

@@ -397,12 +397,14 @@ class WatcherMember:
         self._ask(request, m.CreateResponse, lambda reply, at_ms: self._on_claim(share, reply, at_ms), now_ms)
 
     def _share(self, reply: m.ReadResponse) -> list[TopicPartition]:
+        """Return the share of the member. What was read may be late, but it knows its own subscription."""
         members = reply.children[self._members]
         if self._member_id not in members:
             return []
         group = {
             name: Subscription(tuple(filter(None, members[name].split(",")))) for name in sorted(members)
         }
+        group[self._member_id] = Subscription(self._core.subscriptions.topics)
         wanted = dict.fromkeys(topic for one in group.values() for topic in one.topics)
         counts = reply.children[m.TOPICS]
         cluster = Cluster(
@@ -436,8 +438,13 @@ class WatcherMember:
         self._finish(share, WatcherState.RESTING, now_ms)
 
     def _finish(self, share: list[TopicPartition], state: WatcherState, now_ms: int) -> None:
-        """Take the share, which may be nothing, and rebalance again if a notice has come meanwhile."""
+        """Take the share, which may be nothing, and rebalance again if a notice has come meanwhile.
+
+        Topics to which the member no longer subscribes are left out. It gives up their claims when it
+        registers again.
+        """
         core = self._core
+        share = [tp for tp in share if tp.topic in core.subscriptions.topics]
         core.subscriptions.assign_by_group(share)
         core.report_assigned(share, share)
         number, changed = core.generation.number, tuple(share) != self._owned_before

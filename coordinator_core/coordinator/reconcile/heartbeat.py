@@ -49,12 +49,14 @@ class Computing(msgspec.Struct, frozen=True):
     ``assignors`` are the names of the assignors on the wire, the default one first. ``topics`` returns the
     partitions of the existing ones among some topics. ``matching`` returns the topics that match a regular
     expression as a whole; it raises ValueError if that is none. ``assign`` runs the assignor of a name.
+    ``may_describe`` returns whether a principal may describe a topic: patterns match no other topics.
     """
 
     assignors: tuple[str, ...]
     topics: Callable[[Iterable[str]], dict[str, int]]
     matching: Callable[[str], tuple[str, ...]]
     assign: Callable[[str, Mapping[str, Subscriber]], Mapping[str, Listed]]
+    may_describe: Callable[[str, str], bool] = lambda _principal, _topic: True
 
 
 def refused(
@@ -300,6 +302,7 @@ def _update(
         known.topics if names is None else names,
         known.pattern if pattern is None else pattern or None,
         request.server_assignor or known.assignor,
+        request.principal,
     )
     if member == before:
         return
@@ -308,8 +311,13 @@ def _update(
         changes.put(CURRENT, member_id, Current())
         changes.added(member_id, member.instance_id)
         changes.bump(f"{member_id} joined")
-    elif (member.topics, member.pattern) != (before.topics, before.pattern):
+    elif _wanted(member) != _wanted(before):
         changes.bump(f"{member_id} changed its topics")
+
+
+def _wanted(member: Member) -> tuple[object, ...]:
+    """Return what the topics of a member depend on. Its user counts for a pattern only."""
+    return member.topics, member.pattern, member.principal if member.pattern else ""
 
 
 def _time_revocation(changes: Changes, member_id: str, before: Current, current: Current) -> None:
@@ -326,9 +334,13 @@ def _time_revocation(changes: Changes, member_id: str, before: Current, current:
 
 
 def subscribed(computing: Computing, member: Member) -> tuple[str, ...]:
-    """Return the topics of a member: those that it lists, and those that match its pattern."""
+    """Return the topics of a member: those that it lists, and those that match its pattern.
+
+    Only topics that its user may describe match.
+    """
     matching = computing.matching(member.pattern) if member.pattern else ()
-    return tuple(dict.fromkeys((*member.topics, *matching)))
+    visible = (topic for topic in matching if computing.may_describe(member.principal, topic))
+    return tuple(dict.fromkeys((*member.topics, *visible)))
 
 
 def _compute(computing: Computing, changes: Changes) -> None:

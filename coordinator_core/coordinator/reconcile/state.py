@@ -20,7 +20,10 @@ Listed: TypeAlias = tuple[TopicPartition, ...]
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
-    """What a member has told. ``pattern`` is its regular expression, None if it lists topics."""
+    """What a member has told. ``pattern`` is its regular expression, None if it lists topics.
+
+    ``principal`` is the user that has sent its last heartbeat. Records of older versions have none.
+    """
 
     client_id: str
     client_host: str
@@ -30,6 +33,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     topics: tuple[str, ...]
     pattern: str | None
     assignor: str | None
+    principal: str = ""
 
 
 class MemberState(StrEnum):

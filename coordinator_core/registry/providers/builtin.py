@@ -11,9 +11,16 @@ from typing import TypeAlias
 
 import msgspec
 
-from coordinator_core.model import Cluster, GroupSubscription, Partitions, TopicInfo, TopicPartition
+from coordinator_core.model import (
+    NO_PARTITIONS,
+    Cluster,
+    GroupSubscription,
+    Partitions,
+    TopicInfo,
+    TopicPartition,
+)
 from coordinator_core.registry.hookspecs import ProviderSpec, hookimpl
-from coordinator_core.registry.host import Host, Load
+from coordinator_core.registry.host import Host, Load, Seen
 from coordinator_core.registry.providers.report import Estimate, Report, decode_report, encode_report
 
 Measure: TypeAlias = Callable[[Estimate | Load], float]
@@ -79,6 +86,7 @@ class Reported:
 
     def __init__(self, host: Host, measure: Measure) -> None:
         self._host, self._measure = host, measure
+        self._assigned = NO_PARTITIONS
         self._since_ms: dict[TopicPartition, tuple[int, float]] = {}
         self._own: dict[TopicPartition, Estimate] = {}
         self._report: bytes | None = None
@@ -87,9 +95,11 @@ class Reported:
     def assigned(self, partitions: Partitions) -> None:
         """Begin to measure new partitions, and continue to measure those that are kept."""
         now_ms, seen = self._host.now_ms(), self._host.seen(partitions)
+        self._assigned = partitions
         self._own = {tp: e for tp, e in self._own.items() if tp in partitions}
         self._since_ms = {
-            tp: self._since_ms.get(tp, (now_ms, entry.end_offset)) for tp, entry in seen.items()
+            tp: self._since_ms.get(tp, (_time_of(entry, now_ms), entry.end_offset))
+            for tp, entry in seen.items()
         }
         self._report = None
 
@@ -102,14 +112,17 @@ class Reported:
 
     def _take_measures(self) -> None:
         now_ms = self._host.now_ms()
-        for tp, entry in self._host.seen(self._since_ms).items():
-            since_ms, from_offset = self._since_ms[tp]
-            seconds = (now_ms - since_ms) / 1_000
+        for tp, entry in self._host.seen(self._assigned).items():
+            since = self._since_ms.get(tp, entry.first)
+            if since is None:
+                continue
+            (since_ms, from_offset), at_ms = since, _time_of(entry, now_ms)
+            seconds = (at_ms - since_ms) / 1_000
             if seconds > 0:
                 before = self._own.get(tp, Estimate(0.0, 0.0, 0.0))
                 rate = max(0.0, entry.end_offset - from_offset) / seconds
                 self._own[tp] = before.with_measured(seconds, rate, entry.lag)
-                self._since_ms[tp] = now_ms, entry.end_offset
+                self._since_ms[tp] = at_ms, entry.end_offset
 
     def inform(
         self, cluster: Cluster, group: GroupSubscription, reports: Mapping[str, bytes]
@@ -131,6 +144,10 @@ class Reported:
         self._remembered = {tp: (now_ms, estimate) for tp, estimate in known.items()}
         weights = {tp: self._measure(estimate) for tp, estimate in known.items()}
         return with_weights(cluster, weights), with_capacities(group, capacities)
+
+
+def _time_of(entry: Seen, now_ms: int) -> int:
+    return now_ms if entry.at_ms is None else entry.at_ms
 
 
 class Known:

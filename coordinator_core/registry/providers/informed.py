@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator_core.assigning.assignor import Assignor, Wrapper
-from coordinator_core.assigning.computing import run
+from coordinator_core.assigning.computing import run, user_data_of
 from coordinator_core.assigning.envelope import attach, detach
 from coordinator_core.assigning.problem import Problem, build_problem
 from coordinator_core.model import Cluster, GroupAssignment, GroupSubscription, Partitions, Subscription
@@ -18,6 +18,8 @@ from coordinator_core.registry.host import Provider
 
 REPORT = b"RBREPRT"
 """The kind of the envelope."""
+NOTHING_KNOWN = "nothing known yet"
+"""The source of weights in the report of an assignment without weights."""
 
 
 class Informed(Wrapper):
@@ -32,7 +34,7 @@ class Informed(Wrapper):
 
     def subscription_user_data(self, topics: tuple[str, ...]) -> bytes | None:
         """Return the user data of the assignor with the provider's report."""
-        own, report = super().subscription_user_data(topics), self._provider.report()
+        own, report = user_data_of(self.inner, topics), self._provider.report()
         return own if report is None else attach(own, REPORT, report)
 
     def on_assignment(self, partitions: Partitions, generation: int) -> None:
@@ -57,7 +59,7 @@ class Informed(Wrapper):
         informed = self._provider.inform(problem.cluster, GroupSubscription(plain), reports)
         known, group = self._settled(*informed)
         assignment = run(self.inner, build_problem(known, group))
-        weights = self._source if _has_weights(known) else "nothing known yet"
+        weights = self._source if _has_weights(known) else NOTHING_KNOWN
         assignment.report = {**assignment.report, "weights": weights}
         return assignment
 

@@ -71,13 +71,13 @@ def checked_name(name: str) -> str:
 
 
 def write_project(name: str, module: str, folder: Path) -> None:
-    """Write the project, completely or not at all.
+    """Write the project, completely or not at all. A link to a folder stays.
 
     Raises:
         InputError: if the folder is not empty or cannot be written.
     """
     values = {"name": name, "module": module, "class_name": _class_name(name)}
-    folder = folder.absolute()
+    folder = folder.resolve()
     unfinished = folder.parent / f".{folder.name}.part"
     try:
         if folder.exists() and (folder == Path.cwd() or not folder.is_dir() or any(folder.iterdir())):

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { eventMarks, eventsOf } from "./events.js";
+import { eventMarks, eventsOf, inRows } from "./events.js";
 import { Lens } from "./lens.js";
 
 const MINUTE = 60_000;
@@ -49,13 +49,45 @@ describe("the mark of an event", () => {
       .toEqual([[99, 2, "coordinator_f…"], [199, 2, "join a"]]);
   });
 
-  test("has no name before one that is near", () => {
-    expect(marksOf([[1, "pause a"], [1.3, "join b"]], lensOf(6))).toEqual([[99, 2, ""], [129, 2, "join b"]]);
+  test("has no name before one that is near, whose name begins with the number of those", () => {
+    expect(marksOf([[1, "pause a"], [1.1, "join b"]], lensOf(6))).toEqual([[99, 2, ""], [109, 2, "+1, join b"]]);
+    expect(marksOf([[1, "pause a"], [1.1, "pause b"], [1.4, "join c"]], lensOf(6))).toEqual([[99, 2, ""], [109, 2, "+2"], [139, 2, "join c"]]);
+  });
+
+  test("leaves no event without a name or a number", () => {
+    let state = 7;
+    const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
+    for (let run = 0; run < 50; run++) {
+      const events = Array.from({ length: 1 + run }, (_, i) => /** @type {[number, string]} */ ([6 * MINUTE * random() ** 3, `crash c${i}`]))
+        .sort(([a], [b]) => a - b);
+      const lens = lensOf(6);
+      const marks = eventMarks(events, lens, lens.width);
+      expect(marks.flatMap(({ named }) => named)).toEqual(events);
+      for (const { name, named } of marks) expect(Boolean(name)).toBe(named.length > 0);
+    }
   });
 
   test("is that of all events less than a pixel apart, with their names or their number", () => {
     expect(marksOf([[1, "crash a"], [1, "crash b"], [1.02, "leave c"]], lensOf(6))).toEqual([[99, 4, "crash a, crash b, leave c"]]);
     const crowd = Array.from({ length: 121 }, (_, i) => /** @type {[number, string]} */ ([1 + i / 40, `crash c${i}`]));
     expect(marksOf(crowd, lensOf(6))).toEqual([[99, 302, "121 events"]]);
+  });
+});
+
+describe("labels in rows", () => {
+  /** @param {number[]} places */
+  const placed = (...places) => inRows(places.map((x, i) => ({ x, words: "leave c-1", line: `${i}` })), 2, 400);
+
+  test("are beside their places while a row is free", () => {
+    expect(placed(0, 10, 80).map(({ x, row }) => [x, row])).toEqual([[0, 0], [10, 1], [80, 0]]);
+  });
+
+  test("are gathered with their number where none is, and none is lost", () => {
+    const labels = placed(0, 10, 20, 30, 40, 120);
+    expect(labels.map(({ x, row, words, lines }) => [x, row, words, lines])).toEqual([
+      [0, 0, "leave c-1", ["0"]], [10, 1, "leave c-1", ["1"]], [71, 0, "+3", ["2", "3", "4"]], [120, 0, "leave c-1", ["5"]],
+    ]);
+    const crowd = placed(...Array.from({ length: 300 }, (_, i) => i));
+    expect(crowd.flatMap(({ lines }) => lines)).toHaveLength(300);
   });
 });

@@ -1,9 +1,9 @@
 // The owner of each partition over time: a lane for each partition.
 
-import { BY_CHANGE, DARK, colourOf, pixel } from "./colours.js";
+import { BY_CHANGE, pixel } from "./colours.js";
 import { adjust, entry, html, refill, resized, svg, titled, worded } from "./elements.js";
 import { brushFor } from "./painting.js";
-import { amount, clockText, letter, short } from "./text.js";
+import { amount, clockText, short } from "./text.js";
 import { NOBODY, valueAt } from "./trace.js";
 
 const TALLEST = 600;
@@ -36,7 +36,7 @@ export class Lanes {
     this.classes = new Map(); // by partition or owner
     /** @type {number[]} */
     this.rounds = []; // the columns at which they begin, and one that none reaches
-    this.hues = trace.members.map((_, i) => pixel(colourOf(i)));
+    this.hues = trace.members.map(({ colour }) => pixel(colour));
     this.least = 0; // the width of a border in pixels of the device
     this.hotKey = "";
     /** @type {ImageData | null} */
@@ -285,20 +285,21 @@ export class Lanes {
 
   /** @param {[partition: number, x: number, owners: number[]]} place */
   letter([partition, x, owners]) {
-    const ground = this.trace.coloursAreMembers && this.colouring === "owner" && owners.length === 1 ? colourOf(owners[0]) : "";
+    const { coloursAreMembers, members } = this.trace;
+    const ground = coloursAreMembers && this.colouring === "owner" && owners.length === 1 ? members[owners[0]] : { ink: "#000", colour: "#fff" };
     return {
       attributes: {
         x, y: this.row[partition] * this.laneHeight + Math.min(this.laneHeight - 2, 12), "text-anchor": "middle",
-        style: `fill: ${DARK.has(ground) ? "#fff" : "#000"}; stroke: ${ground || "#fff"}`,
+        style: `fill: ${ground.ink}; stroke: ${ground.colour}`,
         class: owners.length > 1 ? "rbl-several" : "rbl-owner",
       },
-      words: owners.map(letter).join(" "),
+      words: owners.map((owner) => members[owner].letter).join(" "),
     };
   }
 
   drawLegend() {
     const owners = this.trace.coloursAreMembers
-      ? this.trace.members.map((member, i) => [colourOf(i), `${letter(i)} ${short(member.name)}`])
+      ? this.trace.members.map(({ colour, letter, name }) => [colour, `${letter} ${short(name)}`])
       : [[BY_CHANGE.fresh, "new owner"], [BY_CHANGE.kept, "kept"]];
     const named = this.colouring === "owner" ? owners.map(([colour, label]) => entry(colour, label)) : this.shared.scales[this.colouring].legend();
     const entries = [...named, entry(null, "nobody")];
@@ -361,10 +362,10 @@ export class Lanes {
     const spans = trace.spansAt(partition, at);
     if (!spans.length) return at < trace.duration ? ["nobody owns it"] : [];
     return spans.map(([owner, from, to]) => {
-      const { name, lag } = trace.members[owner];
+      const { letter, name, lag } = trace.members[owner];
       const late = valueAt(lag, at);
       const until = to < trace.duration ? ` to ${clockText(to)}` : "";
-      return `${letter(owner)} ${name} since ${clockText(from)}${until}${late == null ? "" : `, lag of all its partitions ${amount(late)}`}`;
+      return `${letter} ${name} since ${clockText(from)}${until}${late == null ? "" : `, lag of all its partitions ${amount(late)}`}`;
     });
   }
 

@@ -1,9 +1,9 @@
 // What each member does over time: its states, its callbacks and the events of its protocol.
 
-import { GREY, colourOf } from "./colours.js";
+import { GREY } from "./colours.js";
 import { adjust, html, resized, svg, titled, worded } from "./elements.js";
 import { fillOf, orderOfStates, patternOf, swatch } from "./states.js";
-import { COUNT, amount, clockText, counted, letter, short } from "./text.js";
+import { COUNT, amount, clockText, counted, short } from "./text.js";
 import { valueAt } from "./trace.js";
 
 const STATES = 16; // the height of the states of a member
@@ -56,7 +56,7 @@ export class Members {
     this.overlay.append(...this.rows.map(({ hit }) => hit), this.cursor);
     const hasLimits = this.mostLoad && trace.members.some(({ process_rate }) => process_rate.some(([, rate]) => rate));
     const dots = trace.sentences.length ? "; dots: events of the protocol" : "";
-    const ticks = `ticks above: assigned, below: revoked or lost${dots}; beside: generation, partitions, lag${this.mostLoad ? "; areas: load" : ""}${hasLimits ? ", with a line at the process_rate" : ""}`;
+    const ticks = `ticks above: assigned, below: revoked or lost${dots}; beside: generation, partitions, lag${this.mostLoad ? "; areas: load" : ""}${hasLimits ? ", with a line at what a member can handle" : ""}`;
     this.legend.replaceChildren(...this.stateLegend(), ...(trace.members.length ? [ticks] : []), this.unowned);
   }
 
@@ -67,7 +67,7 @@ export class Members {
    */
   row(member, i) {
     const { lens } = this;
-    const name = worded(`${short(member.name)} ${letter(i)}`, { x: lens.left - 6, y: i * this.lane + 12, "text-anchor": "end" });
+    const name = worded(`${short(member.name)} ${member.letter}`, { x: lens.left - 6, y: i * this.lane + 12, "text-anchor": "end" });
     const figures = svg("text", { y: i * this.lane + 12 });
     const load = svg("text", { y: i * this.lane + STATES + 10 });
     const box = svg("rect", { x: 1, y: i * this.lane, height: this.lane - 1 });
@@ -130,7 +130,7 @@ export class Members {
    */
   fill(context, pattern, i) {
     const { fills, lens } = this;
-    const hue = this.trace.coloursAreMembers ? colourOf(i) : GREY;
+    const hue = this.trace.coloursAreMembers ? this.trace.members[i].colour : GREY;
     const key = `${pattern} ${hue} ${lens.ratio}`;
     const known = fills.get(key);
     if (known) return known;

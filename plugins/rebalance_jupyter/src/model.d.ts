@@ -29,6 +29,10 @@ export interface Counts {
 
 export interface Member {
   name: string;
+  letter: string;
+  colour: string;
+  /** The colour of text on it. */
+  ink: string;
   instance: string | null;
   states: Series<string>;
   calls: [at: number, kind: string, count: number][];
@@ -67,6 +71,8 @@ export interface Facts {
   lag: Series<number>;
   /** By topic: records per second of each partition, or a number that all have. */
   rates: Record<string, Series<number | number[]>>;
+  /** How many partitions an owner works on. */
+  worked: Series<number>;
   unowned_lag: Series<number | null>;
   states: Series<string>;
   machine: StateMachine;

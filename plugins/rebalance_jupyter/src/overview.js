@@ -89,8 +89,8 @@ export class Overview {
   stops() {
     const { lens } = this;
     const high = 8;
-    const parts = this.views.flatMap(({ trace, working }) => {
-      const least = leasts(working.steps, 0, lens.duration, lens.plot);
+    const parts = this.views.flatMap(({ trace }) => {
+      const least = leasts(trace.worked, 0, lens.duration, lens.plot);
       const begun = least.findIndex((count) => count > 0);
       return Array.from(least, (count, x) => {
         const lacking = x < begun || begun < 0 || x > lens.plot * (trace.duration / lens.duration) ? 0 : 1 - count / Math.max(1, trace.partitions);

@@ -1,8 +1,8 @@
 // The round at the cursor: what happened in it, and who gave partitions to whom.
 
-import { DARK, GREY, colourOf } from "./colours.js";
+import { GREY } from "./colours.js";
 import { freshId, html, svg, titled, worded } from "./elements.js";
-import { COUNT, letter, short } from "./text.js";
+import { COUNT, short } from "./text.js";
 import { valueAt } from "./trace.js";
 
 const MOST_LINES = 100; // events of a round that are listed
@@ -89,14 +89,14 @@ export class RoundPanel {
     this.nodes = trace.members.map((member, i) => {
       const own = round?.members[i];
       const [x, y] = place[i];
-      const colour = trace.coloursAreMembers ? colourOf(i) : GREY;
+      const colour = trace.coloursAreMembers ? member.colour : GREY;
       const node = svg("g", { class: own ? "rbl-node" : "rbl-node rbl-absent" });
       node.append(svg("circle", { cx: x, cy: y, r: radius, fill: colour }));
-      const ink = dense ? "" : `fill: ${DARK.has(colour) ? "#fff" : "#000"}`;
+      const ink = dense ? "" : `fill: ${trace.coloursAreMembers ? member.ink : "#000"}`;
       const side = x >= 229 ? 1 : -1; // names are outside the circle of arrows
       const inside = dense ? [x + (x - 230) / 7, y + (y - 105) / 7] : [x, y];
       if (trace.members.length <= MOST_INITIALS)
-        node.append(worded(letter(i), { x: inside[0], y: inside[1] + 4, "text-anchor": "middle", style: ink }));
+        node.append(worded(member.letter, { x: inside[0], y: inside[1] + 4, "text-anchor": "middle", style: ink }));
       if (!dense) {
         const given = own ? own.revoked + own.lost : 0;
         const changes = `${given ? ` −${given}` : ""}${own?.assigned ? ` +${own.assigned}` : ""}`;

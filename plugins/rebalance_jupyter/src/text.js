@@ -28,11 +28,6 @@ export function listed(names, most = 3) {
   return [names.slice(0, -1).join(", "), ...names.slice(-1)].filter(Boolean).join(" and ");
 }
 
-/** @param {number} number */
-export function letter(number) {
-  return number < 26 ? String.fromCharCode(65 + number) : String(number);
-}
-
 /**
  * A number in a few characters: "850", "1,200", "20.5 k", "30 M". Small ones have two digits.
  * @param {number} value

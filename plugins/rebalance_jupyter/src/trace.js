@@ -19,6 +19,15 @@ const MOST_HOT = 50;
  * @returns {Value | undefined}
  */
 export function valueAt(series, at) {
+  return series[countUntil(series, at) - 1]?.[1];
+}
+
+/**
+ * How many values of a series are at or before a time.
+ * @param {Series<unknown>} series
+ * @param {number} at
+ */
+export function countUntil(series, at) {
   let low = 0;
   let high = series.length;
   while (low < high) {
@@ -26,7 +35,7 @@ export function valueAt(series, at) {
     if (series[middle][0] <= at) low = middle + 1;
     else high = middle;
   }
-  return low ? series[low - 1][1] : undefined;
+  return low;
 }
 
 /**
@@ -44,9 +53,9 @@ export function largest(series, least) {
  * @param {number} at
  */
 export function heightAt(points, at) {
-  const next = points.findIndex(([time]) => time > at);
-  if (next < 0) return points.at(-1)?.[1];
+  const next = countUntil(points, at);
   if (!next) return undefined;
+  if (next === points.length) return points[next - 1][1];
   const [[from, low], [to, high]] = [points[next - 1], points[next]];
   return low + ((high - low) * (at - from)) / (to - from);
 }

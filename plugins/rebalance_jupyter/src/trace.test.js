@@ -11,7 +11,7 @@ import { NOBODY, Trace, heightAt, largest, valueAt } from "./trace.js";
 function factsOf(given) {
   return {
     scenario: "made", strategy: "range", seed: 0, duration: 100, end: { state: "Stable", generation: 1 },
-    topics: [{ name: "t", partitions: 2 }], members: [memberOf({ name: "a" }), memberOf({ name: "b" })], lag: [], rates: {}, unowned_lag: [],
+    topics: [{ name: "t", partitions: 2 }], members: [memberOf({ name: "a" }), memberOf({ name: "b" })], lag: [], rates: {}, unowned_lag: [], worked: [],
     states: [[0, "Empty"]], machine: { states: [], kinds: {}, moves: [], coordinated: true }, added: {}, sentences: [],
     marks: [], findings: [], rounds: [], circle: [], counts: 0, opens: null, ...given,
   };
@@ -30,7 +30,7 @@ function traceOf(given, ...spans) {
  * @returns {Member}
  */
 function memberOf(given) {
-  return { name: "a", instance: null, states: [], calls: [], told: [], generations: [], owned: [], lag: [], load: [], process_rate: [], ...given };
+  return { name: "a", letter: "A", colour: "#000000", ink: "#fff", instance: null, states: [], calls: [], told: [], generations: [], owned: [], lag: [], load: [], process_rate: [], ...given };
 }
 
 /**

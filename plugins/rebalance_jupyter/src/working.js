@@ -2,7 +2,8 @@
 
 import { adjust, html, svg, worded, write } from "./elements.js";
 import { COUNT } from "./text.js";
-import { leasts, stepAt, workedOn } from "./worked.js";
+import { valueAt } from "./trace.js";
+import { leasts } from "./worked.js";
 
 const HEIGHT = 40;
 const TOP = 2;
@@ -14,7 +15,6 @@ export class Working {
   constructor({ trace, lens, shared }) {
     this.trace = trace;
     this.lens = lens;
-    this.steps = workedOn(trace);
     this.area = svg("path", { class: "rbl-worked" });
     this.base = svg("path", { class: "rbl-base" });
     this.figure = svg("text", { y: 26 });
@@ -31,7 +31,7 @@ export class Working {
 
   draw() {
     const { lens, trace } = this;
-    const least = leasts(this.steps, lens.from, lens.to, lens.plot);
+    const least = leasts(trace.worked, lens.from, lens.to, lens.plot);
     const end = Math.min(lens.plot, lens.column(trace.duration)); // others may last longer
     const bottom = TOP + HEIGHT;
     const y = (/** @type {number} */ count) => (bottom - (HEIGHT * count) / Math.max(1, trace.partitions)).toFixed(1);
@@ -52,8 +52,8 @@ export class Working {
 
   /** @param {number} at */
   figureAt(at) {
-    const { trace, steps } = this;
-    const count = steps.counts[stepAt(steps.times, Math.min(at, trace.duration - 1))];
+    const { trace } = this;
+    const count = valueAt(trace.worked, Math.min(at, trace.duration)) ?? 0;
     return `${COUNT.format(count)} of ${COUNT.format(trace.partitions)}`;
   }
 }

@@ -52,8 +52,10 @@ aiokafka
     - The ``sticky`` of aiokafka is a class with one memory for all consumers of a process, and without
       generations.
 
-Neither client passes loads to an assignor. Loads come from a host (`coordinator_core.registry.host`), one for
-each consumer. Without a host, ``optimal`` and ``lag-aware`` count partitions.
+Neither client passes loads to an assignor. An assignor with a provider (``optimal``, ``lag-aware``, a class
+with the attribute ``provider``) needs a host for each consumer: `rebalance_kafka.MeasuredLoads`, or another
+object as `coordinator_core.registry.host` describes it. Without a host, the assignor gets no weights, and a
+warning is logged.
 """
 
 from collections.abc import Callable
@@ -78,7 +80,7 @@ def as_kafka_python(
 
     The client creates an object of the class for each consumer. ``rack`` and ``instance_id`` are those of the
     consumer. ``protocol`` is by default cooperative if the assignor supports it. ``host`` returns a new host,
-    which provides the loads of one consumer; it requires the text of a strategy.
+    which provides the loads of one consumer; it requires an assignor with a provider.
 
     Raises:
         InputError: if kafka-python is not installed, or an argument is invalid.
@@ -101,7 +103,7 @@ def as_aiokafka(
     """Return the object of an assignor for ``AIOKafkaConsumer(partition_assignment_strategy=[...])``.
 
     ``rack`` and ``instance_id`` are those of the consumer. ``host`` returns a new host, which provides the
-    loads of one consumer; it requires the text of a strategy.
+    loads of one consumer; it requires an assignor with a provider.
 
     Raises:
         InputError: if aiokafka is not installed, an argument is invalid, or the assignor cannot be eager.

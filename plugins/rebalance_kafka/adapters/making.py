@@ -1,5 +1,6 @@
 """The assignors of consumers: every consumer has an assignor of its own."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, AssignorSpec, Strategy
 from coordinator_core.registry.host import Host
 from coordinator_core.registry.registry import default_registry
+from coordinator_core.registry.strategies import informed
+
+LOG = logging.getLogger(__name__)
 
 
 class Assignors:
@@ -51,19 +55,42 @@ def _maker(assignor: Any, host: Callable[[], Host] | None) -> Callable[[], Assig
     if isinstance(assignor, str):
         return _by_name(assignor, host)
     name = str(getattr(assignor, "__qualname__", type(assignor).__qualname__))
-    if host is not None:
-        raise InputError("host", f"one for {name}", "a strategy's name, which has a provider")
+    declared = ""
     if isinstance(assignor, AssignorSpec):
-        assignor, name = assignor.factory, f"assignor {assignor.name!r}"
+        declared, assignor, name = assignor.provider, assignor.factory, f"assignor {assignor.name!r}"
     factory = factory_of(assignor, name, makers=True)
-    return _once(factory) if factory.shared else _calling(factory)
+    provider = declared or factory.provider
+    _check_host(name, provider, host)
+    make = _once(factory) if factory.shared else _calling(factory)
+    if host is None or not provider:
+        return make
+    registry = default_registry()
+    return lambda: informed(make(), provider, registry, host())
 
 
 def _by_name(text: str, host: Callable[[], Host] | None) -> Callable[[], Assignor]:
     registry = default_registry()
     strategy = registry.strategy(text, what="assignor")
     _check_parts(strategy, host is not None)
+    _check_host(repr(text), strategy.provider, host)
     return lambda: registry.build(strategy, None if host is None else host())
+
+
+def _check_host(name: str, provider: str, host: Callable[[], Host] | None) -> None:
+    """Check that a host has a provider. Warn of an assignor that wants weights and gets none.
+
+    Raises:
+        InputError: if the assignor has no provider that would use the host.
+    """
+    if host is not None and not provider:
+        expected = "an assignor with a provider: the attribute provider of its class, or +weights=PROVIDER"
+        raise InputError("host", f"one for {name}, which has no provider", expected)
+    if host is None and provider:
+        LOG.warning(
+            "assignor %s gets no weights: its provider %r needs a host (host=lambda: MeasuredLoads())",
+            name,
+            provider,
+        )
 
 
 def _check_parts(strategy: Strategy, hosted: bool) -> None:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from coordinator_core.assigning.assignor import Assignor
+from coordinator_core.assigning.computing import user_data_of
 from coordinator_core.errors import AssignmentError
 from coordinator_core.java import java_order
 from coordinator_core.model import NO_GENERATION, NO_PARTITIONS, Partitions, Subscription
@@ -48,8 +49,7 @@ class Member:
             AssignmentError: if the assignor fails.
         """
         listed = tuple(java_order(topics))
-        with naming(self.assignor, "subscription_user_data"):
-            own = self.assignor.subscription_user_data(listed)
+        own = user_data_of(self.assignor, listed)
         wanted = frozenset(listed)
         owned = Partitions({t: n for t, n in self._owned.by_topic().items() if t in wanted})
         claim = Claim(

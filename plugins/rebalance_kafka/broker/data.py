@@ -1,6 +1,6 @@
 """Requests about topics and records: Metadata, Produce, Fetch, ListOffsets and similar."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -24,6 +24,9 @@ LATEST, EARLIEST, NEWEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
 MOST_EXACT = 20
 """Partitions of a request whose records are searched for a time."""
+
+METADATA_BY_ID = 12
+"""The first version of Metadata in which topics can be wanted by their ids."""
 
 _NO_CONFIGS: Mapping[str, str] = {}
 
@@ -104,25 +107,35 @@ def _no_sasl(_: Data, request: Request) -> Values:
 
 
 def _metadata(data: Data, request: Request) -> Values:
-    body, topics, access = request.body, data.topics, request.access
-    unknown: list[UUID | None] = []
-    if body.topics is None or (request.version == 0 and not body.topics):
-        names = [name for name in topics.partitions if access.topic(Operation.DESCRIBE, name)]
-    else:
-        wanted = dict.fromkeys((topic.name, getattr(topic, "topic_id", None)) for topic in body.topics)
-        unknown = [number for name, number in wanted if name is None and topics.named(number) is None]
-        found = (topics.named(number) if name is None else name for name, number in wanted)
-        names = list(dict.fromkeys(name for name in found if name is not None))
-        if data.partitions and (request.version < 4 or body.allow_auto_topic_creation):
-            _create_missing(data, [name for name in names if access.topic(Operation.CREATE, name)])
     broker = {"node_id": data.node, "host": data.address.host, "port": data.address.port}
     return {
         "brokers": (broker,),
         "cluster_id": data.cluster_id,
         "controller_id": data.node,
-        "topics": (*(_described(data, name, access) for name in names), *map(_unknown_id, unknown)),
+        "topics": tuple(_wanted_topics(data, request)),
         "error_code": Wire.none,
     }
+
+
+def _wanted_topics(data: Data, request: Request) -> Iterable[Values]:
+    """Return the topics of a Metadata request.
+
+    If a topic has an id, all are looked up by their ids, and their names are not read (KIP-516).
+    """
+    body, topics, access = request.body, data.topics, request.access
+    if body.topics is None or (request.version == 0 and not body.topics):
+        visible = [name for name in topics.partitions if access.topic(Operation.DESCRIBE, name)]
+        return [_described(data, name, access) for name in visible]
+    wanted = [(topic.name, getattr(topic, "topic_id", None)) for topic in body.topics]
+    ids = dict.fromkeys(number for name, number in wanted if number is not None or name is None)
+    if ids and request.version < METADATA_BY_ID:
+        return [_no_topic(Wire.invalid_request, name or "", None) for name, _ in wanted]
+    if ids:
+        return [_described_by_id(data, number, access) for number in ids]
+    names = list(dict.fromkeys(name for name, _ in wanted))
+    if data.partitions and (request.version < 4 or body.allow_auto_topic_creation):
+        _create_missing(data, [name for name in names if access.topic(Operation.CREATE, name)])
+    return [_described(data, name, access) for name in names]
 
 
 def _create_missing(data: Data, names: Sequence[str]) -> None:
@@ -160,8 +173,18 @@ def _described(data: Data, name: str, access: Access) -> Values:
     return {"error_code": error, "name": name, "topic_id": number, "partitions": partitions}
 
 
-def _unknown_id(number: UUID | None) -> Values:
-    return {"error_code": Wire.unknown_topic_id, "name": None, "topic_id": number, "partitions": ()}
+def _described_by_id(data: Data, number: UUID | None, access: Access) -> Values:
+    """Describe the topic with an id. An error does not disclose its name."""
+    name = data.topics.named(number)
+    if name is None:
+        return _no_topic(Wire.unknown_topic_id, None, number)
+    if not access.topic(Operation.DESCRIBE, name):
+        return _no_topic(Wire.topic_authorization_failed, None, number)
+    return _described(data, name, access)
+
+
+def _no_topic(error: Wire, name: str | None, number: UUID | None) -> Values:
+    return {"error_code": error, "name": name, "topic_id": number, "partitions": ()}
 
 
 def _produce(data: Data, request: Request) -> Values | None:

@@ -153,29 +153,33 @@ class EmbeddedBroker:
         self.turns = Turns(loop)
         store = self._store = Store(self._folder)
         try:
-            store.compact()
-            topics = Topics(store, most_bytes=self._most_record_bytes, most_partitions=self._most_partitions)
-            recorder = self._recorder = Recorder(topics, most_bytes=self._most_trace_bytes)
-            data = Data(
-                topics,
-                store,
-                node=NODE,
-                cluster_id="rebalance-lab",
-                partitions=self._auto_create,
-                broker_configs=self.configs,
-                transactions=self._transactions,
-            )
-            self._create_wanted(topics)
-            self._node = Node(
-                loop,
-                store,
-                data,
-                self._config,
-                recorder,
-                self._random,
-                self._most_group_bytes,
-                self._groups,
-            )
+            with store.errors_named():
+                topics = Topics(
+                    store, most_bytes=self._most_record_bytes, most_partitions=self._most_partitions
+                )
+                recorder = self._recorder = Recorder(topics, most_bytes=self._most_trace_bytes)
+                data = Data(
+                    topics,
+                    store,
+                    node=NODE,
+                    cluster_id="rebalance-lab",
+                    partitions=self._auto_create,
+                    broker_configs=self.configs,
+                    transactions=self._transactions,
+                )
+                self._create_wanted(topics)
+                self._node = Node(
+                    loop,
+                    store,
+                    data,
+                    self._config,
+                    recorder,
+                    self._random,
+                    self._most_group_bytes,
+                    self._groups,
+                    self.access,
+                )
+                store.compact()
             self._server = await self._listening(loop)
         except BaseException:
             self._guard.close()

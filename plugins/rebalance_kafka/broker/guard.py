@@ -56,6 +56,7 @@ class Guard:
         self._passwords = dict(users or {})
         self._users, self._mechanisms = Users(self._passwords), tuple(mechanisms)
         self._acls = None if acls is None else [Acl.of(text, "acls") for text in acls]
+        self._accesses: dict[str, Access] = {}
         known = (*self._passwords, ANY)
         strangers = [acl.user for acl in self._acls or () if acl.user not in known]
         if strangers and self._passwords:
@@ -92,7 +93,11 @@ class Guard:
 
     def access(self, user: str) -> Access:
         """Return what a user may do."""
-        return EVERYTHING if self._acls is None else access_of(user, self._acls)
+        if self._acls is None:
+            return EVERYTHING
+        if user not in self._accesses:
+            self._accesses[user] = access_of(user, self._acls)
+        return self._accesses[user]
 
     def settings(self, user: str | None) -> dict[str, str]:
         """Return the settings of a client by Kafka's names. ``user`` None: the first user.

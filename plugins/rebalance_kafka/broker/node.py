@@ -3,7 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop, TimerHandle
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from time import time
 from typing import Any, NamedTuple, TypeAlias
@@ -14,9 +14,11 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.coordinator.facade import Coordinator
+from coordinator_core.coordinator.find_coordinator import home_partition
 from coordinator_core.coordinator.outcome import Outcome
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
-from coordinator_core.errors import AssignmentError, PluginError
+from coordinator_core.coordinator.records import Record
+from coordinator_core.errors import AssignmentError, InputError, PluginError
 from coordinator_core.families.classic import CLASSIC
 from coordinator_core.families.family import Surroundings
 from coordinator_core.families.reconcile import RECONCILE
@@ -89,6 +91,7 @@ class Node:
         random: Random,
         most_group_bytes: int = MOST_GROUP_BYTES,
         groups: GroupSettings = DEFAULT_GROUPS,
+        access: Callable[[str], Access] = lambda _: EVERYTHING,
     ) -> None:
         self._loop, self._store, self._recorder = loop, store, recorder
         self.data = data
@@ -101,18 +104,26 @@ class Node:
         data.topics.deleted = self._topics_deleted
         make_default = next(iter(groups.assignors.values()))
         surroundings = Surroundings(
-            groups.settings, make_default, lambda: Cluster(data.topics.partitions), groups.assignors
+            groups.settings,
+            make_default,
+            lambda: Cluster(data.topics.partitions),
+            groups.assignors,
+            lambda principal, topic: access(principal).topic(Operation.DESCRIBE, topic),
         )
         parts = [spec.coordinator(surroundings) for spec in (CLASSIC, RECONCILE) if spec.coordinator]
         self.coordinator = Coordinator(NODE, config, random, parts)
         self._room = Room(self.coordinator, most_group_bytes)
         partitions = range(config.offsets_topic_partitions)
-        self._carry_out(self.coordinator.on_cluster_change(dict.fromkeys(partitions, NODE), 1))
-        for partition in partitions:
-            self._carry_out(self.coordinator.on_elected(partition))
+        now_ms = self.now_ms()
+        self._carry_out(self.coordinator.on_cluster_change(dict.fromkeys(partitions, NODE), 1), now_ms)
+        for partition in dict.fromkeys((*partitions, *store.logged())):
             records = store.read(partition)
-            self._carry_out(self.coordinator.on_loaded(partition, records, now_ms=self.now_ms()))
-        self._carry_out(self.coordinator.on_topics_changed(now_ms=self.now_ms()))
+            _check_home(store, partition, records, len(partitions))
+            now_ms = self.now_ms()
+            self._carry_out(self.coordinator.on_elected(partition), now_ms)
+            self._carry_out(self.coordinator.on_loaded(partition, records, now_ms=now_ms), now_ms)
+        now_ms = self.now_ms()
+        self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
         data.transactions.end_on_group = self._end_on_group
         data.transactions.resume(self.now_ms())
         self._set_timer()
@@ -201,7 +212,7 @@ class Node:
             LOG.warning("group %s: %s", getattr(message, "group_id", ""), error)
             self._give(self._requests, self.coordinator.refusal(message, ErrorCode.UNKNOWN_SERVER_ERROR))
             return
-        self._carry_out(outcome)
+        self._carry_out(outcome, now_ms)
 
     def _refused_commit(self, message: m.Request) -> m.Response | None:
         """Return the response to a commit in another transaction than the current one of its producer."""
@@ -219,7 +230,7 @@ class Node:
     def _end_on_group(self, group_id: str, producer_id: int, committed: bool, now_ms: int) -> bool:
         """End a transaction on a group. Return False if the store does not accept it."""
         outcome = self.coordinator.end_transaction(group_id, producer_id, committed=committed, now_ms=now_ms)
-        self._carry_out(outcome)
+        self._carry_out(outcome, now_ms)
         return producer_id not in self.coordinator.pending_offsets(group_id)
 
     def _message_of(self, request: Request) -> m.Request:
@@ -236,14 +247,14 @@ class Node:
         """Pass new partitions to the groups of the consumer protocol, too."""
         now_ms = self.now_ms()
         self._recorder.grown(topics, now_ms)
-        self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms))
+        self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
     def _topics_deleted(self, topics: Sequence[str]) -> None:
         """Delete the committed offsets of topics, too."""
         now_ms = self.now_ms()
         self._recorder.deleted(topics, now_ms)
-        self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms))
-        self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms))
+        self._carry_out(self.coordinator.on_topics_deleted(topics, now_ms=now_ms), now_ms)
+        self._carry_out(self.coordinator.on_topics_changed(now_ms=now_ms), now_ms)
 
     def _give(self, request_id: int, response: m.Response) -> None:
         """Answer a request. An error in that is logged, as it concerns one client only."""
@@ -278,7 +289,7 @@ class Node:
             permit = permitted(message, request.access, self.coordinator.refusal)
             if permit.refusal is None:
                 replies = self.coordinator.receive(0, message, now_ms=now_ms).replies
-                found = [reply.response for reply in replies]
+                found = [permit.complete(reply.response) for reply in replies]
             else:
                 found = [permit.refusal]
             responses += [each for each in found if isinstance(each, ConsumerGroupDescribeResponse)]
@@ -319,21 +330,23 @@ class Node:
         host, port = self.data.address
         return {"error_code": Wire.none, "error_message": None, "node_id": node, "host": host, "port": port}
 
-    def _carry_out(self, outcome: Outcome) -> ErrorCode:
+    def _carry_out(self, outcome: Outcome, now_ms: int) -> ErrorCode:
         """Carry out an outcome of the coordinator: record events, write the log, send responses.
 
-        Return the last error of the log.
+        ``now_ms``: the time of the call that returned the outcome, which all its events have. They are
+        recorded before any response, which may lead to the next request. Return the last error of the log.
         """
+        self._record(outcome, now_ms)
         waiting, failed = deque([outcome]), ErrorCode.NONE
         while waiting:
             step = waiting.popleft()
-            for event in step.events:
-                self._recorder.happened(event, self.now_ms())
             for append in step.appends:
                 error = self._store.append(append.partition, append.records)
                 failed = error or failed
                 now_ms = self.now_ms()
-                waiting.append(self.coordinator.on_appended(append.append_id, error, now_ms=now_ms))
+                written = self.coordinator.on_appended(append.append_id, error, now_ms=now_ms)
+                self._record(written, now_ms)
+                waiting.append(written)
             for request_id in step.superseded:
                 earlier, _ = self._parked[request_id]
                 self._give(request_id, self.coordinator.refusal(earlier, ErrorCode.REBALANCE_IN_PROGRESS))
@@ -341,6 +354,10 @@ class Node:
                 self._give(reply.request_id, reply.response)
         self._set_timer()
         return failed
+
+    def _record(self, outcome: Outcome, now_ms: int) -> None:
+        for event in outcome.events:
+            self._recorder.happened(event, now_ms)
 
     def _set_timer(self) -> None:
         due_ms = _earlier(self.coordinator.not_before_ms(), self.data.transactions.not_before_ms())
@@ -356,7 +373,8 @@ class Node:
     def _on_deadline(self) -> None:
         self._timer = None
         self.data.transactions.on_deadline(self.now_ms())
-        self._carry_out(self.coordinator.on_deadline(now_ms=self.now_ms()))
+        now_ms = self.now_ms()
+        self._carry_out(self.coordinator.on_deadline(now_ms=now_ms), now_ms)
 
     # --- Fetch
 
@@ -382,6 +400,17 @@ class Node:
         stop = self.data.topics.wait(fetch.places, lambda: try_again(False))
         timer = self._loop.call_later(waits_ms / 1_000, try_again, True)
         return give_up
+
+
+def _check_home(store: Store, partition: int, records: Iterable[Record], partitions: int) -> None:
+    """Raise an error if a group has records in a partition of the log in which nothing looks for them."""
+    for group_id in dict.fromkeys(record.group_id for record in records):
+        home = home_partition(group_id, partitions)
+        if home != partition:
+            where = f"{store.path}, records of group {group_id!r}"
+            expected = f"partition {home} (offsets.topic.num.partitions={partitions})"
+            advice = "use the setting of the broker that wrote them, or restore the folder from a copy"
+            raise InputError(where, f"partition {partition} of the log", f"{expected}; {advice}")
 
 
 def _earlier(first_ms: int | None, second_ms: int | None) -> int | None:

@@ -10,6 +10,7 @@ from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.protocol.reconcile import (
     ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
@@ -132,11 +133,25 @@ def _list(message: m.ListGroupsRequest, access: Access) -> Permit:
 
 
 def _beat(message: ConsumerGroupHeartbeatRequest, access: Access) -> Permit:
-    """Refuse a member that lists a topic which the user may not see. Patterns match all topics."""
+    """Refuse a member that lists a topic which the user may not see. The user limits what patterns match."""
     topics = message.subscribed_topic_names or ()
     if all(access.topic(Operation.DESCRIBE, topic) for topic in topics):
-        return Permit(message)
+        return Permit(replace(message, principal=access.user))
     return Permit(message, ConsumerGroupHeartbeatResponse(error=_TOPIC, member_id=message.member_id))
+
+
+def _describe_consumers(message: ConsumerGroupDescribeRequest, access: Access) -> Permit:
+    """Describe nothing of a group whose members have topics that the user may not see."""
+
+    def visible(response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
+        owned = [tp for member in response.members for tp in (*member.assignment, *member.target_assignment)]
+        topics = dict.fromkeys(tp.topic for tp in owned)
+        if all(access.topic(Operation.DESCRIBE, topic) for topic in topics):
+            return response
+        found = "The described group uses topics that the client is not authorized to describe."
+        return ConsumerGroupDescribeResponse(error=_TOPIC, group_id=response.group_id, message=found)
+
+    return Permit(message, complete=visible)
 
 
 _PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
@@ -148,6 +163,7 @@ _PARTS: Mapping[type, Callable[[Any, Access], Permit]] = {
     m.DeleteGroupsRequest: _delete,
     m.ListGroupsRequest: _list,
     ConsumerGroupHeartbeatRequest: _beat,
+    ConsumerGroupDescribeRequest: _describe_consumers,
 }
 
 

@@ -2,24 +2,32 @@
 
 Without a folder it is in memory. With a folder, a write is on the disk before any client receives the
 response. Every call that writes is one transaction: a process that dies leaves whole transactions only.
+Damaged files are not opened. A damaged record of the coordinator's log is an error before any is deleted.
 """
 
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from coordinator_core.coordinator.records import Record, compact, decode_records, encode_record
+from coordinator_core.coordinator.records import Record, compact, decode_record, encode_record
 from coordinator_core.errors import InputError
 from coordinator_core.protocol.error_codes import ErrorCode
+from rebalance_kafka.broker.write_ahead import incomplete_write
+
+LOG = logging.getLogger(__name__)
 
 FILE = "broker.sqlite"
 COMPACT_AFTER = 50_000
 """Records between two compactions of the coordinator's log, or as many as the last one kept, if more."""
 
-_FORMAT = 3
+RESTORE = "restore the folder from a copy"
+
+_FORMAT = 4
 _TABLES = """
 create table topics (id integer primary key, name text not null unique, partitions integer not null);
 create table batches (
@@ -50,6 +58,9 @@ create table transactions (
 ) without rowid;
 create table transactional_ids (name text primary key, record blob not null) without rowid;
 """
+_SINCE_FORMAT_4 = ""
+"""Records of transactional ids have checksums. Those that earlier formats wrote are read without."""
+_SCRIPTS = (_TABLES, _SINCE_FORMAT_2, _SINCE_FORMAT_3, _SINCE_FORMAT_4)
 
 
 Configs: TypeAlias = Mapping[str, str]
@@ -118,7 +129,7 @@ class Store:
     """The store of one broker, for one process at a time.
 
     Raises:
-        InputError: if the folder cannot be written to, or another process uses it.
+        InputError: if the folder cannot be written to, another process uses it, or the files are damaged.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -128,10 +139,31 @@ class Store:
             except OSError as error:
                 expected = "a folder to write to"
                 raise InputError(str(folder), error.strerror or "an error", expected) from None
-        self._sql = _opened(folder)
+        self.path = ":memory:" if folder is None else str(folder / FILE)
+        dropped = incomplete_write(Path(f"{self.path}-wal"))  # SQLite would drop writes after damage, too
         self._ids: dict[str, int] = {}
         self._appended = self._kept = 0
-        self.topics()
+        with self.errors_named():
+            self._sql = sqlite3.connect(self.path, isolation_level=None, timeout=0)
+            try:
+                _prepare(self._sql, self.path)
+                self.topics()
+            except BaseException:
+                self._sql.close()
+                raise
+        if dropped is not None:
+            LOG.warning("%s", dropped)
+
+    @contextmanager
+    def errors_named(self) -> Iterator[None]:
+        """Raise errors of SQLite as an `InputError` that names the file."""
+        try:
+            yield
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            expected = "a broker's data that no other process uses, in a folder to write to"
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) == sqlite3.SQLITE_CORRUPT:
+                expected = f"a whole SQLite file; {RESTORE}"
+            raise InputError(self.path, str(error), expected) from None
 
     def close(self) -> None:
         """Close the database, so that another process can use the folder."""
@@ -368,20 +400,40 @@ class Store:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         self._appended += len(rows)
         if self._appended > max(COMPACT_AFTER, self._kept):
-            with suppress(sqlite3.Error):  # the log stays as it is, and the next append tries again
+            try:
                 self.compact()
+            except (sqlite3.Error, InputError) as error:  # the log stays as it is, and is tried again later
+                LOG.warning("the coordinator's log is not compacted: %s", error)
         return ErrorCode.NONE
 
+    def logged(self) -> list[int]:
+        """Return the partitions of the coordinator's log that have records."""
+        return [row for (row,) in self._sql.execute("select distinct partition from log order by partition")]
+
     def read(self, partition: int) -> Sequence[Record]:
-        """Return the records of a partition of the coordinator's log, in order."""
-        rows = self._sql.execute("select record from log where partition = ? order by number", (partition,))
-        return decode_records(b"".join(record for (record,) in rows))
+        """Return the records of a partition of the coordinator's log, in order.
+
+        Raises:
+            InputError: if a record is damaged. It names the row.
+        """
+        query = "select number, cast(record as blob) from log where partition = ? order by number"
+        return [self._decoded(number, data) for number, data in self._sql.execute(query, (partition,))]
+
+    def _decoded(self, number: int, data: bytes) -> Record:
+        try:
+            return decode_record(data, f"{self.path}, row {number} of the table log")
+        except InputError as error:
+            advice = f"{RESTORE}, or delete the row, which loses what it contains"
+            raise InputError(error.where, error.found, f"{error.expected}; {advice}") from None
 
     def compact(self) -> None:
-        """Keep only the newest record of each key."""
-        partitions = self._sql.execute("select distinct partition from log order by partition").fetchall()
+        """Keep only the newest record of each key.
+
+        Raises:
+            InputError: if a record is damaged. The log of its partition stays as it is.
+        """
         self._appended = self._kept = 0
-        for (partition,) in partitions:
+        for partition in self.logged():
             kept = compact(self.read(partition))
             self._kept += len(kept)
             with self._transaction():
@@ -405,22 +457,6 @@ class Store:
             raise
 
 
-def _opened(folder: Path | None) -> sqlite3.Connection:
-    path = ":memory:" if folder is None else str(folder / FILE)
-    try:
-        sql = sqlite3.connect(path, isolation_level=None, timeout=0)
-        try:
-            _prepare(sql, path)
-        except BaseException:
-            sql.close()
-            raise
-    except sqlite3.DatabaseError as error:
-        raise InputError(
-            path, str(error), "a broker's data that no other process uses, in a folder to write to"
-        ) from None
-    return sql
-
-
 def _prepare(sql: sqlite3.Connection, path: str) -> None:
     """Lock the file for this process. Create the tables if the file is new."""
     sql.execute("pragma locking_mode = exclusive")
@@ -430,7 +466,23 @@ def _prepare(sql: sqlite3.Connection, path: str) -> None:
         raise InputError(path, "another program's database", "a broker's data, or no file")
     if not 0 <= version <= _FORMAT:
         raise InputError(path, f"format {version}", f"format {_FORMAT}, which this version writes")
+    found = [text for (text,) in sql.execute("pragma quick_check(3)")]
+    if found != ["ok"]:
+        raise InputError(path, f"damage ({', '.join(found)})", f"a whole SQLite file; {RESTORE}")
     sql.execute("pragma journal_mode = wal")
     sql.execute("pragma synchronous = full")
-    missing = (_TABLES, _SINCE_FORMAT_2, _SINCE_FORMAT_3)[version:]
+    missing = _SCRIPTS[version:]
     sql.executescript(f"begin immediate; {' '.join(missing)} pragma user_version = {_FORMAT}; commit;")
+    if _schema(sql) != _expected_schema():
+        raise InputError(path, "other tables (damage)", f"those of format {_FORMAT}; {RESTORE}")
+
+
+def _schema(sql: sqlite3.Connection) -> list[tuple[object, ...]]:
+    return sql.execute("select type, name, tbl_name, sql from sqlite_master order by name").fetchall()
+
+
+@cache
+def _expected_schema() -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(":memory:")) as sql:
+        sql.executescript(" ".join(_SCRIPTS))
+        return _schema(sql)

@@ -4,6 +4,7 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
+from zlib import crc32
 
 import msgspec
 from kio.schema.errors import ErrorCode as Wire
@@ -11,7 +12,7 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.coordinator.timers import Timers
 from coordinator_core.errors import InputError
 from rebalance_kafka.broker.producers import Place
-from rebalance_kafka.broker.store import Store
+from rebalance_kafka.broker.store import RESTORE, Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transaction_states import (
     PREPARED,
@@ -36,8 +37,31 @@ RETRY_MS = 1_000
 """The time after which markers that could not be written are tried again."""
 
 _TIMER = 0
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(TransactionalId).decode
+_CHECKED = b"\xc1"
+"""The first byte of a record with a checksum. No record in msgpack begins with it."""
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(TransactionalId)
+
+
+def _encode(record: TransactionalId) -> bytes:
+    body = _encoder.encode(record)
+    return _CHECKED + crc32(body).to_bytes(4, "big") + body
+
+
+def _decode(data: bytes, where: str) -> TransactionalId:
+    """Decode a record, with its checksum if it has one.
+
+    Raises:
+        InputError: if it is damaged.
+    """
+    body = data[5:] if data[:1] == _CHECKED else data
+    found = crc32(body).to_bytes(4, "big").hex()
+    if body is not data and found != data[1:5].hex():
+        raise InputError(where, f"a damaged record (checksum {found})", f"{data[1:5].hex()}; {RESTORE}")
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise InputError(where, f"a damaged record ({error})", f"a transactional id; {RESTORE}") from None
 
 
 class TransactionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,8 +109,9 @@ class Transactions:
         self._bytes = 0
         self._ongoing: dict[int, tuple[Producer, frozenset[Place], frozenset[str]]] = {}
         self._timers = Timers()
-        for data in store.transactional_ids():
-            self._apply(_decode(data), len(data))
+        for number, data in enumerate(store.transactional_ids(), 1):
+            where = f"{store.path}, record {number} of the table transactional_ids by name"
+            self._apply(_decode(data, where), len(data))
         topics.is_in_transaction = self.is_in_transaction
 
     # --- requests

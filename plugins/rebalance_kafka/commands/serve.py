@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+from collections.abc import Mapping
 from errno import EMFILE, ENFILE
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +12,15 @@ from zlib import crc32
 
 import typer
 
-from coordinator_core.cli.output import check_path, complain, stderr, stdout, write_whole
+from coordinator_core.cli.files import check_path, is_written_through, write_whole
+from coordinator_core.cli.output import complain, stderr, stdout
 from coordinator_core.errors import InputError
 from rebalance_kafka.addresses import place_of
 from rebalance_kafka.commands.options import passwords_of, settings_of, topics_of
 from rebalance_kafka.scram import MECHANISMS
 
 if TYPE_CHECKING:
+    from coordinator_core.traces.trace import Trace
     from rebalance_kafka.broker.embedded import EmbeddedBroker
 
 LOG = logging.getLogger(__name__)
@@ -46,7 +49,7 @@ def serve(
             metavar="FILE",
             help="Write the history of the group to this file at the end, as the trace of a simulated run,"
             " if there was a group."
-            " With several groups, write one file FILE.GROUP for each.",
+            " With several groups, write one file FILE.GROUP for each. A FIFO gets them one after another.",
         ),
     ] = None,
     auto_create: Annotated[
@@ -126,10 +129,13 @@ def serve(
         acls=acl or None,
     )
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    asyncio.run(_serve(broker, assignor_trace))
+    traces = asyncio.run(_serve(broker))
+    if assignor_trace is not None:
+        _write_traces(traces, assignor_trace)
 
 
-async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
+async def _serve(broker: "EmbeddedBroker") -> Mapping[str, "Trace"]:
+    """Serve until a signal, and return the history of each group."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -139,13 +145,17 @@ async def _serve(broker: "EmbeddedBroker", trace_file: Path | None) -> None:
         stdout().print(broker.address)
         await stop.wait()
         stderr().print("stopping ...")
-        traces = broker.traces()
-    if trace_file is not None:
-        if not traces:
-            complain(f"{trace_file} is not written: no member has joined a group", label=WARNING)
+        return broker.traces()
+
+
+def _write_traces(traces: Mapping[str, "Trace"], file: Path) -> None:
+    if not traces:
+        complain(f"{file} is not written: no member has joined a group", label=WARNING)
+    elif len(traces) == 1 or is_written_through(file):
+        write_whole(file, b"".join(trace.encode() for trace in traces.values()))
+    else:
         for group, trace in traces.items():
-            name = trace_file.name if len(traces) == 1 else f"{trace_file.name}.{_in_a_name(group)}"
-            write_whole(trace_file.with_name(name), trace.encode())
+            write_whole(file.with_name(f"{file.name}.{_in_a_name(group)}"), trace.encode())
 
 
 class _OutOfFiles:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator_core.cli.output import ExitStatus, check_path, complain, stderr, stdout, write_whole
+from coordinator_core.cli.files import check_path, write_whole
+from coordinator_core.cli.output import ExitStatus, complain, stderr, stdout
 from coordinator_core.errors import InputError, RebalanceLabError
 from coordinator_core.reading.durations import parse_duration
 from rebalance_kafka.addresses import Place, places_of

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
+from math import inf
 from random import Random
 from time import monotonic
 from types import TracebackType
@@ -26,10 +27,13 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.protocol import messages as m
 from coordinator_core.protocol.error_codes import ErrorCode
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
+from coordinator_core.registry.providers.informed import NOTHING_KNOWN
 from coordinator_core.registry.registry import Registry, default_registry
 from rebalance_kafka.addresses import places_of
 from rebalance_kafka.consumer.links import Links
 from rebalance_kafka.consumer.security import is_security, security_of
+from rebalance_kafka.loads import MeasuredLoads
+from rebalance_kafka.loads import now_ms as _now_ms
 from rebalance_kafka.settings import configured
 from rebalance_kafka.wire.apis import VERSIONS, Api
 
@@ -43,6 +47,8 @@ OF_COORDINATOR = ("session.timeout.ms", "heartbeat.interval.ms")
 
 CLOSE_SECONDS = 30.0
 MOST_SHOWN = 100
+MEASURED_EVERY_MS = 200
+"""How often the loads of the partitions are recorded, at most."""
 _INSTANCE_ID = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
@@ -65,6 +71,9 @@ class Consumer:
     (``security.protocol``; see `rebalance_kafka.consumer.security`).
     ``api_versions``: the highest version of an API to use (``{"JoinGroup": 5}``), for brokers that offer
     versions that they do not support.
+    ``capacity``: the records/s that this consumer can handle, for assignors that use weights. It counts if
+    all members have one. The weights are measured: the provider of the strategy gets the end offsets and the
+    lags of the partitions that this consumer reads (`MeasuredLoads`).
 
     Raises:
         InputError: if a setting, a strategy or an address is invalid.
@@ -82,6 +91,7 @@ class Consumer:
         api_versions: Mapping[str, int] | None = None,
         registry: Registry | None = None,
         seed: int | None = None,
+        capacity: float | None = None,
     ) -> None:
         registry = registry or default_registry()
         is_classic = _is_classic(protocol)
@@ -95,7 +105,10 @@ class Consumer:
         self._places = places_of(bootstrap_servers, "bootstrap_servers")
         self._random = Random(seed)
         self._listener = listener
-        self._assignors = [registry.build(entry, now_ms=_now_ms) for entry in strategies]
+        self._loads = MeasuredLoads(capacity=_capacity(capacity))
+        self._measures = any(entry.provider for entry in strategies)
+        self._measured_ms = self._led_without_weights = 0
+        self._assignors = [registry.build(entry, self._loads) for entry in strategies]
         self._client = Client(
             config,
             self._assignors,
@@ -239,6 +252,7 @@ class Consumer:
         until = monotonic() + timeout
         await asyncio.sleep(0)  # let responses arrive, even with a timeout of 0
         while True:
+            self._measure()
             self._carry_out(self._client.poll(now_ms=_now_ms()))
             self._raise()
             if self._records or monotonic() >= until:
@@ -312,12 +326,32 @@ class Consumer:
         kept = (r for r in self._records if (r.topic, r.partition) != (topic, partition))
         self._records = deque(kept)
 
+    def _measure(self) -> None:
+        """Record the loads of the partitions, now and then, before a poll gives them up."""
+        time_ms = _now_ms()
+        if self._measures and time_ms >= self._measured_ms + MEASURED_EVERY_MS:
+            self._measured_ms = time_ms
+            for tp, state in self._client.partitions.items():
+                if state.high_watermark >= 0 and state.has_position:
+                    self._loads.record(tp, state.high_watermark, state.position)
+
+    def _check_weights(self, event: ev.AssignmentComputed) -> None:
+        """Warn once if the assignor still gets no weights when this leader assigns for the second time."""
+        if event.report.get("weights") == NOTHING_KNOWN:
+            self._led_without_weights += 1
+            if self._led_without_weights == 2:
+                LOG.warning(
+                    "the assignor %s gets no weights: no member has reported what its partitions receive",
+                    event.assignor,
+                )
+
     def _carry_out(self, outcome: ClientOutcome) -> None:
         if self._links is None:
             raise InputError("consumer", "one that is not started, or closed", "async with Consumer(...)")
         self.events.extend(outcome.events)
         for event in outcome.events:
             if isinstance(event, ev.AssignmentComputed):
+                self._check_weights(event)
                 for member_id, error in event.report.get("unreadable", {}).items():
                     LOG.warning("member %s gets no partitions: %s", member_id, error)
         self._records.extend(outcome.records)
@@ -404,8 +438,10 @@ def _highest(versions: Mapping[str, int]) -> dict[Api, int]:
     return highest
 
 
-def _now_ms() -> int:
-    return int(monotonic() * 1_000)
+def _capacity(capacity: float | None) -> float | None:
+    if capacity is not None and not 0 < capacity < inf:
+        raise InputError("capacity", repr(capacity), "records/s above 0, or None")
+    return capacity
 
 
 def _is_classic(protocol: str) -> bool:

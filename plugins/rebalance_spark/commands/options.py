@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import current_thread, main_thread
@@ -28,13 +28,15 @@ TERMINATED = 143
 WITH_HELP = "An option of the profile; repeatable."
 
 
-def session_of_a_command(master: str | None, conf: Mapping[str, str], stopped: str = "") -> "SparkSession":
+def session_of_a_command(
+    master: str | None, conf: Mapping[str, str], stopped: Callable[[], str] | None = None
+) -> "SparkSession":
     """Return a session. Ctrl-C ends the process at once, and Java and its workers with it.
 
-    With `stopped`, SIGTERM does, too, and both print this line. Files that are complete are kept. An
-    exception would interrupt a call to Java, which has no end then: the handler of PySpark calls Java again,
-    and its client prints tracebacks. PySpark installs its handler only in the main thread, so the session
-    starts in another one.
+    With `stopped`, SIGTERM does, too, and both print the line that it returns. Files that are complete are
+    kept. An exception would interrupt a call to Java, which has no end then: the handler of PySpark calls
+    Java again, and its client prints tracebacks. PySpark installs its handler only in the main thread, so the
+    session starts in another one.
     """
     from rebalance_spark.sessions import spark_session
 
@@ -45,9 +47,10 @@ def session_of_a_command(master: str | None, conf: Mapping[str, str], stopped: s
         return thread.submit(spark_session, master, conf).result()
 
 
-def _end_at_once(line: str, number: int, _: object) -> None:
+def _end_at_once(stopped: Callable[[], str] | None, number: int, _: object) -> None:
     stderr().show_cursor()
-    if line:
+    if stopped is not None:
+        line = stopped()
         os.write(sys.stderr.fileno(), f"\n{line}\n".encode() if sys.stderr.isatty() else f"{line}\n".encode())
     os._exit(INTERRUPTED if number == signal.SIGINT else TERMINATED)
 

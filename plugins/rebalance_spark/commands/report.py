@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from coordinator_core.cli.output import check_path, print_document, stdout, write_whole
+from coordinator_core.cli.files import check_path, is_written_through, write_whole
+from coordinator_core.cli.output import print_document, stdout
 from coordinator_core.errors import InputError
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.reports.tables import csv_text, text_tables
@@ -110,7 +111,6 @@ def report(
     """
     from rebalance_spark.advising import advice_table, as_file, check_ending
     from rebalance_spark.findings import Question, found_in
-    from rebalance_spark.starts import start_of
 
     for path in (html, advice):
         check_path(path)
@@ -130,7 +130,7 @@ def report(
     findings = found_in(scored, question, everything=is_page or everything or output == "csv", plots=is_page)
     if advice is not None and findings.advice is not None:
         write_whole(advice, as_file(advice_table(scored, findings.advice), advice.suffix))
-    page = _page(findings, html, workload, master, settings, start_of(scored)) if is_page else ""
+    page = _page(findings, html, workload, master, settings, scored) if is_page else ""
     if html is not None:
         write_whole(html, page.encode())
     if output == "html":
@@ -182,7 +182,9 @@ def _column(
 
     if name in scored.others:
         return scored.values(name)
-    found, names = ({}, []) if not workload else workload_columns(workload, name, master, conf)
+    found, names = (
+        ({}, []) if not workload else workload_columns(workload, name, _hashes(scored), master, conf)
+    )
     if name not in names:
         known = list(dict.fromkeys([*scored.others, *names]))
         more = "" if workload else ", or --workload INPUT with it"
@@ -199,16 +201,23 @@ def _page(
     workload: str,
     master: str | None,
     conf: dict[str, str],
-    start: str,
+    scored: "Scored",
 ) -> str:
-    """Return the page. Views of the worst scenarios are written into a folder beside its file."""
+    """Return the page. Views of the worst scenarios are written into a folder beside a regular file."""
     from rebalance_spark.page import as_page
     from rebalance_spark.scenarios import write_views
+    from rebalance_spark.starts import start_of
 
-    links = (
-        write_views(findings, html, workload, master, conf, start) if workload and html is not None else {}
-    )
-    return as_page(findings, links)
+    if not workload or html is None or is_written_through(html):
+        return as_page(findings, {})
+    hashes = _hashes(scored)
+    return as_page(findings, write_views(findings, html, workload, master, conf, hashes, start_of(scored)))
+
+
+def _hashes(scored: "Scored") -> dict[str, str]:
+    """Return the hash of each scenario that was scored."""
+    name = "scenario_hash"
+    return dict(zip(scored.scenarios, scored.values(name), strict=True)) if name in scored.names else {}
 
 
 def as_csv(findings: "Findings") -> str:

@@ -25,15 +25,14 @@ from rebalance_spark.commands.options import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from rebalance_spark.chunks import Todo
+    from rebalance_spark.chunks import Kept, Todo
     from rebalance_spark.places import Place
     from rebalance_spark.rows import Job
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _SHOWN_ERRORS = 5
 COLUMNS = ("group", "member", "topic", "partition", "rate", "lag")
-GO_ON = "what is written counts, and the same command goes on from there"
-STOPPED = f"stopped; {GO_ON}"
+_FILES = "workloads and scores in files that are whole"
 
 
 def score(
@@ -156,9 +155,10 @@ def score(
     changed, or a strategy whose file has changed, is other work.
     """
     from rebalance_spark.archives import importable_here, send_to_workers
-    from rebalance_spark.chunks import existing_scores, todo
+    from rebalance_spark.chunks import Kept, existing_scores, todo
     from rebalance_spark.places import Folder, Table
     from rebalance_spark.scoring import checked_job, scored_schema, units
+    from rebalance_spark.sessions import files_named
     from rebalance_spark.sources import check_local, read_workload_table, read_workloads
     from rebalance_spark.storage import described
     from rebalance_spark.workers import check_workers
@@ -182,10 +182,11 @@ def score(
     named, own = _named(columns), _listed(keys)
     if workload and is_local_master(master, settings):
         check_local(workload, own, named)
+    kept = Kept()
     spark = session_of_a_command(
-        master, _shipped(settings, master) if ship else settings, f"error: {STOPPED}"
+        master, _shipped(settings, master) if ship else settings, lambda: f"error: {kept.after('stopped')}"
     )
-    with described(spark, "look at the workload"):
+    with files_named(_FILES), described(spark, "look at the workload"):
         if table:
             workloads = read_workload_table(spark, table, keys=own, columns=named, draws=draws)
         else:
@@ -197,10 +198,10 @@ def score(
     check_workers(spark, plugin or ())
     stopped = ""
     with place.leased(spark, job.run_id, schema):
-        with described(spark, "look for missing scores"):
+        with files_named(_FILES), described(spark, "look for missing scores"):
             missing = todo(workloads, job, place, again)
-        stopped = _written(missing, job, place, as_lines=progress)
-    with described(spark, "count errors"):
+        stopped = _written(missing, job, place, kept, as_lines=progress)
+    with files_named(_FILES), described(spark, "count errors"):
         scores = existing_scores(spark, place)
         failed = scores is not None and _print_outcome(scores)
     if stopped:
@@ -263,7 +264,7 @@ def _warn_of_plugins(modules: Sequence[str]) -> None:
             warn(f"plugin {failed.name!r} of {failed.distribution} is not available: {failed.reason}")
 
 
-def _written(missing: "Todo", job: "Job", place: "Place", *, as_lines: bool) -> str:
+def _written(missing: "Todo", job: "Job", place: "Place", kept: "Kept", *, as_lines: bool) -> str:
     """Compute and write the missing scores. Return what stopped the run, or an empty text."""
     from rebalance_spark.chunks import write_scores
     from rebalance_spark.commands.progress import estimate, progress
@@ -276,11 +277,11 @@ def _written(missing: "Todo", job: "Job", place: "Place", *, as_lines: bool) -> 
         stderr().print(estimate(missing, len(job.strategies), cores(missing.units.sparkSession)))
     try:
         with progress(missing.rows, as_lines=as_lines) as report:
-            write_scores(missing, job, place, report)
+            write_scores(missing, job, place, report, kept)
     except KeyboardInterrupt:
-        return STOPPED
+        return kept.after("stopped")
     except spark_errors() as error:
-        return f"Spark gave up ({in_short(error)}); {GO_ON}"
+        return kept.after(f"Spark gave up ({in_short(error)})")
     return ""
 
 

@@ -8,7 +8,7 @@ import pytest
 from coordinator_core.assigning import computing
 from coordinator_core.assigning.assignor import Assignor, Wrapper
 from coordinator_core.assigning.combinators import Pairs, with_budget, with_cooperative, with_deadline
-from coordinator_core.assigning.computing import compute_assignment, run, unassigned
+from coordinator_core.assigning.computing import compute_assignment, run, unassigned, user_data_of
 from coordinator_core.assigning.loading import assignor_from
 from coordinator_core.assigning.problem import build_problem
 from coordinator_core.errors import AssignmentError, InputError
@@ -268,12 +268,26 @@ def test_what_an_assignor_offers_besides_is_used():
     assert heard == [([("t", 1)], 4)]
 
 
-def test_user_data_that_are_no_bytes_are_refused():
-    talks = assignor_from(
-        SimpleNamespace(name="x", assign=print, subscription_user_data=lambda topics: "text")
+class SendsText(Assignor):
+    name = "x"
+
+    def assign(self, cluster, group):
+        return {}
+
+    def subscription_user_data(self, topics):
+        return "text"
+
+
+@pytest.mark.parametrize(
+    "assignor",
+    [SendsText(), SimpleNamespace(name="x", assign=print, subscription_user_data=lambda topics: "text")],
+)
+def test_user_data_that_are_no_bytes_are_refused(assignor):
+    with pytest.raises(AssignmentError) as caught:
+        user_data_of(assignor_from(assignor), ("t",))
+    assert str(caught.value) == (
+        "assignor 'x': subscription_user_data returned 'text', expected bytes or None"
     )
-    with pytest.raises(TypeError, match="str, not bytes or None"):
-        talks.subscription_user_data(("t",))
 
 
 class ByMapping(Assignor):

@@ -366,9 +366,8 @@ def test_compare_takes_files_and_its_processes_load_them_too(mine):
     (mine.parent / "s.yaml").write_text(json.dumps(scenario))
     strategies = ["mine.py:FirstOfAll", "mine.py:to_the_last+cooperative"]
     chosen = [part for each in strategies for part in ("-s", each)]
-    done = in_folder(
-        mine.parent, "compare", "s.yaml", "-j", "2", *chosen, "--format", "json", "--trace", "traces"
-    )
+    options = ["-j", "2", "--seed", "0", *chosen, "--format", "json", "--trace", "traces"]
+    done = in_folder(mine.parent, "compare", "s.yaml", *options)
     assert (done.returncode, done.stderr) == (0, b"")
     assert [each["strategy"] for each in json.loads(done.stdout)["strategies"]] == strategies
     assert sorted(p.name for p in (mine.parent / "traces").iterdir()) == [

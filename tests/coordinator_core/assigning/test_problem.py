@@ -44,6 +44,34 @@ def test_members_that_subscribe_alike_form_a_class():
     assert not problem.alike
 
 
+class CountedName(str):
+    """A name that counts how often names of its kind are hashed."""
+
+    __slots__ = ()
+    hashed = 0
+
+    def __hash__(self):
+        CountedName.hashed += 1
+        return str.__hash__(self)
+
+
+def test_equal_lists_of_topics_are_hashed_once_and_not_changed():
+    """As a program builds them: every member has a list of its own, tuple or list, of the same names."""
+    names = [CountedName(f"t{t:02}") for t in range(20)]
+    alike = [names.copy() if m % 2 else tuple(names) for m in range(30)]
+    others = [tuple(names[::-1]), (names[0], "other", *names[2:])]
+    cluster = Cluster(dict.fromkeys(map(str, names), 1))
+    group = GroupSubscription({f"m{m:02}": Subscription(t) for m, t in enumerate([*alike, *others])})
+    cluster.index  # noqa: B018 - hashes the names of the cluster
+    CountedName.hashed = 0
+    problem = build_problem(cluster, group)
+    assert CountedName.hashed < 8 * len(names) + 2 * len(group)
+    assert problem.member_class.tolist() == [0] * 31 + [1]
+    assert problem.member_list.tolist() == [0] * 30 + [1, 2]
+    assert list(map(list, problem.topic_lists)) == [names, *map(list, others)]
+    assert all(list(listed) == names for listed in alike)
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_topics_of_a_large_group_are_found_whether_its_lists_share_their_names_or_not(shared):
     """Half of 300 topics for each of 60 members; every fifth topic is unknown."""

@@ -49,8 +49,9 @@ def test_a_line_comes_back_with_its_assignment_and_all_it_had(lab):
     assert list(given["assignment"]) == ["C1", "C0"]
 
 
-def test_lines_keep_their_order(lab):
-    answer = lab("assign", "-a", "range", stdin=lines(*(group(name=n) for n in range(20))))
+@pytest.mark.parametrize("option", ["-a", "-s", "--assignor"])
+def test_lines_keep_their_order(lab, option):
+    answer = lab("assign", option, "range", stdin=lines(*(group(name=n) for n in range(20))))
     assert [each["name"] for each in documents(answer)] == list(range(20))
 
 
@@ -425,3 +426,17 @@ def test_of_a_strategy_with_another_protocol_the_assignor_is_used(lab, text, ass
     (given,) = documents(answer)
     (plain,) = documents(lab("assign", "-a", assignor, stdin=lines(group())))
     assert given["assignment"] == plain["assignment"]
+
+
+@pytest.mark.parametrize("weight", [9e99, 1e100, 1e300])
+def test_weights_whose_squares_may_not_be_finite_are_refused(lab, tmp_path, weight):
+    path = tmp_path / "groups.jsonl"
+    members = [{"id": name, "topics": ["t"]} for name in "ab"]
+    topics = {"t": {"partitions": 2, "weights": [weight, weight]}}
+    path.write_text(json.dumps({"name": "g", "topics": topics, "members": members}))
+    line = json.loads(lab("assign", path, "--assignor", "optimal").out)
+    if weight < 1e100:
+        assert line["assignment"] == {"a": [["t", 0]], "b": [["t", 1]]}
+    else:
+        found = f"line 1: topics.t.weights[0]: found {weight}"
+        assert line["error"] == f"{found}, expected a number not negative and below 1e+100"

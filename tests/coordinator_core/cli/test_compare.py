@@ -20,6 +20,7 @@ from coordinator_core.registry.registry import default_registry, installed_regis
 from coordinator_core.reports.comparison import comparison_of
 from coordinator_core.traces.trace import read_trace
 from tests.coordinator_core.cli.commands import COMMAND, environment, figures_of, in_a_process, the_error
+from tests.places import SCENARIOS
 
 METRICS = list(default_registry().metrics())
 SPECS = list(default_registry().metrics().values())
@@ -37,12 +38,11 @@ def table_in(answer):
     return heading, rows
 
 
-KAFKA_PYTHON = """\
-name: batches
-duration: 1m
-topics: {t: {partitions: 4, backlog: 100000}}
-members: [{id: m, count: 2, topics: [t], process_rate: 100, client: kafka-python}]
-events: [{at: 30s, join: {id: late, topics: [t], start_up: 0}}]
+RAISES = """\
+class Mine:
+    name, version, supported_protocols = "mine", 0, ("eager",)
+    def assign(self, cluster, group):
+        raise ValueError("no")
 """
 
 
@@ -50,21 +50,14 @@ events: [{at: 30s, join: {id: late, topics: [t], start_up: 0}}]
 
 
 def test_the_table_has_a_row_a_metric_and_a_column_a_strategy(lab, small):
-    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1")
+    answer = lab("compare", small, "-s", "sticky", "-s", "range", "-j", "1", "--seed", "4")
     assert (answer.status, answer.err) == (0, "")
-    assert answer.out.splitlines()[0] == "small, seed 4"
+    assert answer.out.splitlines()[0] == "small, seed 4 (one seed)"
     heading, rows = table_in(answer)
     assert heading.split() == ["sticky", "range"]
     assert [row.split()[0] for row in rows] == [HEADLINES[0], "mostly", *HEADLINES[1:]]
     (row,) = [row for row in rows if row.startswith("rounds")]
     assert row.split() == ["rounds", "rounds", "1", "1"]
-
-
-def test_the_answers_know_the_client_libraries_of_the_members(lab, tmp_path):
-    path = tmp_path / "batches.yaml"
-    path.write_text(KAFKA_PYTHON)
-    (answer,) = json.loads(lab("compare", path, "-s", "range", "-j", "1", "--format", "json").out)["answers"]
-    assert answer.endswith("With kafka-python a cooperative assignor does not shorten it.")
 
 
 def test_all_metrics_are_shown_by_groups(lab, small):
@@ -76,13 +69,19 @@ def test_all_metrics_are_shown_by_groups(lab, small):
 
 
 @pytest.mark.parametrize("options", [[], ["--all"], ["--set", "session.timeout.ms=6s,45s"]])
-def test_below_the_table_stands_the_definition_and_the_unit_of_each_metric_in_it(lab, small, options):
+def test_definitions_are_shown_only_if_they_are_asked_for(lab, small, options):
     answer = lab("compare", small, "-s", "sticky", "-j", "1", *options)
-    text = " ".join(answer.out.split())
-    for metric in SPECS:
-        shown = metric.name in (SHOWN if options == ["--all"] else HEADLINES)
-        assert (f"{metric.name} [{metric.unit}]: {metric.doc}" in text) == shown
+    assert not [metric.name for metric in SPECS if f"{metric.name} [" in answer.out]
+    assert answer.out.endswith("--explain-metrics defines all\n")
     assert ("--all shows" in answer.out) == (options != ["--all"])
+
+
+def test_a_setting_is_compared_with_that_of_the_scenario(lab):
+    """Its default is 3 s, wherever it stands in the list."""
+    for values in ("1s,3s", "3s,1s"):
+        options = ["-j", "1", "-s", "range", "--set", f"heartbeat.interval.ms={values}"]
+        text = " ".join(lab("compare", SCENARIOS / "shop.yaml", *options).out.split())
+        assert "instead of range with heartbeat.interval.ms=3s." in text
 
 
 def test_all_metrics_are_explained_without_a_scenario(lab):
@@ -181,10 +180,46 @@ def test_seeds_are_the_scenarios_and_those_that_follow_it(lab, small):
     assert len({*document["strategies"][0]["values"]["stopped_partition_seconds"]}) > 1
 
 
+def test_without_a_number_of_seeds_there_are_ten(lab, small):
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky"]
+    answer = lab(*options)
+    assert answer.out.startswith("small, 10 seeds (4 to 13)\n")
+    assert lab(*options, "--format", "json") == lab(*options, "--seeds", "10", "--format", "json")
+    assert lab(*options, "--seed", "4").out.startswith("small, seed 4 (one seed)\n")
+
+
+@pytest.mark.parametrize(("times", "seeds"), [(10, 10), (9.99, 9), (6, 6), (5.99, 1), (0, 1)])
+def test_runs_of_many_events_have_fewer_seeds_and_one_if_they_are_too_few(
+    lab, small, monkeypatch, tmp_path, times, seeds
+):
+    """All runs together have as many events as the budget at most, as estimated from the first seed."""
+    options = ["compare", small, "-j", "1", "-s", "range", "-s", "sticky"]
+    assert lab(*options, "--seed", "4", "--trace", tmp_path / "one").status == 0
+    events = sum(len(read_trace(path).events) for path in (tmp_path / "one").iterdir())
+    monkeypatch.setattr(compare_module, "MOST_EVENTS", int(times * events))
+    document = json.loads(lab(*options, "--trace", tmp_path / "t", "--format", "json").out)
+    assert document["seeds"] == list(range(4, 4 + seeds))
+    numbers = ["", *(f".seed={seed}" for seed in range(5, 4 + seeds))]
+    names = {f"small.{strategy}{number}.jsonl" for strategy in ("range", "sticky") for number in numbers}
+    assert {path.name for path in (tmp_path / "t").iterdir()} == names
+    answer = lab(*options)
+    assert ("--seeds 6 runs as many seeds as an order needs" in answer.out) is (seeds == 1)
+    assert ("One seed: not known whether the order holds with others." in " ".join(answer.out.split())) is (
+        seeds == 1
+    )
+
+
+def test_after_an_error_there_is_one_seed(lab, small, tmp_path):
+    (tmp_path / "mine.py").write_text(RAISES)
+    answer = lab("compare", small, "-j", "1", "-s", f"{tmp_path}/mine.py:Mine", "-s", "range")
+    assert answer.status == 1
+    assert answer.out.startswith("small, seed 4 (one seed)\n")
+
+
 def test_the_table_of_seeds_has_medians_and_spreads(lab, small):
     small.write_text(small.read_text() + "network: {latency: [1ms, 80ms]}\n")
     answer = lab("compare", small, "-j", "1", "-s", "range", "--seeds", "3")
-    assert answer.out.startswith("small, seeds 4 to 6\n")
+    assert answer.out.startswith("small, 3 seeds (4 to 6)\n")
     (row,) = [row for row in answer.out.splitlines() if row.startswith("stopped_partition_seconds  ")]
     assert re.search(r" [\d.]+ \([\d.]+-[\d.]+\)$", row)
     assert "figures: median of 3 seeds (least and greatest value)" in answer.out
@@ -207,13 +242,16 @@ def test_every_strategy_is_run_with_every_combination_of_settings(lab, small):
 
 def test_the_table_of_a_grid_has_a_row_for_each_combination(lab, small):
     options = ["-j", "1", "-s", "range", "--set", "session.timeout.ms=6s,30s", "--set", "retry.backoff.ms=50"]
-    answer = lab("compare", small, *options)
+    answer = lab("compare", small, *options, "--seed", "4")
     title, *lines = answer.out.splitlines()
-    assert title == "small, seed 4, retry.backoff.ms=50"
-    rows = [re.sub(r"\w+ \d+ %", "mostly", line).split() for line in lines if line.startswith("range  ")]
+    assert title == "small, seed 4 (one seed), retry.backoff.ms=50"
+    rows = [
+        re.sub(r"\w+( \(\w+\))? \d+ %", "mostly", line).split()
+        for line in lines
+        if line.startswith("range  ")
+    ]
     assert [row[:2] for row in rows] == [["range", "6s"], ["range", "30s"]]
-    assert all(len(row) == 4 + len(HEADLINES) for row in rows)
-    assert [row[2] for row in rows] == ["front", "front"]
+    assert all(len(row) == 3 + len(HEADLINES) for row in rows)
 
 
 SESSIONS = ["-s", "range", "-s", "watcher", "--set", "zookeeper.session.timeout.ms=10s,30s"]
@@ -291,8 +329,8 @@ def test_each_run_of_a_grid_over_seeds_has_a_trace(lab, small, tmp_path):
 def test_traces_are_kept_whole_under_the_scenarios_and_the_strategys_name(lab, small, tmp_path):
     folder = tmp_path / "new"
     small.write_text(small.read_text().replace("name: small", "name: a/b c"))
-    answer = lab("compare", small, "-j", "1", "-s", "range+classic", "-s", "sticky", "--trace", folder)
-    assert answer.status == 0
+    options = ["-j", "1", "-s", "range+classic", "-s", "sticky", "--seed", "4", "--trace", folder]
+    assert lab("compare", small, *options).status == 0
     assert sorted(p.name for p in folder.iterdir()) == ["a_b_c.range+classic.jsonl", "a_b_c.sticky.jsonl"]
     trace = read_trace(folder / "a_b_c.range+classic.jsonl")
     assert (trace.scenario, trace.strategy) == ("a/b c", "range+classic")
@@ -365,7 +403,7 @@ def shown_at(columns, monkeypatch):
     figures = {s: {m: 1_234.0 * i for i, m in enumerate(METRICS)} for s in DEFAULT_STRATEGIES}
     written = io.StringIO()
     monkeypatch.setattr(compare_module, "stdout", lambda: Console(file=written, width=columns))
-    compare_module.print_comparison(comparison_of("day", 1, SPECS, figures))
+    compare_module.print_comparison(comparison_of("day", 1, SPECS, figures, seeds=6))
     lines = [line.rstrip() for line in written.getvalue().splitlines()]
     assert max(map(len, lines)) <= columns
     front = next(number for number, line in enumerate(lines) if line.startswith("Pareto front"))
@@ -491,6 +529,6 @@ def test_an_error_makes_no_folder_for_traces(lab, small, tmp_path):
 
 
 def test_every_message_changes_no_figure(lab, small, every_message):
-    command = ("compare", small, "-s", "range", "--all")
+    command = ("compare", small, "-s", "range", "--all", "--seed", "4")
     assert lab(*command, "--every-message") == lab(*command)
     assert every_message == [True, False]

@@ -67,6 +67,7 @@ import os
 import sys
 import threading
 
+from coordinator_core import Assignor
 from coordinator_core.model import GroupAssignment
 
 NEVER = threading.Event()
@@ -143,6 +144,16 @@ class SendsText(Right):
         return "text"
 
 
+class SendsTextByItself(Assignor):
+    name = "sends-text-by-itself"
+
+    def assign(self, cluster, group):
+        return {}
+
+    def subscription_user_data(self, topics):
+        return "text"
+
+
 class SendsNothing(Right):
     def subscription_user_data(self, topics):
         raise ValueError("no data")
@@ -198,7 +209,8 @@ OF_ITS_GROUP = {
     "ReportsAnObject": "returned a report that is not plain values: ",
 }
 OF_ITSELF = {
-    "SendsText": "subscription_user_data raised TypeError: str, not bytes or None",
+    "SendsText": "subscription_user_data returned 'text', expected bytes or None",
+    "SendsTextByItself": "subscription_user_data returned 'text', expected bytes or None",
     "SendsNothing": "subscription_user_data raised ValueError: no data",
     "Deaf": "on_assignment raised ValueError: will not hear",
     "Boasts": "declares the unknown capability 'fastest'; there are sticky, ",
@@ -282,6 +294,26 @@ def test_a_process_that_dies_is_told_without_a_traceback(small, authors, jobs):
     lines = done.stderr.decode().splitlines()
     assert len(lines) == 2
     assert all("its process ended with status 9" in line for line in lines)
+
+
+def test_a_process_that_dies_in_the_only_run_is_told_as_well(small, authors):
+    done = in_a_process(
+        "compare", small, "--seed", "1", "--seeds", "1", "-s", f"{authors}:DiesWithItsProcess"
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert "its process ended with status 9" in line
+
+
+@pytest.mark.parametrize("command", ["compare", "simulate", "explain", "advise"])
+def test_a_seed_has_the_limits_of_a_scenario(lab, small, command):
+    answer = lab(command, small, "-s", "range", "--seed", "9223372036854775808")
+    assert answer == (
+        2,
+        "",
+        "error: --seed: found 9223372036854775808, expected a whole number from 0 to"
+        " 9,223,372,036,854,775,807\n",
+    )
 
 
 @pytest.mark.parametrize("timeout", ["0", "inf", "1e300"])

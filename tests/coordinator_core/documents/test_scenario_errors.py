@@ -352,6 +352,12 @@ WRONG = {
         "'orders.(' (missing ), unterminated subpattern at position 7)",
         "a regular expression",
     ),
+    "a pattern that could take for ever": (
+        member(topics_pattern="(a+)+$"),
+        "members[2].topics_pattern",
+        "'(a+)+$' (a repetition or alternatives within a repetition: it could take for ever on a long name)",
+        "a regular expression",
+    ),
     "a pattern that is a number": (
         member(topics_pattern=5),
         "members[2].topics_pattern",

@@ -133,6 +133,7 @@ NOT_FOUND = {
     "a duration too long",
     "a file that is not there",
     "a join of one that is there",
+    "a pattern that could take for ever",
     "a join with an unknown topic",
     "a latency the wrong way round",
     "a leave after a crash",

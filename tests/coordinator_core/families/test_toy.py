@@ -1,6 +1,8 @@
 """A protocol family that comes in from outside, with messages, parts, settings and states of its own."""
 
 import json
+import re
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from coordinator_core.traces.invariants import Invariants
 from coordinator_core.traces.rounds import rounds
 from tests.coordinator_core.cli.commands import figures_of
 from tests.coordinator_core.families import toy
+from tests.places import ROOT
 
 DOCUMENT = {
     "name": "four",
@@ -37,7 +40,7 @@ DOCUMENT = {
 @pytest.fixture(scope="module")
 def registry():
     made = installed_registry()
-    made.register(toy.ToyPlugin(), name="toy")
+    made.register(toy, name="toy")
     return made
 
 
@@ -139,7 +142,7 @@ def extended(registry):
             return [ScenarioEventSpec(f"only-{name}", **nothing, protocols=(name,)) for name in names]
 
     made = installed_registry()
-    made.register(toy.ToyPlugin(), name="toy")
+    made.register(toy, name="toy")
     made.register(Plugin(), name="more")
     return made
 
@@ -205,3 +208,29 @@ def test_a_protocol_without_parts_is_named(registry):
     other.register(Half(), name="half")
     with pytest.raises(PluginError, match="plugin 'half', protocols: the protocol has no part for"):
         simulate(scenario_of(other), "range+half", other)
+
+
+def test_the_toy_family_works_as_copied_behind_the_entry_point_of_its_document(tmp_path, monkeypatch):
+    package = tmp_path / "my_package"
+    package.mkdir()
+    (package / "toy.py").write_text(Path(toy.__file__).read_text())
+    monkeypatch.syspath_prepend(tmp_path)
+    document = (ROOT / "coordinator_core" / "families" / "README.md").read_text()
+    ((name, value),) = re.findall(r'^ *(\w+) = "(my_package[.\w:]+)"$', document, re.MULTILINE)
+    made = installed_registry()
+    made.load([EntryPoint(name, value, "rebalance_lab")])
+    assert made.failures == ()
+    assert measure(run(made), made)["rounds"] > 0
+
+
+def test_an_entry_point_may_name_a_class():
+    made = installed_registry()
+    made.load([EntryPoint("toy", f"{__name__}:ToyPlugin", "rebalance_lab")])
+    assert made.failures == ()
+    assert made.protocol("toy") is toy.TOY
+
+
+class ToyPlugin:
+    @hookimpl
+    def protocols(self):
+        return [toy.TOY]

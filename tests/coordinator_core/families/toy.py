@@ -138,7 +138,6 @@ TOY = ProtocolSpec(
 )
 
 
-class ToyPlugin:
-    @hookimpl
-    def protocols(self):
-        return [TOY]
+@hookimpl
+def protocols():
+    return [TOY]

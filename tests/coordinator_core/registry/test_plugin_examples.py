@@ -149,10 +149,26 @@ def test_what_is_written_wrong_in_a_scenario_event_is_told_with_its_place():
         scenario_of(registry, wrong)
 
 
+@pytest.mark.parametrize(
+    ("read", "place"),
+    [
+        (lambda value, extra: extra["strength"], r"events\[0\]\.strength"),
+        (lambda value, extra: value["strength"], r"events\[0\]\.flap\.strength"),
+    ],
+)
+def test_a_key_that_a_parser_of_events_does_not_find_is_named_with_its_place(read, place):
+    class ReadsAKey(Flapping):
+        def parse(self, value, extra, where):
+            return read(value, extra)
+
+    with pytest.raises(InputError, match=rf"^example\.yaml: {place}: found nothing, expected a value$"):
+        scenario_of(installed(ReadsAKey()), FLAP)
+
+
 def test_a_scenario_event_that_raises_names_its_plugin():
     class BrokenWhenRead(Flapping):
         def parse(self, value, extra, where):
-            return value["no such field"]
+            return {}["no such field"]
 
     class BrokenWhenItHappens(Flapping):
         def apply(self, run, arguments):

@@ -3,12 +3,15 @@
 import sys
 from importlib.metadata import EntryPoint
 from types import ModuleType
+from typing import ClassVar
 
 import pytest
 
+from assignors.range import RangeAssignor
 from coordinator_core.assigning.envelope import detach
 from coordinator_core.assigning.loading import author_of
 from coordinator_core.errors import AssignmentError, InputError, PluginError
+from coordinator_core.registry import modifiers
 from coordinator_core.registry.hookspecs import (
     AssignorSpec,
     Hooks,
@@ -18,7 +21,7 @@ from coordinator_core.registry.hookspecs import (
     hookimpl,
 )
 from coordinator_core.registry.providers.informed import REPORT, Informed
-from coordinator_core.registry.registry import Registry, default_registry
+from coordinator_core.registry.registry import Registry, default_registry, installed_registry
 
 
 class Mine:
@@ -26,6 +29,11 @@ class Mine:
 
     def assign(self, cluster, group):
         return {member: [] for member in group}
+
+
+def named(name):
+    """A class of assignors of this name."""
+    return type("Named", (Mine,), {"name": name})
 
 
 class Plugin:
@@ -89,14 +97,108 @@ def test_an_assignor_that_cannot_be_made_is_a_plugin_error_that_names_the_plugin
         registry.assignor("bad")
 
 
-def test_a_name_that_is_taken_is_refused_and_both_distributions_are_named(registry):
-    with pytest.raises(PluginError, match=r"'mine' of second-dist is already contributed by first-dist"):
-        registry.register(Plugin(), name="second", distribution="second-dist")
-    assert [p.name for p in registry.plugins] == ["first"]
+class Other(Mine):
+    def assign(self, cluster, group):
+        return {}
+
+
+class Second:
+    @hookimpl
+    def assignors(self):
+        return [AssignorSpec("mine", Other), AssignorSpec("second", named("second"))]
+
+
+@pytest.fixture
+def both(registry):
+    registry.register(Second(), name="second", distribution="second.dist")
+    return registry
+
+
+def class_of(assignor):
+    return type(author_of(assignor))
+
+
+@pytest.mark.parametrize("text", ["mine", "mine+static"])
+def test_an_assignor_of_two_distributions_is_refused_and_both_are_named(both, text):
+    with pytest.raises(InputError) as caught:
+        both.strategy(text)
+    assert str(caught.value) == (
+        "strategy: found 'mine', which first-dist and second.dist contribute,"
+        " expected first-dist:mine or second.dist:mine"
+    )
+
+
+def test_a_distribution_before_a_colon_chooses_among_assignors_of_one_name(both):
+    both.register(modifiers, name="modifiers")
+    assert class_of(both.assignor("first-dist:mine")) is Mine
+    strategy = both.strategy("second.dist:mine+static")
+    assert strategy.static
+    assert class_of(both.build(strategy)) is Other
+
+
+def test_the_other_names_of_both_distributions_stay(both):
+    assert both.assignor("second").name == "second"
+    assert [(p.name, p.contributes["assignors"]) for p in both.plugins] == [
+        ("first", ("mine",)),
+        ("second", ("mine", "second")),
+    ]
+    (failure,) = both.failures
+    assert (failure.distribution, failure.partial) == ("second.dist", True)
+    assert failure.reason == (
+        "assignors: 'mine' is also contributed by first-dist; 'second.dist:mine' chooses it"
+    )
+
+
+def test_a_third_distribution_of_the_same_name_is_named_too(both):
+    both.register(Plugin(), name="third")
+    with pytest.raises(InputError, match=r"which first-dist and second\.dist and plugin 'third' contribute"):
+        both.assignor("mine")
+    assert class_of(both.assignor("third:mine")) is Mine
+
+
+def test_a_distribution_may_be_named_before_any_assignor(registry):
+    assert registry.strategy("first-dist:mine").assignor == "mine"
+    assert class_of(registry.assignor("first-dist:mine")) is Mine
+    with pytest.raises(InputError, match="'second-dist:mine'"):
+        registry.assignor("second-dist:mine")
+
+
+def test_one_distribution_contributes_a_name_once(both):
+    for name, distribution in (("again", "first-dist"), ("again", "second.dist")):
+        with pytest.raises(
+            PluginError, match=f"'mine' of {distribution} is already contributed by {distribution}"
+        ):
+            both.register(Plugin(), name=name, distribution=distribution)
+
+
+def test_a_built_in_assignor_keeps_its_name():
+    registry = installed_registry()
+    registry.register(
+        plugin_with("assignors", lambda self: [AssignorSpec("range", named("range"))]),
+        name="x",
+        distribution="x-dist",
+    )
+    assert class_of(registry.assignor("range")) is RangeAssignor
+    assert class_of(registry.assignor("rebalance-lab:range")) is RangeAssignor
+    assert class_of(registry.assignor("x-dist:range")).__name__ == "Named"
+    assert "'range' is also contributed by rebalance-lab; 'x-dist:range'" in registry.failures[-1].reason
+
+
+def test_a_metric_that_is_taken_is_refused_and_both_distributions_are_named(registry):
+    def metric():
+        return plugin_with("metrics", lambda self: [MetricSpec("taken", "", len)])
+
+    registry.register(metric(), name="second", distribution="second-dist")
+    with pytest.raises(PluginError, match=r"'taken' of third-dist is already contributed by second-dist"):
+        registry.register(metric(), name="third", distribution="third-dist")
+    assert [p.name for p in registry.plugins] == ["first", "second"]
 
 
 def test_a_plugin_with_one_bad_record_contributes_nothing(registry):
-    bad = plugin_with("assignors", lambda self: [AssignorSpec("good", Mine), AssignorSpec("Not Good", Mine)])
+    bad = plugin_with(
+        "assignors",
+        lambda self: [AssignorSpec("good", named("good")), AssignorSpec("Not Good", named("Not Good"))],
+    )
     with pytest.raises(PluginError, match="'Not Good' is not lower-case"):
         registry.register(bad, name="bad")
     assert "good" not in registry.assignors()
@@ -106,7 +208,7 @@ def test_a_plugin_with_one_bad_record_contributes_nothing(registry):
     ("hook", "function", "problem"),
     [
         ("assignors", lambda self: [Mine], "expected AssignorSpec records"),
-        ("assignors", lambda self: [AssignorSpec("twice", Mine)] * 2, "contributes 'twice' twice"),
+        ("assignors", lambda self: [AssignorSpec("twice", named("twice"))] * 2, "contributes 'twice' twice"),
         ("assignors", lambda self: 1 / 0, "ZeroDivisionError"),
         ("assignors", lambda self: None, "TypeError"),
         ("assigners", lambda self: [], "no such hook; the hooks are assignors, protocols, mod"),
@@ -114,6 +216,11 @@ def test_a_plugin_with_one_bad_record_contributes_nothing(registry):
             "assignors",
             lambda self: [AssignorSpec("bad", Mine, options=5)],
             "'bad' are not a mapping",
+        ),
+        (
+            "assignors",
+            lambda self: [AssignorSpec("hers", Mine)],
+            "the AssignorSpec 'hers' has the assignor 'mine', expected one name for both",
         ),
         ("providers", lambda self: [MetricSpec("bad", "", len)], "expected ProviderSpec records"),
     ],
@@ -246,9 +353,9 @@ class Rich:
     def assignors(self):
         return [
             AssignorSpec("optioned", Optioned, options=OPTIONS),
-            AssignorSpec("told", Mine, provider="telling"),
-            AssignorSpec("orphan", Mine, provider="nobody"),
-            AssignorSpec("worried", Mine, provider="failing"),
+            AssignorSpec("told", named("told"), provider="telling"),
+            AssignorSpec("orphan", named("orphan"), provider="nobody"),
+            AssignorSpec("worried", named("worried"), provider="failing"),
             AssignorSpec("nameless", object),
         ]
 
@@ -386,6 +493,7 @@ def test_a_provider_that_cannot_be_made_is_a_plugin_error_that_names_it(rich):
 
 def test_what_is_wrong_with_the_assignor_is_not_put_down_to_the_provider(rich):
     class Boasting(Mine):
+        name = "boasting"
         capabilities = ("fastest",)
 
     spec = AssignorSpec("boasting", Boasting, provider="telling")
@@ -418,3 +526,30 @@ def test_a_plain_reader_says_what_it_expects(reader, expected):
     with pytest.raises(InputError) as told:
         registry.strategy("mine+n=many")
     assert str(told.value) == f"strategy 'mine+n=many': found 'n=many', expected {expected}"
+
+
+class WithItsOwn:
+    """An assignor that declares options and a provider itself."""
+
+    name = "with-its-own"
+    options: ClassVar = {"share": float, "pace": int}
+    provider = "telling"
+
+    def __init__(self, share=0.0, pace=0):
+        self.share, self.pace = share, pace
+
+    def assign(self, cluster, group):
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("given", "provider", "pace"),
+    [({}, "telling", 7), ({"provider": "failing"}, "failing", 7), ({"options": {"pace": len}}, "telling", 1)],
+)
+def test_options_and_provider_of_a_class_count_for_its_record(rich, given, provider, pace):
+    rich.register(
+        plugin_with("assignors", lambda self: [AssignorSpec("with-its-own", WithItsOwn, **given)]), name="own"
+    )
+    strategy = rich.strategy("with-its-own+share=0.5+pace=7")
+    assert strategy.provider == provider
+    assert strategy.arguments == {"share": 0.5, "pace": pace}

@@ -21,6 +21,11 @@ class Plain:
         return {member: [] for member in group}
 
 
+def named(name):
+    """A class of assignors of this name."""
+    return type("Named", (Plain,), {"name": name})
+
+
 class Plugin:
     """A protocol of its own, an assignor that needs it, and modifiers."""
 
@@ -35,7 +40,7 @@ class Plugin:
     def assignors(self):
         return [
             AssignorSpec("plain", Plain, aliases={"simple": "plain", "slow": "plain+walk"}),
-            AssignorSpec("choosy", Plain, protocols=("hurry", "classic")),
+            AssignorSpec("choosy", named("choosy"), protocols=("hurry", "classic")),
         ]
 
     @hookimpl
@@ -154,8 +159,9 @@ def test_an_assignor_may_work_with_some_protocols_only(registry):
     assert registry.strategy("choosy+hurry").protocol == "hurry"
     assert problem(registry, "choosy+walk") == (
         "strategy 'choosy+walk': found the protocol 'walk', expected one that the assignor 'choosy' works"
-        " with: hurry, classic"
+        " with: choosy+hurry or choosy+classic"
     )
+    assert registry.strategy("choosy+walk", what="assignor").protocol == "walk"
 
 
 def test_a_modifier_of_protocols_needs_a_protocol_that_supports_it(registry):
@@ -214,10 +220,16 @@ def test_an_alias_that_is_misspelt_is_suggested(registry):
 @pytest.mark.parametrize(
     ("hook", "records"),
     [
-        ("assignors", [AssignorSpec("quick", Plain)]),
-        ("assignors", [AssignorSpec("new", Plain, aliases={"range": "new"})]),
-        ("assignors", [AssignorSpec("new", Plain, aliases={"new": "new+static"})]),
-        ("assignors", [AssignorSpec("new", Plain, aliases={"other": "new"}), AssignorSpec("other", Plain)]),
+        ("assignors", [AssignorSpec("quick", named("quick"))]),
+        ("assignors", [AssignorSpec("new", named("new"), aliases={"range": "new"})]),
+        ("assignors", [AssignorSpec("new", named("new"), aliases={"new": "new+static"})]),
+        (
+            "assignors",
+            [
+                AssignorSpec("new", named("new"), aliases={"other": "new"}),
+                AssignorSpec("other", named("other")),
+            ],
+        ),
         ("protocols", [ProtocolSpec("new", **STATES, aliases={"quick": "range"})]),
     ],
 )

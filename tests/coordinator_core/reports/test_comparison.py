@@ -4,12 +4,14 @@ import csv
 import io
 import json
 from html.parser import HTMLParser
-from math import inf, isnan, nan
+from math import comb, inf, isclose, isnan, nan
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coordinator_core.registry.hookspecs import MetricSpec
-from coordinator_core.reports.comparison import Candidate, Comparison, Figure, comparison_of
+from coordinator_core.reports.comparison import Candidate, Comparison, Figure, Order, comparison_of
 from coordinator_core.reports.comparison_formats import as_csv, as_html, as_json
 from coordinator_core.reports.comparison_tables import (
     by_group,
@@ -21,6 +23,7 @@ from coordinator_core.reports.comparison_tables import (
     title_of,
 )
 from coordinator_core.reports.tables import BEST, as_text
+from tests.examples import scaled
 
 
 def metric(name, better="lower", doc="", **more):
@@ -34,8 +37,8 @@ COST = metric("cost", group="cost", headline=True)
 FRONT = [COST, MOVES, STOPS]
 
 
-def single(figures, *, metrics=(ROUNDS, LAG), scenario="day", seed=7):
-    return comparison_of(scenario, seed, metrics, figures)
+def single(figures, *, metrics=(ROUNDS, LAG), scenario="day", seed=7, seeds=6):
+    return comparison_of(scenario, seed, metrics, figures, seeds=seeds)
 
 
 def over_seeds(values, *, metrics=(ROUNDS,), **more):
@@ -53,15 +56,16 @@ def gridded(*rows, metrics=FRONT):
     candidates = [
         Candidate(
             "range",
-            {m.name: Figure((float(value),)) for m, value in zip(metrics, values, strict=True)},
+            {m.name: Figure((float(value),) * 6) for m, value in zip(metrics, values, strict=True)},
             {"session.timeout.ms": (text, number)},
         )
         for (text, number), values in rows
     ]
-    return Comparison("day", (7,), metrics, candidates)
+    return Comparison("day", range(7, 13), metrics, candidates)
 
 
 TWO = single({"range": {"rounds": 3.0, "lag": nan}, "sticky": {"rounds": 2.0, "lag": 0.1}})
+ONE_SEED = single({"range": {"rounds": 3.0, "lag": nan}, "sticky": {"rounds": 2.0, "lag": 0.1}}, seeds=1)
 
 
 # --- figures over seeds
@@ -112,21 +116,105 @@ def test_the_best_are_better_than_each_of_the_others_by_more_than_a_tie(values, 
     assert single(figures, metrics=[one]).best(one) == best
 
 
+TEN = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0]
+
+
+def times(*factors):
+    return [value * factor for value, factor in zip(TEN, factors, strict=True)]
+
+
 @pytest.mark.parametrize(
-    ("values", "better", "best"),
+    ("one", "other", "order"),
     [
-        ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "lower", {0}),
-        ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "higher", {1}),
-        ([[1.0, 2.0, 4.0], [4.0, 5.0, 6.0]], "lower", set()),
-        ([[1.0, 2.0, 5.0], [4.0, 5.0, 6.0]], "lower", set()),
-        ([[1.0, 2.0, 5.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], "lower", {0, 1}),
-        ([[1.0, nan, 3.0], [4.0, 5.0, nan]], "lower", {0}),
+        (times(*[0.9] * 10), TEN, Order.BETTER),
+        (times(*[1.1] * 10), TEN, Order.WORSE),
+        (times(*[0.9] * 9, 2), TEN, Order.BETTER),
+        (times(*[0.9] * 8, 2, 2), TEN, Order.UNKNOWN),
+        (times(*[0.9] * 8, 0.995, 1), TEN, Order.UNKNOWN),
+        (times(*[0.995] * 5, *[1.005] * 5), TEN, Order.ALIKE),
+        (times(*[0.995] * 9, 2), TEN, Order.ALIKE),
+        (times(*[0.995] * 8, 2, 2), TEN, Order.UNKNOWN),
+        (times(*[0.9] * 5, *[1.1] * 5), TEN, Order.UNKNOWN),
+        (TEN, TEN, Order.ALIKE),
+        ([0.0] * 6, [1e-9] * 6, Order.BETTER),
+        ([0.0] * 6, [0.0] * 6, Order.ALIKE),
+        ([inf] * 6, [inf] * 6, Order.ALIKE),
+        ([5.0] * 6, [inf] * 6, Order.BETTER),
+        ([1.0] * 5, [2.0] * 5, Order.UNKNOWN),
+        ([1.0] * 5, [1.0] * 5, Order.UNKNOWN),
+        ([1.0], [2.0], Order.UNKNOWN),
+        ([1.0] * 5 + [nan], [2.0] * 6, Order.UNKNOWN),
+        ([nan, *[1.0] * 7], [*[2.0] * 7, nan], Order.BETTER),
+        ([nan] * 6, [1.0] * 6, Order.UNKNOWN),
     ],
 )
-def test_over_seeds_a_figure_is_better_only_if_the_spreads_do_not_overlap(values, better, best):
-    one = metric("x", better)
-    figures = {f"s{i}": {"x": listed} for i, listed in enumerate(values)}
-    assert over_seeds(figures, metrics=[one]).best(one) == best
+def test_figures_are_compared_seed_by_seed_by_a_sign_test(one, other, order):
+    one, other = Figure(tuple(one)), Figure(tuple(other))
+    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
+    assert one.order(other) is other.order(one, "higher") is order
+    assert other.order(one) is one.order(other, "higher") is turned
+    assert one.is_better(other, "lower") is (order is Order.BETTER)
+
+
+def test_pairs_decide_where_spreads_overlap():
+    """All of ten pairs are better, and the least of one figure is less than the most of the other."""
+    one = Figure(tuple(TEN))
+    other = Figure(tuple(times(*[1.2] * 10)))
+    assert one.spread[1] > other.spread[0]
+    assert one.order(other) is Order.BETTER
+
+
+def test_an_order_of_pairs_that_the_medians_contradict_is_not_known():
+    """Nine of ten pairs are better, and yet the median is that of the higher half."""
+    one = Figure((*[0.9] * 4, *[99.0] * 5, 100.0))
+    other = Figure((*[1.0] * 4, *[100.0] * 5, 1.0))
+    assert one.median > other.median
+    assert one.order(other) is Order.UNKNOWN
+
+
+@settings(max_examples=scaled(2_000))
+@given(
+    st.lists(
+        st.tuples(*[st.one_of(st.just(nan), st.floats(0, 1e6), st.integers(0, 5).map(float))] * 2),
+        max_size=25,
+    )
+)
+def test_an_order_turns_round_and_needs_six_pairs_of_which_a_coin_seldom_has_so_many(pairs):
+    one, other = (Figure(tuple(values)) for values in (zip(*pairs, strict=True) if pairs else ((), ())))
+    order = one.order(other)
+    turned = {Order.BETTER: Order.WORSE, Order.WORSE: Order.BETTER}.get(order, order)
+    assert other.order(one) is turned
+    known = [(a, b) for a, b in pairs if not isnan(a) and not isnan(b)]
+    if len(known) < 6:
+        assert order is Order.UNKNOWN
+    if order is Order.BETTER:
+        less = sum(a < b and not isclose(a, b, rel_tol=0.01) for a, b in known)
+        assert sum(comb(len(known), k) for k in range(less, len(known) + 1)) <= 0.025 * 2 ** len(known)
+        assert one.median < other.median
+    if order is Order.ALIKE:
+        assert isclose(one.median, other.median, rel_tol=0.0101)
+
+
+@settings(max_examples=scaled(500))
+@given(st.lists(st.floats(-1, 1), min_size=6, max_size=40), st.randoms(use_true_random=False))
+def test_the_order_of_the_seeds_does_not_count(differences, random):
+    pairs = [(10 + difference, 10.0) for difference in differences]
+    shuffled = random.sample(pairs, len(pairs))
+    first, second = (
+        Figure(tuple(a for a, _ in each)).order(Figure(tuple(b for _, b in each)))
+        for each in (pairs, shuffled)
+    )
+    assert first is second
+
+
+def test_with_one_seed_no_figure_is_best_and_there_is_no_front():
+    made = single(
+        {"a": {m.name: 1.0 for m in FRONT}, "b": {m.name: 9.0 for m in FRONT}}, metrics=FRONT, seeds=1
+    )
+    assert made.best(STOPS) == made.front == frozenset()
+    assert front_line(made) == ""
+    assert [entry["front"] for entry in json.loads(as_json(made))["strategies"]] == [None, None]
+    assert [row["front"] for row in csv.DictReader(io.StringIO(as_csv(made)))] == ["", ""]
 
 
 # --- the Pareto front
@@ -196,7 +284,10 @@ def texts(table):
 
 def test_a_table_has_a_star_at_the_best_and_the_spreads_below_one_another():
     made = over_seeds(
-        {"a": {"rounds": [2.0, 2.0], "lag": [5.0, 1_500.0]}, "b": {"rounds": [30, 34], "lag": [9, 9]}},
+        {
+            "a": {"rounds": [2.0] * 6, "lag": [5.0, 1_500.0] * 3},
+            "b": {"rounds": [30, 34] * 3, "lag": [9] * 6},
+        },
         metrics=[ROUNDS, LAG],
     )
     (table,) = tables_of(made, everything=False, units=False)
@@ -245,7 +336,7 @@ def test_settings_that_differ_make_a_grid_with_a_row_for_each_candidate():
 
 def test_settings_in_which_all_candidates_are_alike_are_named_once():
     made = gridded((("6s", 6_000), (1, 9, 9)))
-    assert title_of(made) == "seed 7, session.timeout.ms=6s"
+    assert title_of(made) == "6 seeds (7 to 12), session.timeout.ms=6s"
     (table,) = tables_of(made, everything=False, units=False)
     assert table.head == ["", "range"]
 
@@ -259,10 +350,9 @@ def test_the_candidates_of_the_front_are_named_below_the_table():
 
 
 def test_the_signs_that_a_table_has_are_explained():
-    assert signs(TWO) == ["* better than each figure of the row without *: by more than 1 %"]
-    assert signs(single({"a": {"rounds": 1.0, "lag": 1.0}})) == []
+    assert signs(ONE_SEED) == []
     star, figures = signs(over_seeds({"a": {"rounds": [1.0] * 20}, "b": {"rounds": [2.0] * 20}}))
-    assert star.endswith("by more than 1 %, and the spreads do not overlap")
+    assert star.endswith("of the row without *: by more than 1 %, seed by seed (sign test, 5 %)")
     assert figures == "figures: median of 20 seeds (least and greatest value without 5 % at both ends)"
 
 
@@ -277,10 +367,10 @@ def test_findings_are_named_with_their_candidate():
 def test_a_candidate_with_findings_is_neither_best_nor_on_the_front():
     values = {"a": 0.0, "b": 1.0, "c": 2.0}
     candidates = [
-        Candidate(name, {m.name: Figure((value,)) for m in FRONT}, findings=["broken"] * (name == "a"))
+        Candidate(name, {m.name: Figure((value,) * 6) for m in FRONT}, findings=["broken"] * (name == "a"))
         for name, value in values.items()
     ]
-    made = Comparison("day", (7,), FRONT, candidates)
+    made = Comparison("day", range(6), FRONT, candidates)
     assert made.best(STOPS) == made.front == {1}
 
 
@@ -300,15 +390,15 @@ def test_a_definition_is_indented_from_its_second_line_on():
 
 
 def test_json_has_the_scenario_the_seed_and_every_figure():
-    assert json.loads(as_json(TWO)) == {
+    assert json.loads(as_json(ONE_SEED)) == {
         "scenario": "day",
         "seed": 7,
         "seeds": [7],
         "answers": [],
         "front_of": [],
         "strategies": [
-            {"strategy": "range", "front": False, "metrics": {"rounds": 3.0, "lag": None}, "findings": []},
-            {"strategy": "sticky", "front": False, "metrics": {"rounds": 2.0, "lag": 0.1}, "findings": []},
+            {"strategy": "range", "front": None, "metrics": {"rounds": 3.0, "lag": None}, "findings": []},
+            {"strategy": "sticky", "front": None, "metrics": {"rounds": 2.0, "lag": 0.1}, "findings": []},
         ],
         "errors": [],
         "definitions": {
@@ -344,10 +434,10 @@ def test_json_says_null_and_never_nan():
 
 
 def test_csv_has_a_row_a_strategy_and_nothing_where_there_is_no_figure():
-    assert list(csv.reader(io.StringIO(as_csv(TWO)))) == [
+    assert list(csv.reader(io.StringIO(as_csv(ONE_SEED)))) == [
         ["scenario", "seed", "strategy", "rounds", "lag", "front", "findings"],
-        ["day", "7", "range", "3", "", "no", ""],
-        ["day", "7", "sticky", "2", "0.1", "no", ""],
+        ["day", "7", "range", "3", "", "", ""],
+        ["day", "7", "sticky", "2", "0.1", "", ""],
     ]
 
 
@@ -362,18 +452,19 @@ def test_csv_has_the_settings_of_a_grid_and_the_spread_of_seeds():
         "cost",
         "moves",
         "stops",
+        *(f"{name}_{end}" for name in ("cost", "moves", "stops") for end in ("low", "high")),
         "front",
         "findings",
     ]
-    assert [(row[3], row[7]) for row in rows] == [("6000", "yes"), ("45000", "no")]
+    assert [(row[3], row[13]) for row in rows] == [("6000", "yes"), ("45000", "no")]
     (row,) = csv.DictReader(io.StringIO(as_csv(over_seeds({"a": {"rounds": [4.0, 2.0]}}))))
     assert (row["rounds"], row["rounds_low"], row["rounds_high"]) == ("3", "2", "4")
 
 
 def test_csv_quotes_names_that_need_it():
-    made = single({'a,"b"': {"rounds": 1.0, "lag": 1 / 3}}, scenario="two\nlines, and more")
+    made = single({'a,"b"': {"rounds": 1.0, "lag": 1 / 3}}, scenario="two\nlines, and more", seeds=1)
     _, row = csv.reader(io.StringIO(as_csv(made), newline=""))
-    assert row == ["two\nlines, and more", "7", 'a,"b"', "1", "0.333333333333", "no", ""]
+    assert row == ["two\nlines, and more", "7", 'a,"b"', "1", "0.333333333333", "", ""]
 
 
 # --- HTML

@@ -61,7 +61,7 @@ def test_the_stopped_time_is_named_by_its_causes_with_the_members_that_ended():
     assert costs == "24 partition seconds stopped, 2 partitions moved, 1 round"
     assert where == (
         "Of the stopped time: 20 (83 %) until the group noticed members that had ended (b);"
-        " 4 (17 %) while rounds waited for members to join."
+        " 4 (17 %) while rounds waited for members that had yet to learn of them in their next heartbeats."
     )
 
 
@@ -70,7 +70,7 @@ def test_the_round_that_ended_the_longest_stops_names_the_member_that_it_waited_
     assert most.startswith("Most in generation 2 at 0:00:20.000, because session of b expired: ")
     assert most.endswith(
         ": 2 partitions stood still, 24 s in sum, 12 s at most."
-        " It waited 2 s for a (the only member), while partitions stood still."
+        " It waited 2 s for a (the only member: until the next heartbeat), while partitions stood still."
     )
 
 
@@ -115,7 +115,7 @@ def test_the_run_that_stops_least_is_compared_with_the_others_by_cause():
     assert stops == (
         "calm stops partitions for 24 partition seconds (100 %) less than range in one run:"
         " 20 less until the group noticed members that had ended,"
-        " 4 less while rounds waited for members to join."
+        " 4 less while rounds waited for members that had yet to learn of them in their next heartbeats."
         " It has 0 rounds, range 1."
     )
     assert moves == "range moves 2 partitions more than calm: 2 against 0."
@@ -153,6 +153,6 @@ def test_lines_have_the_differences_first_and_the_reasons_indented():
 
 def test_the_document_has_the_figures_behind_the_sentences():
     (run,) = as_document(explained(TWO, CRASH, BACK))["strategies"]
-    assert run["stopped_by_cause"] == {"detection": 20.0, "waiting": 4.0}
+    assert run["stopped_by_cause"] == {"detection": 20.0, "waiting_heartbeat": 4.0}
     assert (run["avoidable_moves"], run["returned_partitions"]) == (0, {"b": 2})
     assert run["waited_for_seconds"]["a"] == 2.0

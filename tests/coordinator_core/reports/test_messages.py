@@ -199,7 +199,7 @@ def test_a_lost_request_has_no_response():
 
 def test_messages_of_another_family_are_described_too():
     registry = installed_registry()
-    registry.register(toy.ToyPlugin(), name="toy")
+    registry.register(toy, name="toy")
     _, exchanges = ran("range+toy", registry)
     asked = [e for e in exchanges if isinstance(e.request, toy.ToyRequest)]
     assert asked

@@ -1,12 +1,16 @@
 """The picture of a run: well-formed, cut to its window, readable without colour."""
 
 import re
+from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from coordinator_core.model import TopicPartition
-from coordinator_core.reports.picture import PALETTE, Panel, Shown, comparison_svg, ownership_svg, trace_svg
+from coordinator_core.reports.looks import PALETTE, looks_of
+from coordinator_core.reports.picture import Panel, Shown, comparison_svg, ownership_svg, trace_svg
 from coordinator_core.traces.history import Mark, Span
 from tests.coordinator_core.traces.traces import round_at, started, trace_of
 
@@ -17,9 +21,13 @@ LANE = {TopicPartition("t", 0): [Span("a", 0, 40), Span("b", 60, 100)]}
 
 
 def drawn(lanes, *, title="run", from_ms=0, to_ms=100, marks=()):
-    return ET.fromstring(
-        ownership_svg([Panel(lanes)], title=title, from_ms=from_ms, to_ms=to_ms, marks=marks)
-    )
+    return ET.fromstring(pictured([Panel(lanes)], title=title, from_ms=from_ms, to_ms=to_ms, marks=marks))
+
+
+def pictured(panels, **given):
+    """The picture of panels whose members have looks in the order of their names."""
+    spans = [span for panel in panels for lane in panel.lanes.values() for span in lane]
+    return ownership_svg(panels, looks=looks_of(sorted(span.client for span in spans)), **given)
 
 
 def cells(root):
@@ -65,6 +73,19 @@ def test_owners_at_the_same_time_divide_the_height_of_their_lane():
     two, three = [(0, 7.5), (7.5, 7.5)], [(0, 5), (5, 5), (10, 5)]
     assert heights(root) == [(0, 15), (0, 15), *two, *three, *two, (0, 15)]
     assert [text for text in texts(root) if set(text) <= set("ABC ")] == ["A", "A B C", "B C", "C"]
+
+
+def test_members_have_letters_in_the_order_in_which_they_started():
+    """Also of those that own nothing, which are not in the legend, and after ten that have numbers."""
+    names = [f"c-{number}" for number in range(12)]
+    trace = trace_of(
+        [(0, started(name, "t")) for name in names],
+        round_at(1_000, 1, {name: {"t": [i]} for i, name in enumerate(names) if i != 3}),
+        topics={"t": 12},
+    )
+    shown = texts(ET.fromstring(trace_svg(trace, most_lanes=12)))
+    wanted = [f"{letter} {name}" for letter, name in zip("ABCDEFGHIJKL", names, strict=True)]
+    assert [text for text in shown if " c-" in text] == [text for text in wanted if text != "D c-3"]
 
 
 def test_a_gap_between_spans_is_a_lane_of_nobody_and_touching_spans_have_no_gap():
@@ -135,7 +156,7 @@ def test_the_axis_has_at_most_ten_round_times(from_ms, to_ms, labels):
 
 def test_figures_are_below_the_name_and_the_best_one_is_bold():
     panel = Panel(LANE, "range", [Shown("3 rounds", 90), Shown("lag up to 7 records", is_best=True)])
-    root = ET.fromstring(ownership_svg([panel], title="run", from_ms=0, to_ms=100))
+    root = ET.fromstring(pictured([panel], title="run", from_ms=0, to_ms=100))
     found = {text.text: text for text in root.iter(f"{SVG}text")}
     name, rounds, lag = (found[text] for text in ("range", "3 rounds", "lag up to 7 records"))
     assert float(name.get("y")) < float(rounds.get("y")) == float(lag.get("y"))
@@ -162,7 +183,7 @@ def test_runs_of_a_comparison_have_one_axis_one_legend_and_figures_of_their_own(
 
 def test_pictures_on_one_page_have_hatches_of_their_own():
     names = [
-        re.search(r'id="(gap-\w+)"', ownership_svg([Panel({})], title=t, from_ms=0, to_ms=1))[1] for t in "ab"
+        re.search(r'id="(gap-\w+)"', pictured([Panel({})], title=t, from_ms=0, to_ms=1))[1] for t in "ab"
     ]
     assert len(set(names)) == 2
 
@@ -179,14 +200,30 @@ def test_the_label_of_a_mark_shortly_before_another_is_to_its_left():
     assert anchors["join b"] == (None, pytest.approx(LEFT + 0.53 * WIDTH + 3, abs=0.1))
 
 
-def test_a_label_without_room_beside_others_is_above_them_or_a_hint():
+def test_a_label_without_room_beside_others_is_above_them_or_counted_above_these():
     """The second one has no room between the first one and the third mark, the third one neither above."""
     marks = [Mark(at, f"mark {number}") for number, at in enumerate((10, 20, 21, 22, 60))]
     root = drawn(LANE, marks=marks)
     labels = [(text.text, text.get("y")) for text in root.iter(f"{SVG}text") if "mark" in text.text]
-    assert labels == [("mark 0", "52"), ("mark 1", "38"), ("mark 3", "52"), ("mark 4", "52")]
-    assert [line.findtext(f"{SVG}title") for line in root.iter(f"{SVG}line")][2] == "mark 2"
-    assert int(root.get("height")) == int(drawn(LANE, marks=marks[:1]).get("height")) + 14
+    assert labels == [("mark 0", "66"), ("mark 1", "52"), ("mark 3", "66"), ("mark 4", "66")]
+    (number,) = [text for text in root.iter(f"{SVG}text") if text.text == "+1"]
+    assert (number.get("y"), number.find(f"{SVG}title").text) == ("38", "mark 2")
+    hints = [line.findtext(f"{SVG}title") for line in root.iter(f"{SVG}line")]
+    assert hints.count("mark 2") == 1
+
+
+@given(st.lists(st.integers(0, 100), max_size=60))
+def test_each_mark_is_labelled_or_counted_and_no_two_numbers_overlap(times):
+    marks = [Mark(at_ms, f"mark {number}") for number, at_ms in enumerate(sorted(times))]
+    found = list(drawn(LANE, marks=marks).iter(f"{SVG}text"))
+    numbers = [text for text in found if text.text.startswith("+")]
+    counted = [label for text in numbers for label in text.findtext(f"{SVG}title").split(", ")]
+    assert sum(int(text.text) for text in numbers) == len(counted)
+    labels = [text.text for text in found if text.text.startswith("mark")]
+    assert sorted([*labels, *counted]) == sorted(mark.label for mark in marks)
+    places = [float(text.get("x")) for text in numbers]
+    assert all(right - left >= 35 for left, right in pairwise(places))
+    assert all(place <= RIGHT for place in places)
 
 
 def test_a_label_at_the_end_is_to_the_left_of_its_mark():
@@ -283,7 +320,7 @@ def luminance(colour):
 @pytest.mark.parametrize("number", range(len(PALETTE)))
 def test_letters_can_be_read_on_every_colour(number):
     lanes = {TopicPartition("t", i): [Span(f"c{i}", 0, 100)] for i in range(len(PALETTE))}
-    text = ownership_svg([Panel(lanes)], title="run", from_ms=0, to_ms=100)
+    text = pictured([Panel(lanes)], title="run", from_ms=0, to_ms=100)
     (ink,) = re.findall(rf'fill="(#...)">{chr(ord("A") + number)}<', text)
     dark, light = sorted((luminance(PALETTE[number]), {"#fff": 1.0, "#000": 0.0}[ink]))
     assert (light + 0.05) / (dark + 0.05) >= 4.5

@@ -5,8 +5,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.story import in_lines, print_lines, reported, story
+from coordinator_core.reports.words import waits
+from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.rounds import rounds
 from tests.coordinator_core.traces.traces import (
     assigned,
     generation,
@@ -100,6 +105,55 @@ def added(client):
 def test_a_round_says_what_it_waited_for(events, expected):
     lines = told(TWO, (5_000, preparing("a changed")), events)
     assert next((line for line in lines[6:] if line.startswith("waited")), None) == expected
+
+
+@pytest.mark.parametrize(
+    ("application", "why"),
+    [
+        ({}, ": until the next heartbeat, while partitions"),
+        ({"process_rate": 100, "batch_overhead": "20s"}, " s in a batch, while partitions"),
+        ({"process_rate": 100, "on_revoked": "4s"}, ", 4 s in a callback, while partitions"),
+    ],
+)
+def test_a_round_says_why_the_last_member_was_late(application, why):
+    document = {
+        "name": "late",
+        "duration": "3m",
+        "seed": 3,
+        "topics": {"t": {"partitions": 6, "rate": 150}},
+        "members": [{"id": "m", "count": 3, "topics": ["t"], **application}],
+        "events": [{"at": "60s", "leave": "m-0"}],
+        "config": {"heartbeat.interval.ms": "3s"},
+    }
+    trace = simulate(parse_scenario(document, where="late"), "range", default_registry())
+    (waited,) = [
+        line.body.plain
+        for line in story(trace)
+        if line.body.plain.startswith("waited") and "was empty" not in line.body.plain
+    ]
+    assert why in waited
+
+
+@pytest.mark.parametrize(
+    ("causes_ms", "text"),
+    [
+        ({"session": 34_000}, ""),
+        ({"unknown": 3_000, "heartbeat": 99}, ""),
+        ({"heartbeat": 3_000, "unknown": 99}, "until the next heartbeat"),
+        ({"heartbeat": 3_000, "batch": 4_500}, "3 s until the next heartbeat, 4.5 s in a batch"),
+        ({"session": 5_000, "start": 15_000}, "5 s absent, 15 s starting"),
+        ({}, ""),
+    ],
+)
+def test_a_wait_is_described_by_its_notable_causes_unless_its_end_says_it(causes_ms, text):
+    assert waits({f"waiting_{cause}": ms for cause, ms in causes_ms.items()}) == text
+
+
+def test_a_round_whose_parts_are_not_those_of_its_time_has_none():
+    """The group is still in the state in which a round begins when its generation has started."""
+    timed = [(5_000, preparing("a changed")), (9_000, generation(2, "a", "b"))]
+    (*_, entry) = rounds(trace_of(TWO, timed, topics={"t": 4}))
+    assert entry.waits == {}
 
 
 def test_the_first_members_of_a_group_wait_for_more():

@@ -7,6 +7,7 @@ import pytest
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import METRIC_GROUPS
 from coordinator_core.scoring import metrics
+from coordinator_core.simulation.batches import Batches
 from tests.coordinator_core.traces.traces import (
     assigned,
     changed,
@@ -30,6 +31,12 @@ CONTRACT = [
     "stopped_standing_partition_seconds",
     "stopped_unassigned_partition_seconds",
     "stopped_waiting_partition_seconds",
+    "stopped_waiting_heartbeat_partition_seconds",
+    "stopped_waiting_batch_partition_seconds",
+    "stopped_waiting_session_partition_seconds",
+    "stopped_waiting_callback_partition_seconds",
+    "stopped_waiting_start_partition_seconds",
+    "stopped_waiting_unknown_partition_seconds",
     "stopped_messages_partition_seconds",
     "stopped_application_partition_seconds",
     "stopped_take_over_partition_seconds",
@@ -326,6 +333,20 @@ def test_the_utilization_is_that_of_the_member_nearest_to_its_limit(limits, most
         topics={"t": 4},
     )
     assert metrics.utilization(history) == pytest.approx(most)
+
+
+def test_the_utilization_counts_the_time_of_polls_as_the_simulator_does():
+    """A batch of one record takes 10 ms, and its poll 15 ms: 40 records/s."""
+    batches = Batches(10.0, 1.0, (10, 20), 1)
+    history = history_of(
+        (0, started("a", "t", process_rate=100.0)),
+        (0, batches.started("a", 300_000)),
+        (0, rates("t", 10.0, 20.0)),
+        round_at(1_000, 1, {"a": {"t": [0, 1]}}),
+        topics={"t": 2},
+    )
+    assert history.process_rates == {"a": 40.0}
+    assert metrics.utilization(history) == pytest.approx(0.75)
 
 
 def test_members_without_a_limit_have_no_utilization():

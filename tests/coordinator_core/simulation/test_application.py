@@ -11,6 +11,7 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.application import Application
 from coordinator_core.simulation.clients import CLIENTS
 from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.invariants import Invariants
 
 JOINS_AT = 60_000
 
@@ -317,3 +318,27 @@ def test_heartbeats_of_members_that_began_together_drift_apart():
     drifting = intervals()
     assert all(3_000 < interval < 3_020 for interval in drifting.values())
     assert len(set(drifting.values())) > 1
+
+
+@pytest.mark.parametrize(
+    ("client", "strategy"), [("librdkafka", "cooperative-sticky"), ("aiokafka", "range")]
+)
+def test_committed_offsets_do_not_go_back_when_rates_change_during_a_batch(client, strategy):
+    """The last poll has returned the records of the batch: the records produced since then are not in it."""
+    rows = [[0, 300, 3_000, 3_000], [3_000, 3_000, 300, 3_000], [0, 0, 3_000, 0]]
+    document = {
+        "name": "rates",
+        "duration": "90s",
+        "seed": 7,
+        "topics": {"t": {"partitions": 4, "rates_rows": rows, "interval": "30s"}},
+        "members": [{"id": "m", "topics": ["t"], "process_rate": 10, "record_cv": 0, "client": client}],
+        "config": {"auto.commit.interval.ms": 1_000},
+    }
+    watch, offsets = Invariants(), []
+    watch.committed = lambda partition, offset: offsets.append((partition, offset))
+    scenario = parse_scenario(document, where="s")
+    simulate(scenario, strategy, default_registry(), watch=watch, every_message=True)
+    for number in range(4):
+        own = [offset for partition, offset in offsets if partition.partition == number]
+        assert len(own) > 60
+        assert own == sorted(own)

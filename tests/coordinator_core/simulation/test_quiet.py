@@ -1,5 +1,6 @@
 """Periodic messages of a group at rest are left out: the trace is that of a run with every message."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol.events import GroupStateChanged
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import Run, simulate
+from coordinator_core.traces.invariants import Invariants
 from tests.examples import scaled
 
 MEMBERS = ("m0", "m1", "m2", "m3")
@@ -78,9 +80,13 @@ def events(draw, protocol):
     return listed
 
 
+SPANS = ("0s", "50ms", ["0s", "3s"], "5s", "20s", "70s")
+"""The times of callbacks, restores, starts and shut-downs: shorter and longer than max.poll.interval.ms."""
+
+
 @st.composite
 def members(draw):
-    """Four members: some with a rate, with batches that may be long, of any client library."""
+    """Four members: some with a rate, with batches or callbacks that may be long, of any client library."""
     listed = []
     for name in MEMBERS:
         member = {"id": name, "topics": ["a", "b"]}
@@ -88,6 +94,9 @@ def members(draw):
             member["process_rate"] = draw(st.sampled_from([5, 50, 500]))
             member["record_cv"] = draw(st.sampled_from([0, 1]))
             member["client"] = draw(st.sampled_from(["java", "librdkafka", "kafka-python", "aiokafka"]))
+        for field in ("on_revoked", "on_assigned", "restore", "start_up", "shut_down"):
+            if draw(st.integers(0, 4)) == 0:
+                member[field] = draw(st.sampled_from(SPANS))
         if draw(st.integers(0, 5)) == 0:
             member.pop("topics")
             member["topics_pattern"] = ".*"
@@ -148,6 +157,17 @@ def test_the_trace_of_any_run_is_that_with_every_message(run):
     for one, other in zip(every, some, strict=False):
         assert one == other
     assert len(every) == len(some)
+
+
+@settings(max_examples=scaled(150))
+@given(runs())
+def test_no_rule_is_broken_in_any_run(run):
+    """Committed offsets never go back, whatever the client library commits. C-80 and others."""
+    document, strategy = run
+    watch = Invariants(REGISTRY)
+    scenario = parse_scenario(document, where="random", registry=REGISTRY)
+    simulate(scenario, strategy, REGISTRY, watch=watch, every_message=True)
+    assert not watch.violations
 
 
 # --- examples
@@ -279,6 +299,143 @@ def test_offsets_of_a_group_without_members_expire_as_with_every_message(strateg
     assert every == some
 
 
+def test_a_member_that_misses_its_poll_in_a_callback_leaves_as_with_every_message():
+    """The member has no batches. It leaves while the others are at rest, and their heartbeats matter then."""
+    fields = document(
+        duration="5m",
+        seed=414668946,
+        topics={"a": {"partitions": 8, "rate": 3_000}, "b": {"partitions": 13, "rate": 10}},
+        members=[
+            {"id": "m0", "topics": ["b"], "on_revoked": "20s"},
+            {"id": "m4", "topics": ["a", "b"], "process_rate": 6.8},
+            {"id": "m5", "topics": ["a", "b"]},
+        ],
+        config={"max.poll.interval.ms": 10_000},
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "sticky+reconcile")
+    assert every == some
+
+
+def test_no_poll_is_left_out_during_a_callback_of_a_member_without_records():
+    fields = document(
+        duration="1m",
+        seed=0,
+        topics={"t": {"partitions": 1, "rate": 0}},
+        members=[{"id": "m0", "topics": ["t"]}, {"id": "m1", "topics": ["t"], "on_assigned": "70s"}],
+        config={"max.poll.interval.ms": 10_000},
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "range")
+    assert every == some
+
+
+def test_a_member_without_partitions_polls_without_commits_during_a_callback():
+    slow = {"id": "m2", "topics_pattern": ".*", "client": "aiokafka", "on_assigned": "70s", "start_up": "20s"}
+    fields = document(
+        duration="5m",
+        seed=0,
+        topics={"a": {"partitions": 1, "rate": 0}, "b": {"partitions": 2, "rate": 1}},
+        members=[{"id": f"m{n}", "topics": ["b"]} for n in range(2)] + [slow, {"id": "m3", "topics": ["a"]}],
+        events=[{"at": 71_483, "leave": "m3"}],
+        config={"session.timeout.ms": 10_000, "auto.commit.interval.ms": 1_000},
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "cooperative-sticky+delay=60s")
+    assert every == some
+
+
+def test_polls_in_the_background_that_are_left_out_end_no_batch():
+    """The batch of a backlog goes on while the member keeps up for a while."""
+    counts = [[100, 0, 300, 30_000], [300, 1_000, 0, 300], [12, 1_000, 3_000, 120], [100, 12, 3_000, 3_000]]
+    counts += [[12, 0, 0, 30_000], [300, 100, 3_000, 100]]
+    member = {"id": "m0", "topics": ["a", "b"], "process_rate": 5, "record_cv": 1, "client": "aiokafka"}
+    leaver = {"id": "m1", "topics": ["a"], "config": {"max.poll.records": 1}}
+    fields = document(
+        duration="5m",
+        seed=1592498589,
+        brokers=1,
+        topics={
+            "a": {"partitions": 4, "rates_rows": counts, "interval": "30s"},
+            "b": {"partitions": 2, "rate": 1},
+        },
+        members=[member, leaver],
+        events=[
+            {"at": 90_240, "leave": "m1"},
+            {"at": 133_935, "crash": "m0"},
+            {"at": 177_042, "restart": "m0"},
+        ],
+        config={
+            "max.poll.interval.ms": 20_000,
+            "auto.commit.interval.ms": 1_000,
+            "group.consumer.session.timeout.ms": 10_000,
+        },
+        network={"latency": [1, 1]},
+    )
+    every, some = both(fields, "range-848+reconcile")
+    assert every == some
+
+
+def test_a_pause_restarts_the_timer_of_polls_whatever_messages_came_before_it():
+    """The poll that ends the batch is to commit. Only a heartbeat since that time would have noted it."""
+    member = {"id": "m0", "topics": ["t"], "process_rate": 5, "start_up": "5s"}
+    fields = document(
+        duration="2m",
+        seed=2141254132,
+        topics={"t": {"partitions": 4, "rate": 100}},
+        members=[member, {"id": "m1", "topics": ["t"]}],
+        events=[{"at": 49_433, "crash": "m1"}, {"at": 91_416, "pause": "m0", "for": "7s"}],
+        config={"max.poll.interval.ms": 10_000},
+        network={"latency": [0, 0]},
+    )
+    every, some = both(fields, "lag-aware")
+    assert every == some
+
+
+def test_a_batch_that_a_pause_prolongs_may_outlast_the_interval_of_polls():
+    """Otherwise no batch is as long."""
+    fields = document(
+        duration="10m",
+        seed=0,
+        topics={"t": {"partitions": 2, "rate": 130}},
+        members=[{"id": "m0", "topics": ["t"], "process_rate": 50, "record_cv": 0}],
+        events=[{"at": 475_434, "pause": "m0", "for": "15s"}],
+        config={"max.poll.interval.ms": 20_000},
+        network={"latency": [100, 300]},
+    )
+    every, some = both(fields, "sticky+reconcile")
+    assert every == some
+
+
+def test_nothing_is_left_out_while_the_copy_of_a_commit_is_written():
+    """The response to the copy is one of those whose numbers decide which messages are lost."""
+    fields = document(
+        duration="90s",
+        seed=3691464746,
+        brokers=3,
+        topics={"t": {"partitions": 1, "rate": 0}},
+        members=[{"id": f"m{n}", "topics": ["t"]} for n in range(2)],
+        events=[{"at": 2_272, "crash": "m0"}],
+        network={"latency": [2, 40], "loss": 0.05, "duplicate": 0.05},
+    )
+    every, some = both(fields, "uniform-848+reconcile")
+    assert every == some
+
+
+def test_a_heartbeat_that_changes_something_cannot_be_left_out():
+    """Neither an error nor records of the group may be lost."""
+    run = run_of(document(members=[{"id": "m0", "topics": ["t"]}]), "sticky+reconcile")
+    run.advance(60_000)
+    client = run.stage.consumers["m0"].client
+    request = client.periodic().heartbeats.request
+    node = run.brokers.coordinator_node()
+    run.brokers.keep_alive(node, request, client="m0", at_ms=60_001)
+    for changed in ({"member_epoch": 99}, {"subscribed_topic_names": ("other",)}):
+        wrong = msgspec.structs.replace(request, **changed)
+        with pytest.raises(AssertionError, match="a heartbeat of m0 at 60002ms is left out"):
+            run.brokers.keep_alive(node, wrong, client="m0", at_ms=60_002)
+
+
 @pytest.mark.parametrize("client", ["java", "librdkafka", "aiokafka"])
 @pytest.mark.parametrize("rates", [[1, 1, 1], [1, 10_000, 1]])
 def test_commits_of_members_are_left_out_whether_they_keep_up_or_not(rates, client):
@@ -400,5 +557,16 @@ def test_the_last_commit_before_a_backlog_is_sent():
     crash = {"at": "120s", "crash": "m1"}
     config = {"max.poll.records": 500}
     fields = document(topics=changes, members=members, events=[crash], duration="200s", config=config)
+    every, some = both(fields, "range")
+    assert every == some
+
+
+def test_a_member_whose_polls_alone_take_time_gets_a_backlog():
+    """Its records take none, but it has a rate above which records wait."""
+    fields = document(
+        duration="60s",
+        topics={"t": {"partitions": 1, "rates_rows": [[0], [0], [30_000]], "interval": "20s"}},
+        members=[{"id": "m0", "topics": ["t"], "batch_overhead": "3s"}],
+    )
     every, some = both(fields, "range")
     assert every == some

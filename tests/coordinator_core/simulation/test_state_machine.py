@@ -6,6 +6,7 @@ runs it again, message by message.
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ class Group(RuleBasedStateMachine):
         self.registry = default_registry()
         scenario = parse_scenario(self.document, where="machine", registry=self.registry)
         self.run = Run(scenario, self.strategy, self.registry, watch=self.watch, every_message=True)
-        self.joined, self.created = members, []
+        self.joined, self.created, self.events = members, [], []
         self.partitions = dict(TOPICS)
         self.at_ms = self.rolling_until_ms = 0
 
@@ -91,7 +92,8 @@ class Group(RuleBasedStateMachine):
         self.run.advance(self.at_ms - 1)
         spec = self.registry.scenario_events()[kind]
         arguments = spec.parse(value, extra, f"events[{len(self.document['events']) - 1}]")
-        self.run.stage.schedule(ScenarioEvent(self.at_ms, kind, arguments))
+        self.events.append(ScenarioEvent(self.at_ms, kind, arguments))
+        self.run.stage.schedule(self.events[-1])
         self.run.advance(self.at_ms)
 
     def some(self, pick, present):
@@ -212,6 +214,16 @@ class Group(RuleBasedStateMachine):
         generation = self.watch.generation
         self.let_time_pass(QUIET_MS)
         assert self.watch.generation == generation, self.told("a round without a cause")
+        self.compare_with_the_run_without_periodic_messages()
+
+    def compare_with_the_run_without_periodic_messages(self):
+        """Run the whole scenario again. Now its events are known beforehand."""
+        scenario = replace(self.run.scenario, events=tuple(self.events))
+        run = Run(scenario, self.strategy, self.registry)
+        run.advance(self.at_ms)
+        for one, other in zip(self.run.stage.events, run.stage.events, strict=False):
+            assert one == other, self.told(f"{one} with every message, {other} without")
+        assert len(self.run.stage.events) == len(run.stage.events), self.told("another number of events")
 
     def told(self, problem):
         """The problem, and the command that runs the scenario again."""

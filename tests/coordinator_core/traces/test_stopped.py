@@ -13,8 +13,9 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.history import History
-from coordinator_core.traces.stopped import CAUSES, PARTS, WAITING
+from coordinator_core.traces.stopped import CAUSES, PARTS
 from coordinator_core.traces.timeline import Timeline
+from coordinator_core.traces.waits import WAITS
 from tests.coordinator_core.traces.traces import (
     assigned,
     generation,
@@ -82,7 +83,7 @@ def test_the_sentences_of_the_causes_hold_without_a_coordinator(strategy):
     registry = default_registry()
     trace = simulate(load_scenario(SCENARIOS / "bounce.yaml"), strategy, registry)
     counted = {cause for cause, ms in History(trace, registry).stops.causes_ms.items() if ms}
-    assert WAITING in counted
+    assert "waiting_unknown" in counted
     assert all("without a coordinator" in CAUSES[cause] for cause in counted if "round" in CAUSES[cause])
     assert not any("coordinator's" in CAUSES[cause] for cause in counted)
 
@@ -119,7 +120,7 @@ def test_a_member_that_stands_still_is_told_from_one_that_has_ended(standing):
 
 def test_what_a_dead_member_left_waits_for_the_round_once_its_session_is_over():
     timed = [(10_000, stopped("a", "crashed")), (50_000, removed("a")), (50_000, state("PreparingRebalance"))]
-    assert causes_of(two_rest(), timed) == {"detection": 40_000, "waiting": 50_000}
+    assert causes_of(two_rest(), timed) == {"detection": 40_000, "waiting_heartbeat": 50_000}
 
 
 def test_a_member_that_was_removed_and_stands_still_is_known():
@@ -129,7 +130,7 @@ def test_a_member_that_was_removed_and_stands_still_is_known():
         (50_000, removed("a")),
         (50_000, state("PreparingRebalance")),
     ]
-    assert causes_of(two_rest(), timed) == {"standing": 40_000, "waiting": 50_000}
+    assert causes_of(two_rest(), timed) == {"standing": 40_000, "waiting_heartbeat": 50_000}
 
 
 def test_a_static_member_that_closes_and_returns_is_away_until_it_has_joined():
@@ -167,12 +168,16 @@ def test_a_round_is_waiting_then_messages_then_the_poll_in_which_the_new_owner_t
         (18_000, state("Stable")),
         (25_000, assigned("b", 2, {"t": [0, 1]}, added={"t": [0]})),
     ]
-    assert causes_of(two_rest(), timed) == {"waiting": 2_000, "messages": 5_000, "take_over": 7_000}
+    assert causes_of(two_rest(), timed) == {
+        "waiting_heartbeat": 2_000,
+        "messages": 5_000,
+        "take_over": 7_000,
+    }
 
 
 def test_a_cooperative_member_that_has_given_up_has_yet_to_rejoin_in_its_next_poll():
     timed = [(10_000, revoked("a", {"t": [0]})), (12_000, state("PreparingRebalance"))]
-    assert causes_of(two_rest(), timed) == {"take_over": 2_000, "waiting": 88_000}
+    assert causes_of(two_rest(), timed) == {"take_over": 2_000, "waiting_heartbeat": 88_000}
 
 
 def test_what_was_assigned_to_a_member_that_has_died_since_has_yet_to_be_detected():
@@ -319,7 +324,8 @@ def documents(draw):
 class Naive:
     """Every partition looked at one by one, at every event."""
 
-    def __init__(self, trace, from_ms):
+    def __init__(self, trace, from_ms, round_begins):
+        self.round_begins, self.in_rounds_ms = round_begins, 0
         self.now = Timeline()
         self.now.before.append(self.look)
         self.from_ms = from_ms
@@ -338,6 +344,7 @@ class Naive:
             self.standing[partition] = 0 if working else self.standing[partition] + passed_ms
             self.longest_ms = max(self.longest_ms, self.standing[partition])
             self.stopped_ms += 0 if working else passed_ms
+            self.in_rounds_ms += passed_ms if not working and self.now.state in self.round_begins else 0
             self.double_owned_ms += passed_ms if working > 1 else 0
             self.partition_ms += passed_ms
         for partition in set(self.standing) - set(there):
@@ -353,10 +360,11 @@ class Naive:
 def test_the_parts_of_the_stopped_time_sum_to_the_whole_in_any_run(document, strategy, window):
     scenario = parse_scenario({**document, **window}, where="random")
     trace = simulate(scenario, strategy, default_registry())
-    history = History(trace)
-    naive, stops = Naive(trace, history.from_ms), history.stops
+    history, family = History(trace), default_registry().protocol("classic")
+    naive, stops = Naive(trace, history.from_ms, family.round_begins), history.stops
     parts = [sum(stops.causes_ms[cause] for cause in causes) for causes in PARTS.values()]
     assert sum(parts) == stops.stopped_ms == naive.stopped_ms
     assert all(ms >= 0 for ms in stops.causes_ms.values())
+    assert sum(stops.causes_ms[cause] for cause in WAITS) <= naive.in_rounds_ms
     assert (stops.partition_ms, stops.double_owned_ms) == (naive.partition_ms, naive.double_owned_ms)
     assert stops.longest_ms == naive.longest_ms

@@ -11,7 +11,7 @@ from coordinator_core.client.watcher.member import WatcherState
 from coordinator_core.client.watcher.settings import WatcherSettings
 from coordinator_core.protocol import ensemble as r
 from coordinator_core.protocol import messages as m
-from coordinator_core.protocol.events import Notified, Rebalanced
+from coordinator_core.protocol.events import Assigned, Notified, Rebalanced
 from tests.coordinator_core.client.bench import Bench
 from tests.coordinator_core.client.doubles import Source
 
@@ -255,3 +255,29 @@ def test_a_member_without_topics_registers_once_and_rests():
     assert (bench.state, bench.owns()) == (RESTING, [])
     assert list(bench.registered.values()) == [""]
     assert len(bench.requests(r.CreateRequest)) == 1
+
+
+@pytest.mark.parametrize("owner_nodes", [True, False])
+def test_a_member_knows_its_own_subscription_where_the_registry_shows_an_earlier_one(owner_nodes):
+    bench = Consumer(owner_nodes=owner_nodes)
+    bench.others = {"a": "t,u"}
+    bench.begin("t")
+    bench.responders[r.CreateRequest] = lambda _: r.CreateResponse(expired=False, existing=())
+    bench.subscribe("u")
+    bench.polls()
+    assert set(bench.registered.values()) == {"t"}
+    assert bench.owns() == ["u2"]
+
+
+def test_a_member_does_not_take_topics_that_it_has_left_since_its_claim():
+    bench = Consumer()
+    del bench.responders[r.CreateRequest]
+    bench.subscribe("t", "u")
+    bench.polls()
+    bench.respond(bench.pending(r.CreateRequest)[0], bench.create(bench.requests(r.CreateRequest)[-1]))
+    assert bench.claims() == ["t/0", "t/1", "t/2", "t/3", "t/4", "t/5", "u/0", "u/1", "u/2"]
+    bench.subscribe("u")
+    bench.responders[r.CreateRequest] = bench.create
+    bench.respond(bench.pending(r.CreateRequest)[0], bench.create(bench.requests(r.CreateRequest)[-1]))
+    assert bench.owns() == ["u0", "u1", "u2"]
+    assert all(set(event.owned) <= {"u"} for event in bench.events_of(Assigned))

@@ -1,0 +1,35 @@
+"""Sentences about a load that no assignment can carry."""
+
+from collections.abc import Iterator
+
+from coordinator_core.reports.tables import as_text
+from coordinator_core.reports.words import listed_names
+from coordinator_core.scoring.overload import overload_of
+from coordinator_core.traces.history import History
+
+_MOST_NAMED = 3
+
+
+def overload(history: History) -> tuple[str, ...]:
+    """Return sentences about partitions and groups whose load is more than their members can handle."""
+    return tuple(_sentences(history))
+
+
+def _sentences(history: History) -> Iterator[str]:
+    found = overload_of(history)
+    if found is None:
+        return
+    if found.partitions:
+        named = [f"{p.topic} {p.partition} ({as_text(rate)})" for p, rate in found.partitions]
+        verb = "gets" if len(named) == 1 else "get"
+        yield (
+            f"{listed_names(named, _MOST_NAMED)} {verb} more records/s than the {as_text(found.fastest)} that"
+            " a member can handle in full batches. No assignor removes this backlog, only more partitions or"
+            " faster processing."
+        )
+    if found.of_group:
+        yield (
+            f"The load of {as_text(found.load)} records/s is more than the {as_text(found.members)} that all"
+            " members together can handle in full batches. No assignor removes this backlog, only more"
+            " members or faster processing."
+        )

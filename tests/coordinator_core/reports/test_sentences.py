@@ -1,0 +1,253 @@
+"""The sentences of a comparison agree with its table and with one another: of figures, of simulated runs."""
+
+import re
+from itertools import combinations
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.registry.hookspecs import MetricSpec
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.reports.answers import STOPS, answers
+from coordinator_core.reports.comparison import Candidate, Comparison, Figure, Order
+from coordinator_core.reports.comparison_tables import MARK, front_line, tables_of
+from coordinator_core.reports.of_traces import comparison_of_traces
+from coordinator_core.reports.tables import as_text
+from coordinator_core.simulation.run import simulate
+from tests.examples import scaled
+
+SPECS = [
+    MetricSpec(STOPS, "partition seconds", float, group="stops", headline=True),
+    MetricSpec("moved_partitions", "partitions", float, group="moves", headline=True),
+    MetricSpec("rounds", "rounds", float, group="cost", headline=True),
+]
+NUMBER = r"\d[\d,]*(?:\.\d+)?"
+
+
+class Said:
+    """A verdict taken apart: what each of its sentences says of which candidates."""
+
+    def __init__(self, comparison):
+        self.comparison = comparison
+        self.metric = next(m for m in comparison.metrics if m.name == STOPS)
+        self.labels = [comparison.label(candidate) for candidate in comparison.candidates]
+        self.sentences = answers(comparison)
+        found = [
+            text for text in self.sentences if re.search("stops? partitions|stopped time is that of", text)
+        ]
+        assert len(found) <= 1
+        self.verdict = found[0] if found else ""
+
+    def named(self, pattern):
+        """The positions of the candidates in the first group of a pattern, or None if it is not there."""
+        match = re.search(pattern, self.verdict)
+        if match is None:
+            return None
+        return [self.labels.index(name) for name in re.split(", | and | or ", match.group(1))]
+
+    def order(self, one, other):
+        return self.comparison.order(self.metric, one, other)
+
+    def median(self, number):
+        return self.comparison.figures(self.metric)[number].median
+
+    def starred(self):
+        (table,) = tables_of(self.comparison, everything=False, units=False)
+        row = next(row for row in table.rows if row[0].text == STOPS)
+        return [i for i, cell in enumerate(row[1:]) if MARK in cell.text]
+
+    def kinds(self):
+        """Which of the four verdicts it is."""
+        patterns = (" partitions least: .* seconds", "alike, within", "^Not known from", "^In one run")
+        found = [bool(re.search(pattern, self.verdict)) for pattern in patterns]
+        return [found[0] and not found[2], *found[1:]]
+
+
+def check(comparison):
+    """Fail if two sentences contradict each other, or one of them the table."""
+    said = Said(comparison)
+    working = comparison.working
+    named_out = [
+        name
+        for text in said.sentences
+        if (match := re.match("(.+) (?:is|are) left out: ", text))
+        for name in re.split(", | and ", match.group(1))
+    ]
+    out = [said.labels[i] for i in range(len(said.labels)) if i not in working]
+    assert sorted(named_out) == (sorted(out) if len(said.labels) > 1 else [])
+    if len(working) < 2:
+        assert not said.verdict
+        return
+    is_least, is_alike, is_unknown, is_one = kinds = said.kinds()
+    assert sum(kinds) == 1, said.verdict
+    assert is_one == (len(comparison.seeds) == 1)
+    assert ("ll others" in said.verdict) <= bool(out)
+    winners = said.named("^(?:All others)?(.+?) stops? partitions least: ") if is_least else []
+    assert sorted(winners) == sorted(said.starred())
+    others = [i for i in working if i not in winners]
+    assert all(i in working for i in winners)
+    assert all(
+        said.order(i, j) is Order.BETTER and said.median(i) < said.median(j)
+        for i in winners
+        for j in others
+        if is_least
+    )
+    pairs = {said.order(i, j) for i, j in combinations(working, 2)}
+    assert is_alike == (pairs == {Order.ALIKE} and not is_one)
+    if is_least:
+        ties = {said.order(i, j) for i, j in combinations(winners, 2)} <= {Order.ALIKE}
+        assert ("Which of them is not known" in said.verdict) is not ties
+        if (most := said.named(r"(?:\. | )(\S+) stops them most")) is not None:
+            assert said.median(most[0]) == max(map(said.median, working))
+    if is_unknown:
+        contenders = said.named("which of (.+?) stops partitions least") or working
+        beaten = said.named(r"seconds\. (.+?) do(?:es)? not: ") or []
+        assert sorted([*contenders, *beaten]) == sorted(working)
+        assert all(any(said.order(j, i) is Order.BETTER for j in working) for i in beaten)
+        assert not any(said.order(j, i) is Order.BETTER for i in contenders for j in working)
+    check_change(said, winners)
+    check_figures(said)
+
+
+def check_change(said, winners):
+    comparison = said.comparison
+    now, label = comparison.now, said.labels[comparison.now]
+    instead, dominating = said.named(r"Choose (.+?) instead of "), said.named(r"Choose (.+?) for ")
+    stays = "Nothing has to change" in said.verdict
+    assert sum([instead is not None, dominating is not None, stays]) <= 1
+    better = [
+        i for i in comparison.working if said.order(i, now) is Order.BETTER and now in comparison.working
+    ]
+    if instead is not None:
+        assert f"instead of {label}." in said.verdict
+        assert now not in winners
+        assert set(instead) <= set(better if now in comparison.working else comparison.working)
+        assert not winners or set(instead) <= set(winners)
+    if dominating is not None:
+        assert all(comparison.dominates(i, now) for i in dominating)
+        assert all(said.labels[i] in front_line(comparison).split(": ")[1].split(", ") for i in dominating)
+    if stays or dominating is not None:
+        assert not better
+        assert f"than {label}." in said.verdict
+    if stays:
+        assert not any(comparison.dominates(i, now) for i in comparison.working)
+    if better:
+        assert instead is not None
+
+
+def check_figures(said):
+    """Every number is a median of the table, a percentage of two of them, or a number of seeds."""
+    comparison = said.comparison
+    medians = {as_text(f.median) for c in comparison.candidates for f in c.figures.values()}
+    shares = {
+        as_text(100 * f.median)
+        for c in comparison.candidates
+        for n, f in c.figures.items()
+        if n == "capacity_lost"
+    }
+    text = said.verdict
+    for label in sorted(said.labels, key=len, reverse=True):
+        text = text.replace(label, "X")
+    for percent in re.findall(rf"({NUMBER}(?: to {NUMBER})?) % less than", text):
+        known = {
+            f"{100 * (1 - said.median(i) / said.median(j)):.0f}"
+            for i in comparison.working
+            for j in comparison.working
+            if said.median(j) > said.median(i)
+        }
+        assert set(percent.split(" to ")) <= known
+    text = re.sub(rf"(?:over )?{NUMBER}(?: to {NUMBER})? % less than", "", text)
+    text = re.sub(r"within 1 %|\(6 are needed\)", "", text)
+    text = text.replace(f"{len(comparison.seeds)} seeds", "")
+    shown = re.search(rf"\((?:under )?({NUMBER}) % of the records came then\)", text)
+    if shown:
+        assert shown.group(1) in shares | {"0.01"}
+        text = text.replace(shown.group(), "")
+    assert set(re.findall(NUMBER, text)) <= medians, text
+
+
+VALUES = st.one_of(
+    st.sampled_from([0.0, 10.0, 10.05, 10.2, 20.0, 5.0]), st.floats(0.5, 500).map(lambda x: round(x, 3))
+)
+
+
+@st.composite
+def comparisons(draw):
+    seeds = draw(st.sampled_from([1, 2, 5, 6, 9, 10, 20]))
+    names = ["range", "sticky", "eager", "own", "mine"][: draw(st.integers(1, 5))]
+    first = draw(st.lists(VALUES, min_size=seeds, max_size=seeds))
+    candidates = []
+    for name in names:
+        factor = draw(st.sampled_from([0.5, 0.995, 1.0, 1.005, 1.02, 2.0]))
+        noise = draw(st.lists(st.sampled_from([1.0, 1.0, 1.0, 1.5, 0.7]), min_size=seeds, max_size=seeds))
+        stops = [
+            value * factor * (n if draw(st.booleans()) else 1.0)
+            for value, n in zip(first, noise, strict=True)
+        ]
+        rest = {m.name: Figure((float(draw(st.integers(0, 3))),) * seeds) for m in SPECS[1:]}
+        findings = draw(st.sampled_from([(), (), (), ("nobody works; start somebody",), ("it failed",)]))
+        candidates.append(Candidate(name, {STOPS: Figure(tuple(stops)), **rest}, findings=findings))
+    now = draw(st.integers(0, len(names) - 1))
+    return Comparison("day", range(seeds), SPECS, candidates, now=now)
+
+
+@settings(max_examples=scaled(4_000))
+@given(comparisons())
+@example(
+    Comparison(
+        "day",
+        range(6),
+        SPECS,
+        [
+            Candidate(name, {m.name: Figure((0.0,) * 6) for m in SPECS}, findings=("nobody works; start some",))
+            for name in ("range", "sticky", "eager", "own", "mine")
+        ],
+    )
+)
+def test_no_two_sentences_of_a_comparison_contradict_each_other_or_the_table(comparison):
+    check(comparison)
+
+
+EVENTS = (
+    {"at": "15s", "join": {"id": "late", "topics": ["t"], "process_rate": 50}},
+    {"at": "15s", "leave": "m-0"},
+    {"at": "15s", "crash": "m-1"},
+    {"at": "14s", "rolling_restart": {"every": "5s", "down": "3s"}},
+    {"at": "15s", "pause": "m-0", "for": "4s"},
+)
+
+
+@settings(max_examples=scaled(300))
+@given(
+    st.integers(2, 4),
+    st.integers(1, 7),
+    st.sampled_from([20, 100]),
+    st.sampled_from(EVENTS),
+    st.sampled_from(["25s", "32s", "45s"]),
+    st.lists(
+        st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky", "range+static"]),
+        min_size=2,
+        max_size=3,
+        unique=True,
+    ),
+    st.sampled_from([1, 6]),
+)
+def test_no_two_sentences_of_simulated_groups_contradict_each_other_or_the_table(
+    members, partitions, rate, event, duration, strategies, seeds
+):
+    document = {
+        "name": "small",
+        "duration": duration,
+        "topics": {"t": {"partitions": partitions, "rate": 30}},
+        "members": [{"id": "m", "count": members, "topics": ["t"], "process_rate": rate}],
+        "events": [event],
+        "config": {"session.timeout.ms": 6_000, "max.poll.records": 40},
+    }
+    registry = default_registry()
+    runs = [
+        simulate(parse_scenario({**document, "seed": seed}, where="small"), strategy, registry)
+        for strategy in strategies
+        for seed in range(seeds)
+    ]
+    check(comparison_of_traces(runs, registry))
