@@ -200,7 +200,9 @@ def comparisons(draw):
         range(6),
         SPECS,
         [
-            Candidate(name, {m.name: Figure((0.0,) * 6) for m in SPECS}, findings=("nobody works; start some",))
+            Candidate(
+                name, {m.name: Figure((0.0,) * 6) for m in SPECS}, findings=("nobody works; start one",)
+            )
             for name in ("range", "sticky", "eager", "own", "mine")
         ],
     )
