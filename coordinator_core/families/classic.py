@@ -36,7 +36,7 @@ def _unowned(events: Iterable[Any]) -> Mapping[str, tuple[str, str]]:
     left = f"{last['delay_left_ms'] / 1_000:g} s"
     return {
         "unassigned": (
-            f"the group rested, and for {left} after the last round they wait for their member",
+            f"the group rested, and for {left} after the last round it waits for lost members",
             "make the duration of the scenario longer, or the delay shorter",
         )
     }

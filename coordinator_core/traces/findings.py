@@ -68,9 +68,9 @@ _UNOWNED = {
         f"{_LONGER}, or {_BATCHES}",
     ),
     MESSAGES: ("the assignment of a round was under way", _LONGER),
-    TAKE_OVER: ("a member had yet to take them over, or to rejoin", _LONGER),
+    TAKE_OVER: ("a member had yet to take over its assignment, or to rejoin", _LONGER),
     UNASSIGNED: (
-        "the group rested, and they were assigned to nobody",
+        "the group rested, and its assignment did not have all partitions",
         f"{_LONGER} than metadata.max.age.ms after a change of topics, or start a round",
     ),
     AWAY: ("a static member was away", f"{_LONGER}, or start a member"),
@@ -78,11 +78,23 @@ _UNOWNED = {
 }
 """Why partitions have no owner at the end, and what to change, by cause."""
 
-_HOLE = (
-    "the group rested, and the leader came back under its instance id after they had been added: it takes the"
-    " topic as it finds it, and starts no round, as in Kafka",
-    "start a round: let a member without an instance id join, or let a member leave the group",
-)
+_HOLE, _FORGOTTEN = "hole", "forgotten"
+"""Further causes, of static members that come back."""
+
+_OF_STATIC = {
+    _HOLE: (
+        "the group rested, and the leader came back under its instance id after partitions had been added: it"
+        " takes the topic as it finds it, and starts no round, as in Kafka",
+        "start a round: let a member without an instance id join, or let a member leave the group",
+    ),
+    _FORGOTTEN: (
+        "the group rested, and the member that had given up partitions and was to start the next round came"
+        " back under its instance id: it takes over the assignment of the last round, and starts none, as in"
+        " Kafka",
+        "start a round: let another member join",
+    ),
+}
+"""Why partitions have no owner at the end, and what to change, by these causes."""
 
 
 def findings(history: History) -> tuple[str, ...]:
@@ -112,25 +124,32 @@ def findings_at_end(trace: Trace, now: Timeline, registry: Registry | None = Non
 def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowned]) -> tuple[str, ...]:
     end, polls, absences, calls = _End(), _Polls(), _Absences(), calls_of(trace, family)
     for number, line in enumerate(trace.events):
+        if number in calls.missed:
+            polls.left(calls.missed[number])
         if type(line.event) not in _FREQUENT:
             end.see(line.event)
             absences.see(line.event)
             if number not in calls.removals:
                 polls.see(line.event)
     events = (line.event for line in trace.events)
-    reasons = dict(_UNOWNED)
+    own: Mapping[str, tuple[str, str]] = {}
     if without_owner and family.unowned is not None:
-        reasons |= family.unowned(events)
-    if calls.lost:
-        late = (WAITING, MESSAGES, TAKE_OVER, AWAY, VACANT)
-        reasons |= {cause: (reasons[cause][0], _CALLBACKS) for cause in late}
+        own = family.unowned(events)
+    reasons = {**_UNOWNED, **_OF_STATIC, **own}
+    if calls.lost or calls.late:
+        causes = (WAITING, MESSAGES, TAKE_OVER, AWAY, VACANT, *({UNASSIGNED} & own.keys()), _FORGOTTEN)
+        reasons |= {cause: (reasons[cause][0], _CALLBACKS) for cause in causes}
+        if UNASSIGNED not in own:
+            why, advice = reasons[UNASSIGNED]
+            reasons[UNASSIGNED] = why, f"{_CALLBACKS}, and {advice.removeprefix('make ')}"
+    forgotten = _forgotten(trace) if without_owner else set()
     return (
         *_failed(end),
         *_called(calls),
         *_outlasted(polls),
         *(_overlapping(observed(trace, family)) if absences.found else ()),
         *_restless(end, family, calls),
-        *_unowned(end, without_owner, reasons),
+        *_unowned(end, without_owner, reasons, forgotten),
     )
 
 
@@ -167,7 +186,7 @@ class _End:
                 self.unnoticed |= self._added
             case ev.GenerationStarted():
                 self._leader = event.leader
-                self.unnoticed, self._added = set(), set()
+                self.unnoticed = set()
             case ev.GroupStateChanged():
                 self.states.append(event.after)
             case ev.CoordinatorElected() if event.group_state:
@@ -209,11 +228,15 @@ class _Polls:
 
     def _removed(self, client: str, reason: str) -> None:
         """Note a removal. A static member does not leave: its session expires, as it sends no heartbeats."""
+        if "max.poll.interval.ms" in reason or (self._static.get(client) and "session" in reason):
+            self.left(client)
+
+    def left(self, client: str) -> None:
+        """Note a member that has not polled, if its batches may be the reason."""
         batches = self._batches.get(client)
         if batches is None or client in self._standing:
             return
-        left = "max.poll.interval.ms" in reason or (self._static[client] and "session" in reason)
-        if left and batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
+        if batches.batch_ms * _MOST_BATCHES >= batches.max_poll_interval_ms:
             key = batches.batch_ms, batches.max_poll_records, batches.max_poll_interval_ms
             self.missed.setdefault(key, Counter())[client] += 1
 
@@ -252,12 +275,21 @@ def _overlapping(watch: Invariants) -> Iterator[str]:
 
 def _called(calls: Calls) -> Iterator[str]:
     """Yield a finding for each callback that outlasts a deadline of its member."""
-    for (name, outlasted), lost in calls.lost.items():
-        longer = POLLS if outlasted == POLLS else "session.timeout.ms"
-        why = "" if outlasted == POLLS else ", as no heartbeats are sent before it returns"
+    for (name, deadline, is_counted), lost in calls.lost.items():
+        longer = POLLS if deadline == POLLS else "session.timeout.ms"
+        why = "" if deadline == POLLS else ", as no heartbeats are sent before it returns"
+        names, times = _named(sorted(lost)), _times(lost)
+        how = (
+            f"{names} dropped out {times}, while the group kept the places of static members"
+            if is_counted
+            else f"the group lost {names} {times}"
+        )
+        yield f"calls of {name} outlast {deadline}{why}: {how}; make {name} shorter, or {longer} longer"
+    if calls.late:
         yield (
-            f"calls of {name} outlast {outlasted}{why}: the group lost {_named(sorted(lost))} {_times(lost)};"
-            f" make {name} shorter, or {longer} longer"
+            "callbacks outlast the waits of rounds, which end after max.poll.interval.ms:"
+            f" {_named(sorted(calls.late))} joined after the end of a round, and started another one,"
+            f" {_times(calls.late)}; {_CALLBACKS}, or max.poll.interval.ms longer"
         )
 
 
@@ -303,20 +335,54 @@ def _restless(end: _End, family: ProtocolSpec, calls: Calls) -> Iterator[str]:
     if end.running and not family.at_rest.intersection(end.states):
         state = end.states[-1] if end.states else "without members"
         advice = f"{_LONGER}, or {_BATCHES}" if family.servers is None else _LONGER
-        advice = _CALLBACKS if calls.lost else advice
+        advice = _CALLBACKS if calls.lost or calls.late else advice
         yield f"the group never rested, and was {state} at the end: {advice}"
 
 
+def _forgotten(trace: Trace) -> set[TopicPartition]:
+    """Return the partitions that static members gave up in the last generation, before they came back in it.
+
+    They were to join again, so that a round gives these partitions to others. Nothing is forgotten while
+    another member is about to do so.
+    """
+    revoked: dict[str, ev.PartitionMap] = {}
+    given_up: dict[str, ev.PartitionMap] = {}
+    id_of: dict[str, str] = {}
+    found: set[TopicPartition] = set()
+    generation = -1
+    for line in trace.events:
+        match line.event:
+            case ev.GenerationStarted(generation=generation):
+                given_up, found = {}, set()
+            case ev.Joined(client=client, member_id=member_id):
+                id_of[client] = member_id
+                revoked.pop(client, None)
+            case ev.Revoked(client=client, partitions=partitions):
+                revoked[client] = partitions
+            case ev.Assigned(client=client, generation=number) if client in revoked:
+                partitions = revoked.pop(client)
+                if number == generation:
+                    given_up[id_of.get(client, "")] = partitions
+            case ev.MemberReplaced(old_member_id=old) if old in given_up:
+                found |= {TopicPartition(t, n) for t, numbers in given_up.pop(old).items() for n in numbers}
+    return set() if given_up else found
+
+
 def _unowned(
-    end: _End, without_owner: Sequence[Unowned], reasons: Mapping[str, tuple[str, str]]
+    end: _End,
+    without_owner: Sequence[Unowned],
+    reasons: Mapping[str, tuple[str, str]],
+    forgotten: set[TopicPartition],
 ) -> Iterator[str]:
     """Yield a finding for each cause of partitions without an owner at the end."""
     found: dict[tuple[str, str], list[Unowned]] = {}
     for unowned in without_owner:
-        reason = reasons[unowned.cause]
-        if unowned.cause == UNASSIGNED and unowned.partition.topic in end.unnoticed:
-            reason = _HOLE
-        found.setdefault(reason, []).append(unowned)
+        cause = unowned.cause
+        if cause == UNASSIGNED and unowned.partition.topic in end.unnoticed:
+            cause = _HOLE
+        if cause in (TAKE_OVER, UNASSIGNED) and unowned.partition in forgotten:
+            cause = _FORGOTTEN
+        found.setdefault(reasons[cause], []).append(unowned)
     for (why, advice), own in found.items():
         by_topic: ev.PartitionMap = {}
         for unowned in sorted(own):

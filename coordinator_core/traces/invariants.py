@@ -19,7 +19,7 @@ from coordinator_core.traces.trace import Trace
 _OWNERSHIP = (ev.CoordinatorElected, ev.GenerationStarted, ev.Joined, ev.Assigned)
 """The events after which a partition may have two valid owners."""
 
-_OUTSIDE = "unjoined"
+OUTSIDE = "unjoined"
 """The state of a consumer with an epoch of its own that is not in the group."""
 
 
@@ -167,7 +167,7 @@ class Invariants:
             self._static.add(event.client)
 
     def _client_moved(self, event: ev.ClientStateChanged) -> None:
-        if self.now.own_epochs and event.after == _OUTSIDE:
+        if self.now.own_epochs and event.after == OUTSIDE:
             self._left.add(event.client)
         else:
             self._left.discard(event.client)

@@ -1,7 +1,12 @@
-"""Traces written by hand: events with their times, in few words."""
+"""Traces written by hand: events with their times, in few words; and their findings."""
 
+from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.protocol import events as ev
+from coordinator_core.registry.registry import default_registry
+from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.findings import findings, findings_at_end
 from coordinator_core.traces.history import History
+from coordinator_core.traces.timeline import Timeline
 from coordinator_core.traces.trace import Trace
 
 GROUP = "g"
@@ -25,6 +30,29 @@ def trace_of(*timed, topics, duration_ms=100_000, messages=None, strategy="range
 
 def history_of(*timed, **options):
     return History(trace_of(*timed, **options))
+
+
+def found(*timed, topics=None, **options):
+    return found_twice(history_of(*timed, topics=topics or {"t": 4}, **options))
+
+
+def found_twice(history):
+    """The findings of a history, which are those of its trace with a timeline that has read it."""
+    now = Timeline()
+    now.read(history.trace)
+    texts = findings(history)
+    assert findings_at_end(history.trace, now) == texts
+    return texts
+
+
+def history_in(document, strategy="range"):
+    """The history of a simulated run."""
+    registry = default_registry()
+    return History(simulate(parse_scenario(document, where="by-hand", registry=registry), strategy, registry))
+
+
+def found_in(document, strategy="range"):
+    return found_twice(history_in(document, strategy))
 
 
 def started(client, *topics, instance_id=None, process_rate=None):
@@ -110,3 +138,10 @@ LATE_TAKE_OVER = [
     (7_000, generation(3, "a", "b")),
 ]
 """A member takes over the assignment of generation 2 in its next poll, when the next round has begun."""
+
+
+SHARED = [
+    (0, started("a", "t", instance_id="one")),
+    (0, started("b", "t")),
+    *round_at(1_000, 1, {"a": {"t": [0, 1]}, "b": {"t": [2, 3]}}),
+]
