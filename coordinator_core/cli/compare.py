@@ -32,7 +32,6 @@ from coordinator_core.cli.running import (
     run_all,
 )
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
-from coordinator_core.documents.member_events import Join
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import setting_in
 from coordinator_core.errors import InputError
@@ -262,9 +261,7 @@ def _comparison(
         config = entry.scenarios[0].config
         settings = {n: (entry.settings[n], config[n]) if n in entry.settings else _UNREAD for n in names}
         strategy = registry.strategy(entry.strategy)
-        is_static = strategy.static or _has_static(entry.scenarios[0])
-        protocol, is_delayed = registry.protocol(strategy.protocol), strategy.delay_ms is not None
-        parts = parts_under(protocol, delayed=is_delayed, static=is_static)
+        parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
         found = {each.seed: run.findings for each, run in zip(entry.scenarios, own, strict=True)}
         candidates.append(Candidate(entry.strategy, figures, settings, findings_of_seeds(found), parts))
     seeds = [each.seed for each in entries[0].scenarios]
@@ -279,12 +276,6 @@ def _comparison(
     )
     now = _now(scenario, entries[0].strategy, candidates)
     return Comparison(scenario.name, seeds, metrics, candidates, errors, load=load, now=now)
-
-
-def _has_static(scenario: Scenario) -> bool:
-    """Return whether a member of the scenario has an instance id, also one that joins."""
-    joining = (event.arguments.members for event in scenario.events if isinstance(event.arguments, Join))
-    return any(member.instance_id for members in (scenario.members, *joining) for member in members)
 
 
 def _now(scenario: Scenario, strategy: str, candidates: Sequence[Candidate]) -> int:

@@ -46,22 +46,19 @@ _PARTS = {
     **_WAITING,
     "messages": "assignments were under way",
     "application": "members ran callbacks, restored state, or had yet to poll",
-    "away": "the group had no members",
+    "away": "static members were closed or starting",
 }
 """What happens in the parts of the stopped time, and in causes of detection and waiting."""
 
 _DELAYED = "no round ran, and the group kept the partitions of members that had ended for them"
 """The cause ``unassigned`` if lost partitions wait for their owner."""
 
-_STATIC = "static members were closed or starting"
-"""The part ``away`` with static members."""
+_VACANT = "the group had no members"
+"""The part ``away`` without static members."""
 
 
-def parts_under(protocol: ProtocolSpec, *, delayed: bool, static: bool = False) -> Mapping[str, str]:
-    """Return for each part what happens in it under a protocol.
-
-    ``delayed``: lost partitions wait. ``static``: there are static members.
-    """
+def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
+    """Return for each part what happens in it under a protocol. ``delayed``: lost partitions wait."""
     parts = {**_PARTS, **protocol.stops}
     if WAITING in protocol.stops:
         parts |= dict.fromkeys(_WAITING, protocol.stops[WAITING])
@@ -69,8 +66,8 @@ def parts_under(protocol: ProtocolSpec, *, delayed: bool, static: bool = False) 
         parts[UNASSIGNED] = parts[DETECTION]
     if delayed:
         parts[UNASSIGNED] = _DELAYED
-    if static:
-        parts["away"] = _STATIC
+    if "static" not in protocol.modifiers:
+        parts["away"] = _VACANT
     return parts
 
 

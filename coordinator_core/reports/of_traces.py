@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from math import nan
 
-from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.answers import parts_under
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
@@ -77,12 +76,6 @@ def candidate_of(
     }
     first = histories[0]
     delayed = any(part.startswith("delay") for part in first.trace.strategy.split("+")[1:])
-    parts = parts_under(family_of(first.started), delayed=delayed, static=any(map(_has_static, histories)))
+    parts = parts_under(family_of(first.started), delayed=delayed)
     found = findings_of_seeds({history.started.seed: findings(history) for history in histories})
     return Candidate(name, figures, findings=found, parts=parts)
-
-
-def _has_static(history: History) -> bool:
-    """Return whether a member of the run was static."""
-    events = (line.event for line in history.trace.events)
-    return any(isinstance(event, ev.MemberStarted) and bool(event.instance_id) for event in events)
