@@ -51,6 +51,7 @@ CLASSIC = ProtocolSpec(
     round_begins=frozenset({GroupState.PREPARING_REBALANCE.value}),
     vacant=frozenset({GroupState.EMPTY.value, GroupState.DEAD.value}),
     members_join=frozenset({MemberState.PREPARING_REBALANCE.value}),
+    initial_delay=True,
     coordinator=lambda surroundings: PART,  # noqa: ARG005 - the members run the assignors
     member=lambda settings: ClassicMember,  # noqa: ARG005 - the assignors have the delay
     settings=ClassicSettings,

@@ -126,7 +126,8 @@ class ProtocolSpec:
     in ``at_rest`` every member has an assignment; ``round_begins`` are those in which a new assignment is
     begun; in ``vacant`` the group has no members. A round lasts from a state in ``round_begins`` to the next
     one in ``at_rest``. ``members_join`` are the states of a member that has sent its request to join a round;
-    there are none if rounds do not wait for such requests.
+    there are none if rounds do not wait for such requests. ``initial_delay``: the first round of a group
+    without members waits for ``group.initial.rebalance.delay.ms``, whoever has joined.
 
     ``coordinator(surroundings)`` returns the coordinator's part (`coordinator.parts.CoordinatorPart`),
     ``member(settings)`` the factory of the member's part (`client.member.MakeMember`). ``settings`` is the
@@ -166,6 +167,7 @@ class ProtocolSpec:
     round_begins: frozenset[str]
     vacant: frozenset[str] = frozenset()
     members_join: frozenset[str] = field(default=frozenset(), kw_only=True)
+    initial_delay: bool = field(default=False, kw_only=True)
     coordinator: Callable[[Any], Any] | None = field(default=None, kw_only=True)
     member: Callable[..., Any] | None = field(default=None, kw_only=True)
     settings: "type[msgspec.Struct] | None" = field(default=None, kw_only=True)

@@ -26,7 +26,7 @@ from coordinator_core.reports.explaining import where_stopped
 from coordinator_core.reports.load import overload
 from coordinator_core.reports.tables import Cell, as_text, html_table
 from coordinator_core.reports.words import about, counted
-from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, WAITING
+from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, VACANT, WAITING
 
 MOST_EVENTS = 40_000
 """The most events of the runs of the scenario with `SEEDS`, as estimated from the first run."""
@@ -391,7 +391,7 @@ def _why_a_short_session_does_not_help(advice: Advice) -> str:
 
 def _why_cooperation_does_not_help(advice: Advice) -> str:
     causes = advice.facts.history.stops.causes_ms
-    outside = sum(causes[cause] for cause in (DETECTION, STANDING, AWAY))
+    outside = sum(causes[cause] for cause in (DETECTION, STANDING, AWAY, VACANT))
     whole = sum(causes.values())
     if not whole or outside <= whole / 2:
         return ""

@@ -10,8 +10,8 @@ from coordinator_core.reports.comparison import FEWEST_SEEDS, Candidate, Compari
 from coordinator_core.reports.tables import as_text
 from coordinator_core.reports.words import MOST_NAMES, listed_names
 from coordinator_core.scoring.lag import SLACK_RECORDS
-from coordinator_core.traces.stopped import DETECTION, PARTS, STANDING, UNASSIGNED, WAITING
-from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
+from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, UNASSIGNED, VACANT, WAITING
+from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
 STOPS = "stopped_partition_seconds"
 """The metric that is divided into parts."""
@@ -36,6 +36,7 @@ _WAITING = {
     SESSION: "rounds waited for members that had ended, stood still or were cut off",
     CALLBACK: "rounds waited for callbacks of members",
     START: "rounds waited for members that were starting",
+    DELAY: "the first round of a group without members waited for group.initial.rebalance.delay.ms",
     UNKNOWN: "rounds waited for members, and the trace does not show whether for heartbeats or for batches",
 }
 _PARTS = {
@@ -46,15 +47,13 @@ _PARTS = {
     **_WAITING,
     "messages": "assignments were under way",
     "application": "members ran callbacks, restored state, or had yet to poll",
-    "away": "static members were closed or starting",
+    AWAY: "static members were closed or starting",
+    VACANT: "the group had no members, or none that subscribed to the topic",
 }
-"""What happens in the parts of the stopped time, and in causes of detection and waiting."""
+"""What happens in the parts of the stopped time, and in causes of detection, waiting and away."""
 
 _DELAYED = "no round ran, and the group kept the partitions of members that had ended for them"
 """The cause ``unassigned`` if lost partitions wait for their owner."""
-
-_VACANT = "the group had no members"
-"""The part ``away`` without static members."""
 
 
 def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
@@ -66,16 +65,14 @@ def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
         parts[UNASSIGNED] = parts[DETECTION]
     if delayed:
         parts[UNASSIGNED] = _DELAYED
-    if "static" not in protocol.modifiers:
-        parts["away"] = _VACANT
     return parts
 
 
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
     """Return the largest part of the stopped time of all seeds and its share, or None if nothing was stopped.
 
-    If it is ``detection``, the largest of its causes is returned; if it is ``waiting``, the cause of more
-    than half of it, if there is one.
+    If it is ``detection`` or ``away``, the largest of its causes is returned; if it is ``waiting``, the cause
+    of more than half of it, if there is one.
     """
     parts = {part: _total(candidate, part) for part in PARTS}
     total = sum(parts.values())
@@ -85,9 +82,11 @@ def largest_part(candidate: Candidate) -> tuple[str, float] | None:
     causes = {cause: _total(candidate, cause) for cause in PARTS[part]}
     if part == DETECTION:
         causes[DETECTION] = parts[DETECTION] - causes[STANDING] - causes[UNASSIGNED]
-    if part in (DETECTION, WAITING) and any(causes.values()):
+    elif part == AWAY:
+        causes[AWAY] = parts[AWAY] - causes[VACANT]
+    if part in (DETECTION, WAITING, AWAY) and any(causes.values()):
         cause = max(causes, key=lambda name: causes[name])
-        if part == DETECTION or causes[cause] > parts[part] / 2:
+        if part != WAITING or causes[cause] > parts[part] / 2:
             return cause, causes[cause] / total
     return part, parts[part] / total
 

@@ -36,9 +36,10 @@ from coordinator_core.traces.stopped import (
     STANDING,
     TAKE_OVER,
     UNASSIGNED,
+    VACANT,
 )
 from coordinator_core.traces.trace import Trace
-from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
+from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
 WHILE = {
     DETECTION: "until the group noticed members that had ended",
@@ -49,12 +50,14 @@ WHILE = {
     SESSION: "while rounds waited for members that had ended, stood still or were cut off",
     CALLBACK: "while rounds waited for callbacks of the application",
     START: "while rounds waited for members that were starting",
+    DELAY: "while the first round waited for group.initial.rebalance.delay.ms",
     UNKNOWN: "while rounds waited for members, of which the trace does not show why they were late",
     MESSAGES: "while assignments were under way",
     TAKE_OVER: "until members took over or rejoined in their next poll",
     CALLBACKS: "in callbacks of the application",
     RESTORE: "while state was restored",
-    AWAY: "while static members were away, or the group was empty",
+    AWAY: "while static members were away",
+    VACANT: "while the group had no member that subscribed to the topic",
 }
 """The causes of stopped time, as ends of sentences."""
 

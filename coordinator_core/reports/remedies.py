@@ -27,7 +27,6 @@ _ACTS_ON: Mapping[str, Sequence[Kind]] = {
     UNKNOWN: (Kind.HEARTBEAT, Kind.BACKOFF, Kind.RECORDS, Kind.COOPERATIVE),
     MESSAGES: (Kind.HEARTBEAT, Kind.COOPERATIVE),
     "application": (Kind.COOPERATIVE, Kind.STICKY, Kind.RECORDS),
-    "away": (),
 }
 """The kinds of changes that act on a part or a cause of the stopped time, those tried first in front."""
 
@@ -39,7 +38,7 @@ def candidates(
 
     ``facts`` are those of a run of the strategy on the scenario.
     """
-    kinds = _ACTS_ON[part]
+    kinds = _ACTS_ON.get(part, ())
     acting = [
         change
         for change in changes(scenario, strategy, facts, registry)

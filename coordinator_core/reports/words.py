@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from coordinator_core.reports.tables import as_text
-from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
+from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
 MOST_NAMES = 4
 
@@ -18,6 +18,7 @@ _WAITS = {
     SESSION: "absent",
     CALLBACK: "in a callback",
     START: "starting",
+    DELAY: "for group.initial.rebalance.delay.ms",
     UNKNOWN: "until a heartbeat or in a batch",
 }
 """What a member did for which a round waited."""

@@ -115,7 +115,8 @@ def metrics() -> Iterable[MetricSpec]:
             stopped_partition_seconds,
             "stops",
             "partition seconds",
-            "The time in which partitions of subscribed topics had no working owner, summed over partitions.",
+            "The time in which partitions of subscribed topics had no working owner, summed over partitions."
+            " Topics are still subscribed to when their consumers have crashed, or restart.",
             headline=True,
         ),
         *_parts_of_stopped_time(),

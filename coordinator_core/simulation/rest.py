@@ -477,13 +477,21 @@ class Rest:
             self._client.continue_metadata(due_ms - age_ms)
 
     def _leave_out_polls(self, work: Periodic, last_poll_ms: int, limit_ms: int) -> int:
-        """Leave out all polls before the last one that commits. Return the time of the last one."""
+        """Leave out all polls before the last one that commits, and before one that may delay a heartbeat.
+
+        Return the time of the last one that is left out.
+        """
         due_ms, interval_ms, every_ms = work.commit_due_ms, work.commit_interval_ms, self._poll_every_ms
         before_ms = limit_ms + 1
         if due_ms is not None and not work.commits:
             due_ms = self._due_without_commits(work, last_poll_ms, before_ms)
         elif due_ms is not None and due_ms <= limit_ms:
             count = (limit_ms - due_ms) // interval_ms
+            beat = self._beat
+            if beat is not None:
+                before = max(0, (beat.sent_ms - self.margin_ms - due_ms) // interval_ms + 1)
+                if self._delays(due_ms + before * interval_ms, beat.sent_ms):
+                    count = min(count, before)
             if count:
                 due_ms += count * interval_ms
                 last_poll_ms = due_ms - interval_ms

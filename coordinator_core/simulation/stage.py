@@ -359,13 +359,14 @@ class Stage(Generic[C]):
         self._simulation.partitions_added()
 
     def create_topic(self, name: str, topic: Topic) -> None:
-        """Create a topic that has never existed. Patterns match it from now on."""
+        """Create a topic that has never existed. Patterns match it from now on, also of closing members."""
         self._topics[name] = topic
         self.partitions[name] = topic.partitions
         self.emit(ev.PartitionsAdded(topic=name, partitions=topic.partitions))
         self.set_rates(name, topic.rates.steps[0][1])
         for client, pattern in self._patterns.items():
-            if pattern is not None and re.fullmatch(pattern, name) and self._is_running(client):
+            has_ended = client not in self.consumers or self.consumers[client].ended
+            if pattern is not None and re.fullmatch(pattern, name) and not has_ended:
                 self.emit(ev.SubscriptionChanged(client=client, topics=list(self.topics_of((), pattern))))
         self._simulation.partitions_added()
 

@@ -19,6 +19,7 @@ from coordinator_core.traces.stopped import (
     STANDING,
     TAKE_OVER,
     UNASSIGNED,
+    VACANT,
     WAITING,
     Unowned,
 )
@@ -72,12 +73,10 @@ _UNOWNED = {
         "the group rested, and they were assigned to nobody",
         f"{_LONGER} than metadata.max.age.ms after a change of topics, or start a round",
     ),
-    AWAY: ("a static member was away, or the group had no members", f"{_LONGER}, or start a member"),
+    AWAY: ("a static member was away", f"{_LONGER}, or start a member"),
+    VACANT: ("the group had no members", f"{_LONGER}, or start a member"),
 }
 """Why partitions have no owner at the end, and what to change, by cause."""
-
-_VACANT = ("the group had no members", f"{_LONGER}, or start a member")
-"""The cause `AWAY` under protocols without static members."""
 
 _HOLE = (
     "the group rested, and the leader came back under its instance id after they had been added: it takes the"
@@ -119,12 +118,12 @@ def _findings(trace: Trace, family: ProtocolSpec, without_owner: Sequence[Unowne
             if number not in calls.removals:
                 polls.see(line.event)
     events = (line.event for line in trace.events)
-    own: Mapping[str, tuple[str, str]] = {} if "static" in family.modifiers else {AWAY: _VACANT}
+    reasons = dict(_UNOWNED)
     if without_owner and family.unowned is not None:
-        own = {**own, **family.unowned(events)}
-    reasons = {**_UNOWNED, **own}
+        reasons |= family.unowned(events)
     if calls.lost:
-        reasons |= {cause: (reasons[cause][0], _CALLBACKS) for cause in (WAITING, MESSAGES, TAKE_OVER, AWAY)}
+        late = (WAITING, MESSAGES, TAKE_OVER, AWAY, VACANT)
+        reasons |= {cause: (reasons[cause][0], _CALLBACKS) for cause in late}
     return (
         *_failed(end),
         *_called(calls),

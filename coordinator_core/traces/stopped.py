@@ -1,7 +1,7 @@
 """The time in which partitions stood still, divided by cause at every moment: the parts always add up."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from coordinator_core.model import TopicPartition
@@ -12,7 +12,8 @@ from coordinator_core.traces.waits import WAITS, Waits
 
 DETECTION, STANDING, UNASSIGNED = "detection", "standing", "unassigned"
 WAITING, MESSAGES = "waiting", "messages"
-TAKE_OVER, CALLBACKS, RESTORE, AWAY = "take_over", "callbacks", "restore", "away"
+TAKE_OVER, CALLBACKS, RESTORE = "take_over", "callbacks", "restore"
+AWAY, VACANT = "away", "vacant"
 
 CAUSES = {
     DETECTION: "the last owner had ended, and the group still counted on it",
@@ -23,7 +24,8 @@ CAUSES = {
     TAKE_OVER: "a member had yet to take the partition over, or to rejoin, in its next poll",
     CALLBACKS: "the owner ran a callback of the application",
     RESTORE: "the owner restored the state of the partition",
-    AWAY: "the static owner was closed or starting again, or the group had no members",
+    AWAY: "the static owner was closed or starting again",
+    VACANT: "the group had no member that subscribed to the topic",
 }
 """The causes for which a partition stands still. Each counts while its sentence is true.
 
@@ -38,7 +40,7 @@ PARTS = {
     WAITING: tuple(WAITS),
     "messages": (MESSAGES,),
     "application": (TAKE_OVER, CALLBACKS, RESTORE),
-    "away": (AWAY,),
+    "away": (AWAY, VACANT),
 }
 """The parts of the stopped time, with their causes."""
 
@@ -61,6 +63,7 @@ class _Kind(NamedTuple):
 
 
 _WORKS, _IS_LEFT, _IS_FREE = _Kind(_WORKED, claimed=True), _Kind(_LEFT), _Kind(_FREE)
+_IS_VACANT = _Kind(VACANT)
 
 
 class _Stop(NamedTuple):
@@ -84,13 +87,13 @@ class StoppedTime:
     It has the following after ``finish``. Whoever sets ``from_ms`` does so before the timeline passes that
     time; it is 0 otherwise.
 
-    - ``causes_ms``: the time in which partitions of subscribed topics had no working owner, by cause.
-    - ``partition_ms``: the time of all partitions of subscribed topics.
+    - ``causes_ms``: the time in which partitions of wanted topics had no working owner, by cause.
+    - ``partition_ms``: the time of all partitions of wanted topics.
     - ``unowned_ms``, ``double_owned_ms``: the time in which no member of the group had a claim to a
       partition, and that in which several consumers worked on it.
     - ``longest_ms``: the longest time for which one partition stood still without a break.
-    - ``unowned_at_end``: the partitions that had no owner at the end, in order.
-    - ``records``, ``stopped_records``: the records produced to subscribed topics, and those of partitions
+    - ``unowned_at_end``: the partitions of subscribed topics that had no owner at the end, in order.
+    - ``records``, ``stopped_records``: the records produced to wanted topics, and those of partitions
       that stood still when they were produced.
     """
 
@@ -100,7 +103,10 @@ class StoppedTime:
         self._kinds: dict[TopicPartition, _Kind] = {}
         self._total: Counter[_Kind] = Counter()
         self._counted: dict[str, int] = {}
-        self._subscribed: Any = None
+        self._wanted: Mapping[str, int] = {}
+        self._subscribed: Mapping[str, int] = {}
+        self._vacated: set[str] = set()
+        """The topics that nobody has subscribed to since a time, as far as the group knows by its rounds."""
         self._stopped: dict[TopicPartition, _Stop] = {}
         self._ending: dict[TopicPartition, None] = {}
         """The stops that end now, unless they go on before time passes."""
@@ -125,6 +131,7 @@ class StoppedTime:
             ev.WorkStopped: lambda e: self._update(self._now.partitions(e.partitions)),
             ev.WorkStarted: lambda e: self._update(self._now.partitions(e.partitions)),
             ev.RatesChanged: self._rates_changed,
+            ev.GroupStateChanged: self._state_changed,
             ev.CoordinatorElected: self._coordinator_elected,
             ev.MemberRemoved: self._member_removed,
             ev.MemberReplaced: self._member_replaced,
@@ -159,7 +166,7 @@ class StoppedTime:
         self.unowned_at_end = [
             Unowned(partition, self._stopped[partition].at_ms, self._cause(self._kinds[partition].cause))
             for partition in sorted(self._stopped.keys() - self._ending.keys())
-            if not self._now.owners.get(partition)
+            if not self._now.owners.get(partition) and partition.topic in self._now.subscribed
         ]
         for partition in list(self._stopped):
             self._stop_ended(partition)
@@ -207,7 +214,7 @@ class StoppedTime:
             return TAKE_OVER if has_left else self._cause_at_rest()
         if state in family.round_begins:
             return WAITING
-        return AWAY if not state or state in family.vacant else MESSAGES
+        return VACANT if not state or state in family.vacant else MESSAGES
 
     def _cause_at_rest(self) -> str:
         """Return why a partition has no owner while the group rests: a member has yet to take over, or none.
@@ -248,9 +255,11 @@ class StoppedTime:
             self._update(given_up)
         if taken:
             self._update(taken)
-        if self._now.subscribed is not self._subscribed:
-            self._subscribed = self._now.subscribed
+        if self._now.wanted is not self._wanted:
+            self._wanted = self._now.wanted
             self._count()
+        if self._now.subscribed is not self._subscribed:
+            self._subscribe()
 
     def _given_up(self, partition: TopicPartition, client: str) -> None:
         member_id = self._id_of.get(client)
@@ -267,7 +276,7 @@ class StoppedTime:
     def _update(self, listed: Iterable[TopicPartition]) -> None:
         """Find out again how partitions are held."""
         kinds, owners, total = self._kinds, self._now.owners, self._total
-        without_owner: dict[str | None, _Kind] = {}
+        without_owner: dict[tuple[str | None, bool], _Kind] = {}
         for partition in listed:
             before = kinds.get(partition)
             if before is None:
@@ -275,10 +284,10 @@ class StoppedTime:
             if owners.get(partition):
                 kind = self._kind(partition)
             else:
-                left = self._left.get(partition)
-                if left not in without_owner:
-                    without_owner[left] = self._kind_without_owner(left)
-                kind = without_owner[left]
+                of = self._left.get(partition), partition.topic in self._vacated
+                if of not in without_owner:
+                    without_owner[of] = self._kind_without_owner(*of)
+                kind = without_owner[of]
             if kind is before or kind == before:
                 continue
             kinds[partition] = kind
@@ -294,7 +303,7 @@ class StoppedTime:
         now = self._now
         names = now.owners.get(partition)
         if not names:
-            return self._kind_without_owner(self._left.get(partition))
+            return self._kind_without_owner(self._left.get(partition), partition.topic in self._vacated)
         owners = [now.consumers[name] for name in names]
         claims = [owner for owner in owners if owner.member_id in now.members]
         working = now.working.get(partition)
@@ -305,10 +314,10 @@ class StoppedTime:
             return _Kind(_OWNED.get(owner.stopped[partition], _LEFT) if owner.works else STANDING, True)
         return _IS_FREE
 
-    def _kind_without_owner(self, left: str | None) -> _Kind:
+    def _kind_without_owner(self, left: str | None, is_vacated: bool) -> _Kind:
         """Return how a partition without an owner is held, by the id of the member that left it."""
         if left not in self._now.members:
-            return _IS_FREE
+            return _IS_VACANT if is_vacated else _IS_FREE
         absence = self._absence(left)
         return _IS_LEFT if absence == TAKE_OVER else _Kind(absence, True)
 
@@ -324,8 +333,8 @@ class StoppedTime:
         self.stopped_records += self._records_of(partition) - stop.records
 
     def _count(self) -> None:
-        """Count the partitions of the topics that are subscribed to now, and no others."""
-        wanted = dict(self._subscribed)
+        """Count the partitions of the topics that are wanted now, and no others."""
+        wanted = dict(self._wanted)
         for topic, count in list(self._counted.items()):
             if wanted.get(topic, 0) < count:
                 self._leave_out(topic, count)
@@ -339,6 +348,23 @@ class StoppedTime:
                 if kind.cause != _WORKED:
                     self._stop(partition)
             self._counted[topic] = count
+
+    def _subscribe(self) -> None:
+        """Find out again how the partitions of topics are held that nobody subscribes to any longer."""
+        vacated = [topic for topic in self._subscribed if topic not in self._now.subscribed]
+        self._subscribed = self._now.subscribed
+        self._vacated.update(vacated)
+        self._update_topics(vacated)
+
+    def _state_changed(self, event: ev.GroupStateChanged) -> None:
+        if self._vacated and event.after in self._family.round_begins:
+            again = [topic for topic in self._now.subscribed if topic in self._vacated]
+            self._vacated.difference_update(again)
+            self._update_topics(again)
+
+    def _update_topics(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self._update(TopicPartition(topic, number) for number in range(self._counted.get(topic, 0)))
 
     def _leave_out(self, topic: str, count: int) -> None:
         self.records += self._records_in(topic) - self._produced_before[topic]

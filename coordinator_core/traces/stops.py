@@ -6,8 +6,8 @@ from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.timeline import Change, Timeline
 
-_UNSUBSCRIBING = (ev.SubscriptionChanged, ev.MemberStopped, ev.ConsumerFailed, ev.TopicDeleted)
-"""The events after which nobody may subscribe to a topic any longer."""
+_UNSUBSCRIBING = (ev.SubscriptionChanged, ev.MemberStarted, ev.MemberStopped, ev.TopicDeleted)
+"""The events after which nobody may want a topic any longer."""
 
 
 class Stop(NamedTuple):
@@ -26,7 +26,7 @@ class Stop(NamedTuple):
 class Stops:
     """The partitions that no owner works on, as an observer of a timeline.
 
-    ``idle_since`` maps those of subscribed topics that an owner has worked on before, and those that were
+    ``idle_since`` maps those of wanted topics that an owner has worked on before, and those that were
     added to their topics, to the times. After each event, ``ended`` has the stops that it has ended, and
     ``moved`` the last owner of each partition that it has given to another consumer.
     """
@@ -43,7 +43,7 @@ class Stops:
 
     def _before(self, at_ms: int, event: ev.Event) -> None:
         """Partitions that are added to a topic have no owner yet."""
-        if isinstance(event, ev.PartitionsAdded) and event.topic in self._now.subscribed:
+        if isinstance(event, ev.PartitionsAdded) and event.topic in self._now.wanted:
             for number in range(self._now.topics[event.topic], event.partitions):
                 self.idle_since[TopicPartition(event.topic, number)] = at_ms
 
@@ -57,7 +57,7 @@ class Stops:
             if partition.topic in now.topics:
                 self.idle_since[partition] = now.at_ms
         if type(event) in _UNSUBSCRIBING:
-            for partition in [tp for tp in self.idle_since if tp.topic not in now.subscribed]:
+            for partition in [tp for tp in self.idle_since if tp.topic not in now.wanted]:
                 del self.idle_since[partition]
 
     def _take(self, partition: TopicPartition, client: str) -> None:

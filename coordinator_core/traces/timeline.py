@@ -1,5 +1,6 @@
 """The fold of a trace: the group after each event. Whatever reads ownership observes a `Timeline`."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -110,6 +111,10 @@ class Timeline:
         self._given_up: dict[TopicPartition, int] = {}
         self._taken: list[TopicPartition] = []
         self._subscribed: dict[str, int] | None = None
+        self._wanted: dict[str, int] | None = None
+        self._wants: dict[str, tuple[str, ...]] = {}
+        self._starts: Counter[str] = Counter()
+        """How often consumers have yet to start."""
         self._made: dict[str, dict[int, TopicPartition]] = {}
         self._folds: dict[type[Any], Callable[[Any], None]] = {
             ev.RunStarted: self._run_started,
@@ -140,6 +145,8 @@ class Timeline:
 
     def read(self, trace: Trace) -> None:
         """Apply every event of a trace."""
+        events = (line.event for line in trace.events)
+        self._starts.update(event.client for event in events if isinstance(event, ev.MemberStarted))
         for line in trace.events:
             self.apply(line.at_ms, line.event)
 
@@ -167,10 +174,23 @@ class Timeline:
     def subscribed(self) -> Mapping[str, int]:
         """The topics that a running consumer subscribes to, with their partitions."""
         if self._subscribed is None:
-            lists = dict.fromkeys(consumer.topics for consumer in self.consumers.values())
-            names = dict.fromkeys(chain.from_iterable(lists))
-            self._subscribed = {name: self.topics[name] for name in names if name in self.topics}
+            self._subscribed = self._counts(consumer.topics for consumer in self.consumers.values())
         return self._subscribed
+
+    @property
+    def wanted(self) -> Mapping[str, int]:
+        """The topics that a consumer subscribes to, or did when it ended, with their partitions.
+
+        Whoever is closed and does not start again in the trace that is read gives its topics up. Whoever
+        crashes does not: after a crash of all of its consumers, a topic stands still.
+        """
+        if self._wanted is None:
+            self._wanted = self._counts(self._wants.values())
+        return self._wanted
+
+    def _counts(self, lists: Iterable[tuple[str, ...]]) -> dict[str, int]:
+        names = dict.fromkeys(chain.from_iterable(dict.fromkeys(lists)))
+        return {name: self.topics[name] for name in names if name in self.topics}
 
     def is_valid(self, client: str) -> bool:
         """Return whether a consumer is a member of the group, in its present generation or its own epoch."""
@@ -190,21 +210,23 @@ class Timeline:
 
     def _run_started(self, event: ev.RunStarted) -> None:
         self.topics, self.own_epochs = dict(event.topics), event.own_epochs
-        self._subscribed = None
+        self._subscribed = self._wanted = None
 
     def _partitions_added(self, event: ev.PartitionsAdded) -> None:
         self.topics[event.topic] = event.partitions
-        self._subscribed = None
+        self._subscribed = self._wanted = None
 
     def _topic_deleted(self, event: ev.TopicDeleted) -> None:
         self.deleted[event.topic] = self.topics.pop(event.topic)
-        self._subscribed = None
+        self._subscribed = self._wanted = None
 
     def _member_started(self, event: ev.MemberStarted) -> None:
         self._member_ended(event)
         self.consumers[event.client] = Consumer(tuple(event.topics), handles=event.process_rate)
         if self._subscribed is not None and not self._subscribed.keys() >= set(event.topics):
             self._subscribed = None
+        self._starts[event.client] -= 1
+        self._want(event)
 
     def _application_started(self, event: ev.ApplicationStarted) -> None:
         consumer = self.consumers.get(event.client)
@@ -217,6 +239,9 @@ class Timeline:
             self._give_up(event.client, list(consumer.owned))
             del self.consumers[event.client]
             self._subscribed = None
+            if type(event) is ev.MemberStopped and event.how == "closed" and not self._starts[event.client]:
+                del self._wants[event.client]
+                self._wanted = None
 
     def _set(self, client: str, **changes: bool) -> None:
         consumer = self.consumers.get(client)
@@ -229,6 +254,13 @@ class Timeline:
         if consumer is not None:
             consumer.topics = tuple(event.topics)
             self._subscribed = None
+            self._want(event)
+
+    def _want(self, event: ev.MemberStarted | ev.SubscriptionChanged) -> None:
+        topics = tuple(event.topics)
+        if self._wants.get(event.client) != topics:
+            self._wants[event.client] = topics
+            self._wanted = None
 
     # --- the group
 

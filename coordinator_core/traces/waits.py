@@ -18,7 +18,7 @@ from coordinator_core.registry.hookspecs import ProtocolSpec
 from coordinator_core.traces.timeline import Change, Timeline
 
 HEARTBEAT, BATCH, SESSION = "waiting_heartbeat", "waiting_batch", "waiting_session"
-CALLBACK, START, UNKNOWN = "waiting_callback", "waiting_start", "waiting_unknown"
+CALLBACK, START, DELAY, UNKNOWN = "waiting_callback", "waiting_start", "waiting_delay", "waiting_unknown"
 
 WAITS = {
     HEARTBEAT: "a round waited for a member that had yet to learn of it in its next heartbeat",
@@ -27,6 +27,7 @@ WAITS = {
     " went on",
     CALLBACK: "a round waited for a member that ran a callback of the application",
     START: "a round waited for a member that was starting",
+    DELAY: "the first round of a group without members waited for group.initial.rebalance.delay.ms",
     UNKNOWN: "a round waited for members to join it or, without a coordinator, to end their rebalances, and"
     " the trace does not show why they were late",
 }
@@ -306,7 +307,7 @@ class Waits:
         client = self._client_of.get(member_id, "")
         consumer = self._now.consumers.get(client)
         if wait.was_empty:
-            yield whole._replace(state=START)
+            yield whole._replace(state=DELAY if self._family.initial_delay else START)
         elif not (member_id and self._joining):
             yield whole
         elif not client:

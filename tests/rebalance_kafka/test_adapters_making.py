@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("tests.rebalance_kafka.test_adapters_driver", reason="a client is not installed")
 
+from assignors.kip848 import Uniform848Assignor
 from assignors.sticky import StickyAssignor
 from coordinator_core.assigning.user_data import decode_ownership
 from coordinator_core.errors import AssignmentError, InputError, PluginError
@@ -90,6 +91,26 @@ def test_what_is_no_assignor_is_refused_at_once(adapt, assignor, error, said):
 def test_a_part_of_a_strategy_that_an_assignor_alone_cannot_have_is_refused(adapt, text, said):
     with pytest.raises(InputError, match=said):
         adapt(text)
+
+
+@pytest.mark.parametrize("adapt", [as_kafka_python, as_aiokafka])
+@pytest.mark.parametrize(
+    "assignor",
+    [
+        "uniform-848",
+        "range-848",
+        "range-848+reconcile",
+        "uniform-848+cooperative",
+        "assignors.kip848:Range848Assignor",
+        Uniform848Assignor,
+        AssignorSpec("sticky", StickyAssignor, protocols=("reconcile", "server-side")),
+    ],
+)
+def test_an_assignor_that_coordinators_run_is_refused(adapt, assignor):
+    """In a client it would run as an eager assignor of the classic protocol."""
+    said = "found an assignor of the protocol reconcile or server-side, expected one .* 'classic'"
+    with pytest.raises(InputError, match=f"in a client: {said}"):
+        adapt(assignor)
 
 
 @pytest.mark.parametrize("changes", [{"protocol": "other"}, {"settings": {"other.interval.ms": 5}}])

@@ -5,11 +5,11 @@
 
 An assignor is given as a strategy of the registry (``optimal+max_moves=5%``), a reference (``file.py:Name``),
 a class, a plain function ``assign(cluster, group)``, a function without arguments that makes an assignor, or
-an object. A part of a strategy that settings of the consumer decide (``range+static``) is refused. Every
-consumer has an assignor of its own, so an object serves one consumer only. Results are validated as in
-`rebalance_kafka.Consumer`: every member has an entry, and unknown topics count as empty. An exception in an
-assignor becomes an AssignmentError with the assignor's name and the cause; aiokafka wraps it in its
-KafkaError.
+an object. A part of a strategy that settings of the consumer decide (``range+static``) is refused, and so
+is an assignor that only coordinators run (``uniform-848``). Every consumer has an assignor of its own, so an
+object serves one consumer only. Results are validated as in `rebalance_kafka.Consumer`: every member has an
+entry, and unknown topics count as empty. An exception in an assignor becomes an AssignmentError with the
+assignor's name and the cause; aiokafka wraps it in its KafkaError.
 
 Members of both libraries may share a group, and either may lead it. A member appends its owned partitions,
 their generation, its rack and its instance id to the user data of its assignor (`claims`). Apache Kafka's
@@ -83,7 +83,8 @@ def as_kafka_python(
     which provides the loads of one consumer; it requires an assignor with a provider.
 
     Raises:
-        InputError: if kafka-python is not installed, or an argument is invalid.
+        InputError: if kafka-python is not installed, an argument is invalid, or only coordinators run the
+            assignor.
         PluginError: if the assignor cannot be made.
     """
     try:
@@ -106,7 +107,8 @@ def as_aiokafka(
     loads of one consumer; it requires an assignor with a provider.
 
     Raises:
-        InputError: if aiokafka is not installed, an argument is invalid, or the assignor cannot be eager.
+        InputError: if aiokafka is not installed, an argument is invalid, the assignor cannot be eager, or
+            only coordinators run it.
         PluginError: if the assignor cannot be made.
     """
     try:

@@ -24,13 +24,14 @@ class Assignors:
         """Make the first assignor.
 
         Raises:
-            InputError: if the name or the host is invalid, or if an assignor alone cannot do what a
-                strategy's text says (``range+static``).
+            InputError: if the name or the host is invalid, if an assignor alone cannot do what a
+                strategy's text says (``range+static``), or if only coordinators run the assignor.
             PluginError: if `assignor` is not an assignor.
         """
         self._make = _maker(assignor, host)
         self._first: Assignor | None = self._make()
         self.name = self._first.name
+        _check_family(default_registry().assignors().get(self.name))
         self.protocols = frozenset(self._first.supported_protocols)
 
     def fresh(self) -> Assignor:
@@ -57,6 +58,7 @@ def _maker(assignor: Any, host: Callable[[], Host] | None) -> Callable[[], Assig
     name = str(getattr(assignor, "__qualname__", type(assignor).__qualname__))
     declared = ""
     if isinstance(assignor, AssignorSpec):
+        _check_family(assignor)
         declared, assignor, name = assignor.provider, assignor.factory, f"assignor {assignor.name!r}"
     factory = factory_of(assignor, name, makers=True)
     provider = declared or factory.provider
@@ -71,9 +73,22 @@ def _maker(assignor: Any, host: Callable[[], Host] | None) -> Callable[[], Assig
 def _by_name(text: str, host: Callable[[], Host] | None) -> Callable[[], Assignor]:
     registry = default_registry()
     strategy = registry.strategy(text, what="assignor")
+    _check_family(registry.assignors().get(strategy.assignor))
     _check_parts(strategy, host is not None)
     _check_host(repr(text), strategy.provider, host)
     return lambda: registry.build(strategy, None if host is None else host())
+
+
+def _check_family(spec: AssignorSpec | None) -> None:
+    """Check that an assignor works with the protocol of the clients. Others run in coordinators only.
+
+    Raises:
+        InputError: if it does not.
+    """
+    if spec is not None and spec.protocols and DEFAULT_PROTOCOL not in spec.protocols:
+        found = f"an assignor of the protocol {' or '.join(spec.protocols)}"
+        expected = f"one that works with the protocol {DEFAULT_PROTOCOL!r}, which the client speaks"
+        raise InputError(f"assignor {spec.name!r} in a client", found, expected)
 
 
 def _check_host(name: str, provider: str, host: Callable[[], Host] | None) -> None:

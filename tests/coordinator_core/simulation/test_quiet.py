@@ -473,6 +473,21 @@ def test_a_commit_just_before_a_heartbeat_delays_its_response(cut_s):
     assert every == some
 
 
+def test_a_commit_that_delays_a_heartbeat_need_not_be_the_last_one():
+    """Heartbeats are 5 s apart here, so that another commit follows before the next one."""
+    fields = document(
+        duration="60s",
+        seed=3519698708,
+        topics={"t": {"partitions": 1, "rate": 0}},
+        members=[{"id": "m", "topics": ["t"]}],
+        events=[{"at": "38s", "freeze": "m", "for": "15s"}],
+        config={"group.consumer.session.timeout.ms": 10_000, "auto.commit.interval.ms": 2_950},
+        network={"latency": [100, 300]},
+    )
+    every, some = both(fields, "range-848+reconcile")
+    assert every == some
+
+
 @pytest.mark.parametrize("cut_s", [60, 84, 85])
 def test_a_heartbeat_that_is_sent_after_all_follows_those_that_are_left_out(cut_s):
     """The commit at the end of a long batch is known long before the last heartbeat, which it delays."""

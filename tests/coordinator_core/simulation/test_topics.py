@@ -97,6 +97,17 @@ def test_nobody_reads_a_new_topic_that_nobody_subscribes_to(simulation):
     assert seen(trace, ev.SubscriptionChanged) == []
 
 
+@pytest.mark.parametrize("strategy", ["range+peers", "watcher"])
+def test_the_pattern_of_a_member_that_shuts_down_matches_a_new_topic(strategy):
+    """Its client goes on in the background, and takes the new partitions over."""
+    members = [{"id": "p", "topics_pattern": ".*", "shut_down": "2m"}]
+    trace = run(scenario_of({"at": "50s", "restart": "p"}, CREATED, members=members), strategy)
+    assert [at_ms for at_ms, event in seen(trace, ev.Assigned) if "c" in event.added and at_ms < 150_000]
+    assert seen(trace, ev.SubscriptionChanged) == [
+        (60_000, ev.SubscriptionChanged(client="p", topics=["a", "b", "c"]))
+    ]
+
+
 def test_a_member_subscribes_to_a_new_topic_by_name():
     event = {"at": "90s", "subscribe": "l", "topics": ["c"]}
     trace = run(scenario_of(CREATED, event, members=[{"id": "l", "topics": ["a", "b"]}]))

@@ -98,8 +98,8 @@ UNOWNED = {
     ),
     "a static member that is away": (
         [(60_000, revoked("a", {"t": [0, 1]})), (60_000, stopped("a"))],
-        "2 partitions have no owner at the end, since 60 s (t 0-1): a static member was away, or the group"
-        " had no members; make the duration of the scenario longer, or start a member",
+        "2 partitions have no owner at the end, since 60 s (t 0-1): a static member was away; make the"
+        " duration of the scenario longer, or start a member",
     ),
 }
 

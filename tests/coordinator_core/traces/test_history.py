@@ -185,7 +185,7 @@ def test_what_a_consumer_that_is_gone_owned_stands_still_until_it_has_another_ow
     assert stopped_ms(timed, topics={"t": 2}) == 40_000
 
 
-def test_nothing_stands_still_when_the_last_subscriber_is_gone():
+def test_nothing_stands_still_when_the_last_subscriber_is_closed_for_good():
     timed = [(0, started("a", "t")), (0, assigned("a", 1, {"t": [0]})), (50_000, stopped("a"))]
     assert stopped_ms(timed, topics={"t": 1}) == 0
 

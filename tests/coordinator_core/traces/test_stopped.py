@@ -151,10 +151,51 @@ def test_a_static_member_that_crashes_is_away_from_the_time_at_which_it_starts_a
     assert causes_of(two_rest(instance_id="i"), timed) == {"detection": 5_000, "away": 85_000}
 
 
+def test_a_topic_stands_still_when_all_of_its_consumers_have_crashed_until_one_is_back():
+    """Both crash at 10 s, their sessions end at 55 s, a starts again at 70 s and takes all over at 75 s."""
+    timed = [
+        (10_000, stopped("a", "crashed")),
+        (10_000, stopped("b", "crashed")),
+        (55_000, removed("a")),
+        (55_000, removed("b")),
+        (55_000, state("Empty")),
+        (70_000, started("a", "t")),
+        *round_at(75_000, 2, {"a": {"t": [0, 1]}}),
+    ]
+    assert causes_of(two_rest(), timed) == {"detection": 90_000, "vacant": 40_000}
+
+
+@pytest.mark.parametrize(
+    ("ended", "vacant_ms"), [("crashed", 60_000), ("closed", 0)], ids=["crashes", "leaves for good"]
+)
+def test_a_topic_without_consumers_stands_still_unless_it_was_given_up(ended, vacant_ms):
+    timed = [(0, started("a", "t")), (0, started("b", "u"))]
+    timed += round_at(0, 1, {"a": {"t": [0]}, "b": {"u": [0]}})
+    if ended == "closed":
+        timed.append((40_000, revoked("a", {"t": [0]})))
+    timed += [(40_000, stopped("a", ended)), (40_000, removed("a")), *round_at(40_000, 2, {"b": {"u": [0]}})]
+    found = causes_of(timed, topics={"t": 1, "u": 1})
+    assert found == ({"vacant": vacant_ms} if vacant_ms else {})
+
+
+def test_a_topic_whose_only_consumer_is_restarted_stands_still_meanwhile():
+    timed = [
+        (0, started("a", "t")),
+        *round_at(0, 1, {"a": {"t": [0, 1]}}),
+        (10_000, revoked("a", {"t": [0, 1]})),
+        (10_000, stopped("a")),
+        (10_000, removed("a")),
+        (10_000, state("Empty")),
+        (30_000, started("a", "t")),
+        *round_at(30_000, 2, {"a": {"t": [0, 1]}}),
+    ]
+    assert causes_of(timed) == {"vacant": 40_000}
+
+
 @pytest.mark.parametrize("before", ["", "Empty", "Dead"])
-def test_a_group_without_members_is_away(before):
+def test_a_group_without_members_is_vacant(before):
     timed = [(0, started("a", "t"))] + ([(0, state(before))] if before else [])
-    assert causes_of(timed) == {"away": 200_000}
+    assert causes_of(timed) == {"vacant": 200_000}
 
 
 def test_a_round_is_waiting_then_messages_then_the_poll_in_which_the_new_owner_takes_over():
@@ -337,7 +378,7 @@ class Naive:
         passed_ms = at_ms - max(self.now.at_ms, self.from_ms)
         if passed_ms <= 0:
             return
-        there = [TopicPartition(t, n) for t, count in self.now.subscribed.items() for n in range(count)]
+        there = [TopicPartition(t, n) for t, count in self.now.wanted.items() for n in range(count)]
         for partition in there:
             owners = self.now.owners.get(partition, {})
             working = sum(self.now.consumers[client].works_on(partition) for client in owners)

@@ -5,6 +5,7 @@ import pytest
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.timeline import Timeline
+from coordinator_core.traces.trace import Trace, TraceEvent
 from tests.coordinator_core.traces.traces import (
     assigned,
     generation,
@@ -146,6 +147,26 @@ def test_subscribed_topics_are_described_and_of_running_consumers():
     assert timeline.subscribed == {"unwanted": 9}
     timeline.apply(3, stopped("a"))
     assert timeline.subscribed == {}
+
+
+def test_topics_are_wanted_until_nobody_comes_back_to_them():
+    events = [
+        (0, ev.RunStarted(scenario="x", strategy="s", seed=0, duration_ms=9, topics={"t": 2, "u": 1})),
+        (0, started("a", "t")),
+        (1, stopped("a")),
+        (2, started("a", "t")),
+        (3, stopped("a", "crashed")),
+        (4, started("b", "u")),
+        (5, ev.SubscriptionChanged(client="b", topics=[])),
+        (6, started("a", "u")),
+        (7, stopped("a")),
+        (9, ev.RunEnded(group_state="Empty", generation=0, messages={})),
+    ]
+    timeline, seen = Timeline(), []
+    timeline.after.append(lambda change: seen.append(dict(timeline.wanted)))
+    timeline.read(Trace(tuple(TraceEvent(at_ms, event) for at_ms, event in events)))
+    both = {"t": 2, "u": 1}
+    assert seen == [{}, *[{"t": 2}] * 4, both, {"t": 2}, {"u": 1}, {}, {}]
 
 
 def test_an_observer_before_an_event_sees_the_group_as_it_was():
