@@ -52,7 +52,9 @@ from coordinator_core.reports.comparison_tables import (
     tables_of,
     title_of,
 )
+from coordinator_core.reports.load import overload_of_all
 from coordinator_core.reports.tables import text_tables
+from coordinator_core.reports.words import findings_of_seeds, in_seeds
 
 DEFAULT_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
@@ -260,10 +262,18 @@ def _comparison(
         settings = {n: (entry.settings[n], config[n]) if n in entry.settings else _UNREAD for n in names}
         strategy = registry.strategy(entry.strategy)
         parts = parts_under(registry.protocol(strategy.protocol), delayed=strategy.delay_ms is not None)
-        candidates.append(Candidate(entry.strategy, figures, settings, _findings(entry, own), parts))
+        found = {each.seed: run.findings for each, run in zip(entry.scenarios, own, strict=True)}
+        candidates.append(Candidate(entry.strategy, figures, settings, findings_of_seeds(found), parts))
     seeds = [each.seed for each in entries[0].scenarios]
     errors = [failure.text for failure in failures]
-    load = next((run.load for run in runs if run.figures is not None), ())
+    load = overload_of_all(
+        [
+            (f"{entry.label}, seed {each.seed}", run.load)
+            for entry, own in _by_entry(entries, runs)
+            for each, run in zip(entry.scenarios, own, strict=True)
+            if run.figures is not None
+        ]
+    )
     now = _now(scenario, entries[0].strategy, candidates)
     return Comparison(scenario.name, seeds, metrics, candidates, errors, load=load, now=now)
 
@@ -292,27 +302,14 @@ def _by_entry(
         yield entry, list(islice(rest, len(entry.scenarios)))
 
 
-def _findings(entry: _Entry, runs: Sequence[StrategyRun]) -> list[str]:
-    """Return each finding of the runs of an entry once."""
-    found = dict.fromkeys(text for run in runs for text in run.findings)
-    some = {text: _some_seeds(entry, [text in run.findings for run in runs]) for text in found}
-    parts = {text: text.partition("; ") for text in found}
-    return [f"{reason}{some[text]}{sep}{advice}" for text, (reason, sep, advice) in parts.items()]
-
-
 def _failed_runs(entries: Sequence[_Entry], runs: Sequence[StrategyRun]) -> Iterator[Failure]:
     """Yield the errors of runs: an error of an entry once."""
     for entry, own in _by_entry(entries, runs):
         for text in dict.fromkeys(run.error for run in own if run.error):
-            some = _some_seeds(entry, [run.error == text for run in own])
+            seeds = [each.seed for each in entry.scenarios]
+            some = in_seeds([seed for seed, run in zip(seeds, own, strict=True) if run.error == text], seeds)
             traceback = next(run.traceback for run in own if run.error == text)
-            yield Failure(f"{entry.label}: {text}{some}", traceback)
-
-
-def _some_seeds(entry: _Entry, has: Sequence[bool]) -> str:
-    """Return the seeds whose runs have something, unless all of them have it."""
-    seeds = [str(scenario.seed) for scenario, one in zip(entry.scenarios, has, strict=True) if one]
-    return "" if all(has) else f" (seed {', '.join(seeds)})"
+            yield Failure(f"{entry.label}: {text}{f' ({some})' * bool(some)}", traceback)
 
 
 def _failed_metrics(runs: Sequence[StrategyRun]) -> Iterator[Failure]:

@@ -8,7 +8,7 @@ from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order
 from coordinator_core.reports.tables import as_text
-from coordinator_core.reports.words import listed_names
+from coordinator_core.reports.words import MOST_NAMES, listed_names
 from coordinator_core.scoring.lag import SLACK_RECORDS
 from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, UNASSIGNED, VACANT, WAITING
 from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
@@ -69,17 +69,17 @@ def parts_under(protocol: ProtocolSpec, *, delayed: bool) -> Mapping[str, str]:
 
 
 def largest_part(candidate: Candidate) -> tuple[str, float] | None:
-    """Return the largest part of the stopped time and its share, or None if nothing was stopped.
+    """Return the largest part of the stopped time of all seeds and its share, or None if nothing was stopped.
 
     If it is ``detection`` or ``away``, the largest of its causes is returned; if it is ``waiting``, the cause
     of more than half of it, if there is one.
     """
-    parts = {part: _median(candidate, part) for part in PARTS}
+    parts = {part: _total(candidate, part) for part in PARTS}
     total = sum(parts.values())
     if not total > 0:
         return None
     part = max(parts, key=lambda name: parts[name])
-    causes = {cause: _median(candidate, cause) for cause in PARTS[part]}
+    causes = {cause: _total(candidate, cause) for cause in PARTS[part]}
     if part == DETECTION:
         causes[DETECTION] = parts[DETECTION] - causes[STANDING] - causes[UNASSIGNED]
     elif part == AWAY:
@@ -91,9 +91,10 @@ def largest_part(candidate: Candidate) -> tuple[str, float] | None:
     return part, parts[part] / total
 
 
-def _median(candidate: Candidate, part: str) -> float:
-    """Return the median of a part or a cause of the stopped time; 0 if it is unknown."""
-    return candidate.figures.get(f"stopped_{part}_partition_seconds", Figure((0.0,))).median
+def _total(candidate: Candidate, part: str) -> float:
+    """Return a part or a cause of the stopped time of all seeds; 0 if it is unknown."""
+    values = candidate.figures.get(f"stopped_{part}_partition_seconds", _UNKNOWN).values
+    return sum(value for value in values if not isnan(value))
 
 
 def answers(comparison: Comparison) -> list[str]:
@@ -128,14 +129,15 @@ def largest_parts(
 ) -> list[tuple[Candidate, str, float]]:
     """Return the candidates whose stopped time is explained, with its largest part or cause and the share.
 
-    They are the first one and one of the best, if they work and the largest parts are not the same.
+    They are the present one and one of the best, if they work and the largest parts are not the same.
     """
     if best is None:
         metric = next((m for m in comparison.metrics if m.name == STOPS), None)
         best = [] if metric is None else sorted(comparison.best(metric))
     found: dict[str, tuple[Candidate, str, float]] = {}
-    for candidate in (comparison.candidates[i] for i in [*list(best)[:1], 0]):
-        if not candidate.findings and (largest := largest_part(candidate)) is not None:
+    one = sorted(best, key=lambda i: i not in comparison.front)[:1]
+    for candidate in (comparison.candidates[i] for i in [*one, comparison.now] if i in comparison.working):
+        if (largest := largest_part(candidate)) is not None:
             found[largest[0]] = (candidate, *largest)
     return list(reversed(found.values()))
 
@@ -151,34 +153,52 @@ def _left_out(comparison: Comparison) -> Iterator[str]:
 
 
 def _left(comparison: Comparison) -> tuple[list[str], bool]:
-    """Return a sentence if more than half of the largest lag is left, and whether it is under all."""
-    left: list[str] = []
-    under_all = True
-    for candidate in comparison.candidates:
-        if candidate.findings:
-            continue
-        at_end, most, load = (candidate.figures.get(name, _UNKNOWN).median for name in (LEFT, MOST, LOADED))
-        if not at_end > max(most / 2, SLACK_RECORDS):
-            under_all = False
-            continue
-        first = "the busiest member has " if not left else ""
-        of_what = " of what it can handle" if not left else ""
-        busy = f" ({first}{100 * load:.0f} %{of_what})" if load > 1 else ""
-        records = " records" if not left else ""
-        left.append(f"{as_text(at_end)}{records} under {comparison.label(candidate)}{busy}")
-    if not left:
-        return [], False
-    return [f"The lag has not come down by the end of the run: {listed_names(left)}."], under_all
+    """Return sentences if more than half of the largest lag is left, and whether it is under all."""
+    left: dict[int, float] = {}
+    busy: dict[int, float] = {}
+    for i in comparison.working:
+        figures = comparison.candidates[i].figures
+        at_end, most, load = (figures.get(name, _UNKNOWN).median for name in (LEFT, MOST, LOADED))
+        if at_end > max(most / 2, SLACK_RECORDS):
+            left[i] = at_end
+            busy |= {i: round(100 * load)} if load > 1 else {}
+    sentences = []
+    if left:
+        records = _under(comparison, left, " records")
+        sentences.append(f"The lag has not come down by the end of the run: {records}.")
+    if busy:
+        sentences.append(f"The busiest member has {_under(comparison, busy, ' % of what it can handle')}.")
+    return sentences, left.keys() == set(comparison.working)
+
+
+def _under(comparison: Comparison, values: Mapping[int, float], unit: str) -> str:
+    """Return the values of candidates, each once with the names of those that have it.
+
+    Of more than `MOST_NAMES` values only the least and the greatest are named, with all candidates.
+    """
+    texts: dict[str, list[int]] = {}
+    for i, value in values.items():
+        texts.setdefault(as_text(value), []).append(i)
+    if len(texts) > MOST_NAMES:
+        low, high = (as_text(end(values.values())) for end in (min, max))
+        texts = {f"{low} to {high}": list(values)}
+    named = {
+        text: "all" if 1 < len(own) == len(comparison.candidates) else _names(comparison, own)
+        for text, own in texts.items()
+    }
+    return "; ".join(f"{text}{unit} under {names}" for text, names in named.items())
 
 
 def _without_effect(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence for each setting that changes no figure of any strategy."""
     for name in comparison.varied:
-        groups: dict[object, set[str]] = {}
+        groups: dict[object, list[str]] = {}
         for candidate in comparison.candidates:
             others = {n: text for n, (text, _) in candidate.settings.items() if n != name}
-            groups.setdefault((candidate.strategy, *others.items()), set()).add(repr(candidate.figures))
-        if all(len(found) == 1 for found in groups.values()):
+            figures = repr((candidate.figures, candidate.findings))
+            groups.setdefault((candidate.strategy, *others.items()), []).append(figures)
+        is_varied = any(len(found) > 1 for found in groups.values())
+        if is_varied and all(len(set(found)) == 1 for found in groups.values()):
             yield f"{name} makes no difference."
 
 
@@ -199,51 +219,71 @@ def _verdict(comparison: Comparison, metric: MetricSpec) -> str:
 def _change(comparison: Comparison, metric: MetricSpec) -> str:
     """Return what to choose in place of the present candidate, as far as it is known, and its price.
 
-    If none stops partitions less, that is a candidate that dominates it. Nothing has to change only if no
-    remedy that was run helps.
+    If none is known to stop partitions less, that is a candidate that dominates it. Nothing has to change
+    only if no remedy that was run helps, and no candidate that stops partitions alike is better in a
+    headline metric.
     """
     now, working = comparison.now, comparison.working
     label = comparison.label(comparison.candidates[now])
     if not comparison.is_decided:
         return ""
     if now not in working:
-        beaten = comparison.beaten(metric)
-        return f" Choose {_either(comparison, [i for i in working if i not in beaten])} instead of {label}."
+        return f" Choose {_either(comparison, _chosen(comparison, working, metric))} instead of {label}."
     orders = {i: comparison.order(metric, now, i) for i in working if i != now}
-    if not set(orders.values()) <= {Order.BETTER, Order.ALIKE}:
-        better = [i for i, order in orders.items() if order is Order.WORSE]
-        return _instead(comparison, better, metric) if better else ""
-    leading = [i for i in sorted(comparison.front) if comparison.dominates(i, now)]
-    if not leading:
-        none = f"one stops partitions less than {label}."
-        is_helped = any(remedy.helps for tried in comparison.remedies.values() for remedy in tried)
-        return f" N{none}" if is_helped else f" Nothing has to change: n{none}"
-    gains = _changed(comparison, leading, Order.WORSE)
-    return f" None stops partitions less than {label}. Choose {_either(comparison, leading)} for {gains}."
+    if better := [i for i, order in orders.items() if order is Order.WORSE]:
+        chosen = _chosen(comparison, better, metric)
+        price = _price(comparison, chosen, comparison.front_metrics)
+        return f" Choose {_either(comparison, chosen)} instead of {label}.{price}"
+    is_least = set(orders.values()) <= {Order.BETTER, Order.ALIKE}
+    none = f"one stops partitions less than {label}."
+    if leading := [i for i in working if comparison.dominates(i, now)]:
+        chosen = [i for i in leading if i in comparison.front] or leading
+        gains = _changed(comparison, chosen, Order.WORSE, comparison.front_metrics)
+        choice = f"Choose {_either(comparison, chosen)} for {gains}.{_price(comparison, chosen)}"
+        return f" N{none} {choice}" if is_least else f" {choice}"
+    if not is_least:
+        return ""
+    is_helped = any(remedy.helps for tried in comparison.remedies.values() for remedy in tried)
+    alike = [i for i, order in orders.items() if order is Order.ALIKE]
+    is_behind = any(
+        comparison.order(headline, i, now) is Order.BETTER for i in alike for headline in comparison.headlines
+    )
+    return f" N{none}" if is_helped or is_behind else f" Nothing has to change: n{none}"
 
 
-def _instead(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -> str:
-    """Return which of the candidates that are better than the present one to choose, and what is worse."""
+def _chosen(comparison: Comparison, better: Sequence[int], metric: MetricSpec) -> list[int]:
+    """Return the candidates that none is known to be better than, those of the front if there are any."""
     beaten = comparison.beaten(metric)
-    chosen = [i for i in better if i not in beaten] or better
-    worse = _changed(comparison, chosen, Order.BETTER)
-    price = f" The price: {worse}." if worse else ""
-    label = comparison.label(comparison.candidates[comparison.now])
-    return f" Choose {_either(comparison, chosen)} instead of {label}.{price}"
+    unbeaten = [i for i in better if i not in beaten] or list(better)
+    return [i for i in unbeaten if i in comparison.front] or unbeaten
+
+
+def _price(comparison: Comparison, chosen: Sequence[int], more: Sequence[MetricSpec] = ()) -> str:
+    """Return in which metrics of the load, and which ``more``, candidates are worse than the present one."""
+    load = [metric for metric in comparison.metrics if metric.name in (MOST, LEFT, LOADED)]
+    worse = _changed(comparison, chosen, Order.BETTER, [*more, *load])
+    return f" The price: {worse}." if worse else ""
 
 
 def _either(comparison: Comparison, numbers: Collection[int]) -> str:
     return " or ".join(comparison.label(comparison.candidates[i]) for i in numbers)
 
 
-def _changed(comparison: Comparison, chosen: Sequence[int], order: Order) -> str:
-    """Return the figures of the front in which the present candidate has an order to all that are chosen."""
-    now = comparison.now
-    return " and ".join(
-        f"{metric.name} {_range(comparison, metric, chosen)} (now {_range(comparison, metric, [now])})"
-        for metric in comparison.front_metrics
-        if all(comparison.order(metric, now, i) is order for i in chosen)
-    )
+def _changed(
+    comparison: Comparison, chosen: Sequence[int], order: Order, metrics: Sequence[MetricSpec]
+) -> str:
+    """Return the figures in which the present candidate has an order to some that are chosen.
+
+    Unless it has it to all of them, they are named.
+    """
+    now, changed = comparison.now, []
+    for metric in metrics:
+        own = [i for i in chosen if comparison.order(metric, now, i) is order]
+        under = "" if len(own) == len(chosen) else f" under {_names(comparison, own)}"
+        if own:
+            shown, before = (_range(comparison, metric, numbers) for numbers in (own, [now]))
+            changed.append(f"{metric.name} {shown}{under} (now {before})")
+    return listed_names(changed, len(changed)) if changed else ""
 
 
 def _of_one_seed(comparison: Comparison, metric: MetricSpec) -> str:
@@ -308,30 +348,50 @@ def _names(comparison: Comparison, numbers: Collection[int]) -> str:
 
 
 def _least(comparison: Comparison, metric: MetricSpec, best: Sequence[int]) -> str:
-    figures = [figure.median for figure in comparison.figures(metric)]
-    labels = [comparison.label(candidate) for candidate in comparison.candidates]
-    working = comparison.working
+    figures, now = [figure.median for figure in comparison.figures(metric)], comparison.now
+    others = [i for i in comparison.working if i not in best]
     verb = "stops" if len(best) == 1 else "stop"
-    share, lag = (comparison.candidates[best[0]].figures.get(name, _UNKNOWN).median for name in (SHARE, MOST))
-    percent = as_text(100 * share) if share > _LEAST_SHARE else f"under {100 * _LEAST_SHARE:g}"
-    during = "" if isnan(share) or isnan(lag) else f" ({percent} % of the records came then)"
     shown = _range(comparison, metric, best)
-    least = f"{_names(comparison, best)} {verb} partitions least: {shown} {metric.unit}{during}"
-    others = [i for i in working if i not in best]
-    following = min(others, key=lambda i: figures[i])
-    most = max(others, key=lambda i: figures[i])
-    is_compared = 0 not in best and not comparison.varied and not comparison.candidates[0].findings
+    least = f"{_names(comparison, best)} {verb} partitions least: {shown} {metric.unit}"
+    least += _during(comparison, best)
+    following, most = (
+        [i for i in others if figures[i] == end(figures[j] for j in others)] for end in (min, max)
+    )
+    is_compared = now in others and not comparison.varied
     own = [figures[i] for i in best]
-    less = [f"{_less(own, figures[0])} less than {labels[0]}"] if is_compared else []
-    if following != (0 if is_compared else most):
-        less.append(f"{_less(own, figures[following])} less than {labels[following]}, the next")
-    last = "" if is_compared else f" {labels[most]} stops them most: {as_text(figures[most])}."
+    less = (
+        [f"{_less(own, figures[now])} less than {comparison.label(comparison.candidates[now])}"]
+        if is_compared
+        else []
+    )
+    if (now if is_compared else most[0]) not in following:
+        less.append(
+            f"{_less(own, figures[following[0]])} less than {_names(comparison, following)}, the next"
+        )
+    verb = "stops" if len(most) == 1 else "stop"
+    last = (
+        "" if is_compared else f" {_names(comparison, most)} {verb} them most: {as_text(figures[most[0]])}."
+    )
     among = (
         ""
         if _all_alike(comparison, metric, best)
         else f" Which of them is not known from {len(comparison.seeds)} seeds."
     )
     return f"{', '.join([least, ' and '.join(less)]) if less else least}.{last}{among}"
+
+
+def _during(comparison: Comparison, best: Sequence[int]) -> str:
+    """Return the share of the records that come while their partition is stopped, if a lag is measured."""
+    of_best = [comparison.candidates[i].figures for i in best]
+    shares, lags = ([own.get(name, _UNKNOWN).median for own in of_best] for name in (SHARE, MOST))
+    if any(map(isnan, [*shares, *lags])):
+        return ""
+    low, high = (_percent_of_records(end(shares)) for end in (min, max))
+    return f" ({low if low == high else f'{low} to {high}'} % of the records came then)"
+
+
+def _percent_of_records(share: float) -> str:
+    return as_text(100 * share) if share > _LEAST_SHARE else f"under {100 * _LEAST_SHARE:g}"
 
 
 def _less(least: Collection[float], other: float) -> str:
@@ -346,35 +406,51 @@ def _percent_less(least: float, other: float) -> str:
 
 
 def _twice(comparison: Comparison, best: list[int]) -> Iterator[str]:
-    """Yield a sentence if the first of the best handles more records twice than another candidate.
+    """Yield a sentence for each of the best that handles more records twice than another candidate.
 
     The difference must be more than a tenth of its largest lag.
     """
     metric = next((m for m in comparison.metrics if m.name == TWICE), None)
     if metric is None or not best:
         return
-    figures, working = comparison.figures(metric), comparison.working
-    other = 0 if best[0] and 0 in working else min(working, key=lambda i: figures[i].median)
-    lag = comparison.candidates[best[0]].figures.get("max_lag", figures[other]).median
-    more = figures[best[0]].median - figures[other].median
-    if more > lag / 10 and figures[other].is_better(figures[best[0]], metric.better):
-        first, second = (comparison.label(comparison.candidates[i]) for i in (best[0], other))
-        twice, fewer = (as_text(figures[i].median) for i in (best[0], other))
-        yield f"{first} handles {twice} records twice, {second} {fewer}."
+    figures, working, now = comparison.figures(metric), comparison.working, comparison.now
+    other = now if now in working and now not in best else min(working, key=lambda i: figures[i].median)
+    for i in best:
+        lag = comparison.candidates[i].figures.get(MOST, figures[other]).median
+        more = figures[i].median - figures[other].median
+        if more > lag / 10 and comparison.order(metric, other, i) is Order.BETTER:
+            first, second = (comparison.label(comparison.candidates[j]) for j in (i, other))
+            twice, fewer = (as_text(figures[j].median) for j in (i, other))
+            yield f"{first} handles {twice} records twice, {second} {fewer}."
 
 
 def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) -> str:
-    """Return why a candidate stops partitions, and the remedies that were tried."""
+    """Return why a candidate stops partitions, and the remedies that were tried.
+
+    Those that are candidates themselves are left out: the verdict and the table have them.
+    """
     label = comparison.label(candidate)
     reason = candidate.parts.get(part, _PARTS[part])
-    why = f"{label}, {100 * share:.0f} % of the stopped time: {reason}."
-    tried = comparison.remedies.get(label, ())
+    of_seeds = " of all seeds" if len(comparison.seeds) > 1 else ""
+    why = f"{label}, {100 * share:.0f} % of the stopped time{of_seeds}: {reason}."
+    compared = set(map(comparison.label, comparison.candidates))
+    strategy, settings = candidate.strategy, label.removeprefix(candidate.strategy)
+    tried = [
+        remedy
+        for remedy in comparison.remedies.get(label, ())
+        if compared.isdisjoint((f"{remedy.label}{settings}", f"{strategy} with {remedy.label}"))
+    ]
+    stops = candidate.figures.get(STOPS, _UNKNOWN)
+    is_beaten = any(
+        comparison.candidates[i].figures[STOPS].is_better(stops, "lower") for i in comparison.working
+    )
     helps = sorted((remedy for remedy in tried if remedy.helps), key=lambda remedy: remedy.after)
     if helps:
         effects = (f"{r.label}: {as_text(r.before)} -> {as_text(r.after)}" for r in helps)
-        return f"{why} What helps: {'; '.join(effects)}."
+        return f"{why} What {'else ' * is_beaten}helps: {'; '.join(effects)}."
     if tried:
-        return f"{why} No setting that was tried is known to help: {', '.join(r.label for r in tried)}."
+        names = ", ".join(remedy.label for remedy in tried)
+        return f"{why} No {'other ' * is_beaten}change that was tried is known to help: {names}."
     return why
 
 

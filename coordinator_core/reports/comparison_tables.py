@@ -183,7 +183,8 @@ def signs(comparison: Comparison) -> list[str]:
         range_of = (
             "least and greatest value" if whole else "least and greatest value without 5 % at both ends"
         )
-        lines.append(f"figures: median of {len(comparison.seeds)} seeds ({range_of})")
+        mostly = "; mostly: of all seeds" if STOPS in [m.name for m in comparison.shown] else ""
+        lines.append(f"figures: median of {len(comparison.seeds)} seeds ({range_of}){mostly}")
     return lines
 
 

@@ -1,6 +1,6 @@
 """Sentences about a load that no assignment can carry."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from coordinator_core.reports.tables import as_text
 from coordinator_core.reports.words import listed_names
@@ -13,6 +13,22 @@ _MOST_NAMED = 3
 def overload(history: History) -> tuple[str, ...]:
     """Return sentences about partitions and groups whose load is more than their members can handle."""
     return tuple(_sentences(history))
+
+
+def overload_of_all(runs: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, ...]:
+    """Return the sentences about load that hold in all runs, which have names and sentences of their own.
+
+    If the runs have different figures, the sentence is of the first one, and its name is in front.
+    """
+    if not runs:
+        return ()
+    name, first = runs[0]
+    common = [t for t in first if all(_remedy(t) in map(_remedy, own) for _, own in runs)]
+    return tuple(t if all(t in own for _, own in runs) else f"{name}: {t}" for t in common)
+
+
+def _remedy(text: str) -> str:
+    return text.rpartition(". ")[2]
 
 
 def _sentences(history: History) -> Iterator[str]:

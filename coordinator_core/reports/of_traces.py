@@ -6,8 +6,8 @@ from math import nan
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.answers import parts_under
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
-from coordinator_core.reports.load import overload
-from coordinator_core.reports.words import numbered
+from coordinator_core.reports.load import overload, overload_of_all
+from coordinator_core.reports.words import findings_of_seeds, numbered
 from coordinator_core.scoring.measuring import measure
 from coordinator_core.traces.family import family_of
 from coordinator_core.traces.findings import findings
@@ -46,12 +46,18 @@ def comparison_of_traces(
     """
     metrics = list(registry.metrics().values())
     seeds = list(dict.fromkeys(trace.started.seed for trace in traces))
-    candidates = [
-        candidate_of(name, [History(trace, registry) for trace in runs], seeds, registry)
-        for name, runs in by_candidate(traces).items()
-    ]
+    histories = {
+        name: [History(trace, registry) for trace in runs] for name, runs in by_candidate(traces).items()
+    }
+    candidates = [candidate_of(name, runs, seeds, registry) for name, runs in histories.items()]
     scenario = ", ".join(dict.fromkeys(trace.scenario for trace in traces))
-    load = overload(History(traces[0], registry)) if traces else ()
+    load = overload_of_all(
+        [
+            (f"{name}, seed {run.started.seed}", overload(run))
+            for name, runs in histories.items()
+            for run in runs
+        ]
+    )
     return Comparison(scenario, seeds or [0], metrics, candidates, errors, load=load)
 
 
@@ -71,5 +77,5 @@ def candidate_of(
     first = histories[0]
     delayed = any(part.startswith("delay") for part in first.trace.strategy.split("+")[1:])
     parts = parts_under(family_of(first.started), delayed=delayed)
-    found = dict.fromkeys(text for history in histories for text in findings(history))
-    return Candidate(name, figures, findings=tuple(found), parts=parts)
+    found = findings_of_seeds({history.started.seed: findings(history) for history in histories})
+    return Candidate(name, figures, findings=found, parts=parts)

@@ -1,7 +1,8 @@
 """Times, counts and lists of names, as text for people."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from coordinator_core.reports.tables import as_text
 from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
@@ -69,6 +70,42 @@ def listed_names(names: Sequence[str], most: int = MOST_NAMES) -> str:
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+_NUMBERED = r"[^\s,]*\d[^\s,]*"
+_NUMBERS = re.compile(rf"{_NUMBERED}(?:(?:, | and (?!\d+ more)){_NUMBERED})*(?: and \d+ more)?")
+
+
+def findings_of_seeds(findings: Mapping[int, Sequence[str]]) -> list[str]:
+    """Return each finding of the runs of some seeds once, with its seeds unless it is of all and the same.
+
+    Findings of several seeds that differ only in numbers, or in how many names with numbers they list, are
+    one, with the numbers of the first seed.
+    """
+    found: dict[tuple[str, int], dict[int, str]] = {}
+    for seed, texts in findings.items():
+        alike: Counter[str] = Counter()
+        for text in texts:
+            kind = _NUMBERS.sub("#", text)
+            found.setdefault((kind, alike[kind]), {})[seed] = text
+            alike[kind] += 1
+    return [_of_seeds(texts, findings) for texts in found.values()]
+
+
+def _of_seeds(texts: Mapping[int, str], seeds: Collection[int]) -> str:
+    first, text = next(iter(texts.items()))
+    reason, separator, advice = text.partition("; ")
+    some = in_seeds(texts, seeds)
+    if len(set(texts.values())) > 1:
+        some = f"{some or 'all seeds'}, with the numbers of seed {first}"
+    return f"{reason}{f' ({some})' * bool(some)}{separator}{advice}"
+
+
+def in_seeds(some: Collection[int], seeds: Collection[int]) -> str:
+    """Name some of the seeds; nothing if they are all."""
+    if len(some) == len(seeds):
+        return ""
+    return f"seed{'s' * (len(some) > 1)} {listed_names(list(map(str, some)), len(some))}"
 
 
 def numbered(names: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from coordinator_core.cli import compare as compare_module
 from coordinator_core.cli import running
 from coordinator_core.registry.hookspecs import MetricSpec, ProviderSpec, hookimpl
 from coordinator_core.registry.registry import Registry
+from coordinator_core.reports.words import in_seeds
 from tests.coordinator_core.cli.commands import figures_of, in_a_process, the_error
 from tests.places import placeless
 
@@ -421,7 +422,7 @@ def test_an_error_of_some_seeds_names_them_and_the_other_seeds_count(lab, small,
     failed = [seed for seed, value in rounds if value is None]
     assert 0 < len(failed) < 8
     assert line.startswith(f"error: strategy '{tmp_path}/moody.py:Moody': assignor 'moody' on ")
-    assert line.endswith(f" (seed {', '.join(map(str, failed))})")
+    assert line.endswith(f" ({in_seeds(failed, range(4, 12))})")
 
 
 MOODY = """

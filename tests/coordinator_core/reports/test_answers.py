@@ -9,7 +9,14 @@ import pytest
 
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.answers import STOPS, answers, largest_part, parts_under, what_it_takes
+from coordinator_core.reports.answers import (
+    STOPS,
+    answers,
+    largest_part,
+    largest_parts,
+    parts_under,
+    what_it_takes,
+)
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure, Remedy, comparison_of
 from coordinator_core.reports.comparison_formats import as_html, as_json
 from coordinator_core.reports.comparison_tables import tables_of
@@ -48,8 +55,8 @@ def test_the_first_strategy_is_what_the_best_is_compared_with():
         "b stops partitions least: 25 partition seconds, 75 % less than a and 17 % less than c, the next."
         " Choose b instead of a."
     )
-    assert first == "a, 90 % of the stopped time: rounds waited for members."
-    assert best == "b, 80 % of the stopped time: static members were closed or starting."
+    assert first == "a, 90 % of the stopped time of all seeds: rounds waited for members."
+    assert best == "b, 80 % of the stopped time of all seeds: static members were closed or starting."
 
 
 @pytest.mark.parametrize(("least", "share"), [(1.5, "98 %"), (1, "99 %"), (0.25, "over 99 %"), (0, "100 %")])
@@ -71,7 +78,7 @@ def test_if_the_first_is_the_best_the_worst_is_named():
         least == "a stops partitions least: 10 partition seconds, 50 % less than b, the next. c stops"
         " them most: 40. Nothing has to change: none stops partitions less than a."
     )
-    assert why.startswith("a, 100 % of the stopped time: assignments were under way.")
+    assert why.startswith("a, 100 % of the stopped time of all seeds: assignments were under way.")
 
 
 @pytest.mark.parametrize(("helps", "verdict"), [(True, "None"), (False, "Nothing has to change: none")])
@@ -227,7 +234,7 @@ def test_a_reason_that_both_have_is_named_once():
 
 def test_of_one_strategy_only_the_reason_is_named():
     (why,) = answers(compared(a=figures(detection=1)))
-    assert why.startswith("a, 100 % of the stopped time: the group still counted on members")
+    assert why.startswith("a, 100 % of the stopped time of all seeds: the group still counted on members")
 
 
 def test_without_stops_there_is_no_reason():
@@ -260,7 +267,7 @@ def test_a_cause_of_less_than_half_of_the_waiting_is_not_named():
     made = compared(a=figures(waits={"heartbeat": 4, "batch": 3, "session": 2}, messages=1))
     (table,) = tables_of(made, everything=False, units=False)
     assert table.rows[1][1].text == "waiting 90 %"
-    assert answers(made) == ["a, 90 % of the stopped time: rounds waited for members."]
+    assert answers(made) == ["a, 90 % of the stopped time of all seeds: rounds waited for members."]
 
 
 def test_a_column_of_a_grid_has_the_largest_part():
@@ -292,9 +299,9 @@ def test_in_a_grid_the_best_and_the_worst_are_named_and_settings_without_effect(
     least, _, effect = answers(Comparison("day", range(6), METRICS, candidates))
     assert least == (
         "a with x.ms=2s, y.ms=7s and a with x.ms=2s, y.ms=8s stop partitions least: 2 partition"
-        " seconds, 60 % less than a with x.ms=1s, y.ms=7s, the next. a with x.ms=3s, y.ms=7s stops them"
-        " most: 9. Choose a with x.ms=2s, y.ms=7s or a with x.ms=2s, y.ms=8s instead of a with x.ms=1s,"
-        " y.ms=7s."
+        " seconds, 60 % less than a with x.ms=1s, y.ms=7s and a with x.ms=1s, y.ms=8s, the next. a with"
+        " x.ms=3s, y.ms=7s and a with x.ms=3s, y.ms=8s stop them most: 9. Choose a with x.ms=2s, y.ms=7s or"
+        " a with x.ms=2s, y.ms=8s instead of a with x.ms=1s, y.ms=7s."
     )
     assert effect == "y.ms makes no difference."
 
@@ -376,12 +383,14 @@ def lags(most, at_end, utilization=nan):
 
 def test_a_lag_that_is_left_under_all_strategies_comes_first():
     made = compared(a=figures(messages=1) | lags(100, 60, 1.5), b=figures(messages=9) | lags(1_000, 900, 1.2))
-    first, second, *_ = answers(made)
+    first, second, third, *_ = answers(made)
     assert first == (
-        "The lag has not come down by the end of the run: 60 records under a (the busiest"
-        " member has 150 % of what it can handle) and 900 under b (120 %)."
+        "The lag has not come down by the end of the run: 60 records under a; 900 records under b."
     )
-    assert second.startswith("a stops partitions least")
+    assert second == (
+        "The busiest member has 150 % of what it can handle under a; 120 % of what it can handle under b."
+    )
+    assert third.startswith("a stops partitions least")
 
 
 @pytest.mark.parametrize("left", [lags(100, 50), lags(1, 1), lags(100, nan)])
@@ -460,8 +469,8 @@ def with_remedies(*remedies):
     made = replace(compared(a=figures(waits={"heartbeat": 9})), remedies={"a": remedies})
     (why,) = answers(made)
     return why.removeprefix(
-        "a, 100 % of the stopped time: rounds waited for members that had yet to learn of them in their next"
-        " heartbeats."
+        "a, 100 % of the stopped time of all seeds: rounds waited for members that had yet to learn of them"
+        " in their next heartbeats."
     )
 
 
@@ -475,8 +484,55 @@ def test_remedies_that_helped_are_named_with_their_effects_the_largest_first():
 
 def test_if_no_remedy_helped_those_that_were_tried_are_named():
     tried = (Remedy("x=1s", 18.9, 18.9, helps=False), Remedy("y", 18.9, 30.0, helps=False))
-    assert with_remedies(*tried) == " No setting that was tried is known to help: x=1s, y."
+    assert with_remedies(*tried) == " No change that was tried is known to help: x=1s, y."
 
 
 def test_without_a_trial_no_remedy_is_named():
     assert with_remedies() == ""
+
+
+def test_a_remedy_that_is_a_candidate_is_not_told_again():
+    made = compared(a=figures(waits={"heartbeat": 9}), b=figures(waits={"heartbeat": 3}))
+    as_b = Remedy("b", 9.0, 3.0, helps=True)
+    less, same = Remedy("x=1s", 9.0, 2.0, helps=True), Remedy("y=1s", 9.0, 9.0, helps=False)
+    for tried, told in (
+        ((as_b, less), " What else helps: x=1s: 9 -> 2."),
+        ((as_b, same), " No other change that was tried is known to help: y=1s."),
+        ((as_b,), "heartbeats."),
+    ):
+        assert answers(replace(made, remedies={"a": tried}))[1].endswith(told)
+
+
+def test_the_shares_of_causes_are_those_of_all_seeds():
+    """Each part is 0 in most of the seeds: the medians would leave the smallest one."""
+    parts = {"waiting": (0, 0, 0, 0, 90, 90), "messages": (80, 0, 0, 0, 0, 0), "away": (1, 1, 1, 1, 1, 1)}
+    own = {f"stopped_{part}_partition_seconds": Figure(values) for part, values in parts.items()}
+    own |= {STOPS: Figure(tuple(map(sum, zip(*parts.values(), strict=True))))}
+    (why,) = answers(Comparison("day", range(6), METRICS[:1], [Candidate("a", own)]))
+    assert why == "a, 68 % of the stopped time of all seeds: rounds waited for members."
+
+
+def test_the_price_names_a_greater_lag_and_the_strategy_that_has_it():
+    specs = [*METRICS, MetricSpec("max_lag", "records", float), MetricSpec("lag_at_end", "records", float)]
+    own = {"a": (90, 100.0), "b": (9, 100.0), "c": (9, 800.0)}
+    runs = {name: figures(messages=stops) | lags(lag, 0) for name, (stops, lag) in own.items()}
+    made = comparison_of("day", 7, specs, runs, seeds=6)
+    assert answers(made)[0].endswith(" Choose b or c instead of a. The price: max_lag 800 under c (now 100).")
+
+
+def test_a_setting_with_one_value_is_not_said_to_make_no_difference():
+    own = {name: Figure((value,)) for name, value in figures(messages=1).items()}
+    unread, read = ({"x.ms": value} for value in (("-", None), ("1s", 1_000)))
+    made = Comparison("day", [1], METRICS, [Candidate("a", own, unread), Candidate("b", own, read)])
+    assert not any("no difference" in text for text in answers(made))
+
+
+def test_the_share_of_the_records_of_several_best_is_from_the_least_to_the_greatest():
+    lost = [{"capacity_lost": share, "max_lag": 5.0} for share in (0.5, 0.02, 0.0251)]
+    a, b, c = (figures(messages=m) | own for m, own in zip((9, 1, 1), lost, strict=True))
+    assert "(2 to 2.51 % of the records came then)" in answers(compared(a=a, b=b, c=c))[0]
+
+
+def test_without_a_candidate_there_is_nothing_to_explain():
+    assert answers(Comparison("day", [1], METRICS, [])) == []
+    assert largest_parts(Comparison("day", [1], METRICS, [])) == []
