@@ -357,3 +357,16 @@ def test_a_load_that_one_of_the_groups_can_carry_is_not_said_to_be_too_high():
         runs.append(simulate(parse_scenario(document, where=name), "range", registry))
     assert comparison_of_traces(runs[:1], registry).load
     assert comparison_of_traces(runs, registry).load == ()
+
+
+def test_a_group_without_members_is_not_said_to_have_static_ones():
+    document = {
+        "name": "small",
+        "duration": "60s",
+        "topics": {"t": {"partitions": 4, "rate": 60}},
+        "members": [{"id": "m", "topics": ["t"]}],
+        "events": [{"at": "20s", "leave": "m"}, {"at": "40s", "restart": "m"}],
+    }
+    run = simulate(parse_scenario(document, where="small"), "range", default_registry())
+    (why,) = answers(comparison_of_traces([run], default_registry()))
+    assert re.match(r"range, \d+ % of the stopped time: the group had no members", why)
