@@ -276,14 +276,15 @@ def _changed(
 
     Unless it has it to all of them, they are named.
     """
-    now, changed = comparison.now, []
+    now = comparison.now
+    changed: dict[str, list[str]] = {}
     for metric in metrics:
         own = [i for i in chosen if comparison.order(metric, now, i) is order]
         under = "" if len(own) == len(chosen) else f" under {_names(comparison, own)}"
         if own:
             shown, before = (_range(comparison, metric, numbers) for numbers in (own, [now]))
-            changed.append(f"{metric.name} {shown}{under} (now {before})")
-    return listed_names(changed, len(changed)) if changed else ""
+            changed.setdefault(under, []).append(f"{metric.name} {shown} (now {before})")
+    return "; ".join(f"{listed_names(own, len(own))}{under}" for under, own in changed.items())
 
 
 def _of_one_seed(comparison: Comparison, metric: MetricSpec) -> str:

@@ -517,7 +517,7 @@ def test_the_price_names_a_greater_lag_and_the_strategy_that_has_it():
     own = {"a": (90, 100.0), "b": (9, 100.0), "c": (9, 800.0)}
     runs = {name: figures(messages=stops) | lags(lag, 0) for name, (stops, lag) in own.items()}
     made = comparison_of("day", 7, specs, runs, seeds=6)
-    assert answers(made)[0].endswith(" Choose b or c instead of a. The price: max_lag 800 under c (now 100).")
+    assert answers(made)[0].endswith(" Choose b or c instead of a. The price: max_lag 800 (now 100) under c.")
 
 
 def test_a_setting_with_one_value_is_not_said_to_make_no_difference():
