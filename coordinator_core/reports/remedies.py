@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.advice import STOPS, Trial
 from coordinator_core.reports.changes import INITIAL_DELAY, Change, Facts, Kind, changes
 from coordinator_core.reports.comparison import Remedy
+from coordinator_core.reports.dimensions import STOPS, Trial
 from coordinator_core.traces.stopped import DETECTION, MESSAGES, STANDING, UNASSIGNED, WAITING
 from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
 
