@@ -39,6 +39,7 @@ from coordinator_core.scoring.balance import avoidable_moves, weighted_optimalit
 from coordinator_core.simulation.clients import CLIENTS
 from coordinator_core.traces.history import History
 from coordinator_core.traces.stopped import STANDING, UNASSIGNED
+from coordinator_core.traces.waits import DELAY as WAITING_DELAY
 from coordinator_core.traces.waits import SESSION as WAITING_SESSION
 
 HEARTBEAT = "heartbeat.interval.ms"
@@ -51,9 +52,6 @@ MOST_PAIRS = 1_000
 
 LONG_BATCH_MS = 100
 """Smaller batches are tried if a batch takes this long."""
-
-INITIAL_DELAY = "waiting_delay"
-"""The cause of the time in which a round waits for group.initial.rebalance.delay.ms."""
 
 FREEZE_MS = 8_000
 """The time for which a member stands still in a trial of what a short session costs."""
@@ -114,7 +112,7 @@ NEEDED: Mapping[Kind, str] = {
 _ACTS_AGAINST: Mapping[Kind, Sequence[str]] = {
     Kind.POLL_INTERVAL: (STANDING, WAITING_SESSION),
     Kind.METADATA: (UNASSIGNED,),
-    Kind.INITIAL_DELAY: (INITIAL_DELAY,),
+    Kind.INITIAL_DELAY: (WAITING_DELAY,),
 }
 """The causes of stopped time without which a shorter duration is not tried."""
 
@@ -332,7 +330,7 @@ def _assignors(now: Strategy, facts: Facts) -> Iterator[Change]:
 def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
     causes_ms = facts.history.stops.causes_ms
     for kind, values in SHORTER.items():
-        if kind in _ACTS_AGAINST and not any(causes_ms.get(cause) for cause in _ACTS_AGAINST[kind]):
+        if kind in _ACTS_AGAINST and not any(causes_ms[cause] for cause in _ACTS_AGAINST[kind]):
             continue
         for name, value in values.items():
             if facts.settings.get(name, value) > value:

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.changes import INITIAL_DELAY, Change, Facts, Kind, changes
+from coordinator_core.reports.changes import Change, Facts, Kind, changes
 from coordinator_core.reports.comparison import Remedy
 from coordinator_core.reports.dimensions import STOPS, Trial
 from coordinator_core.traces.stopped import DETECTION, MESSAGES, STANDING, UNASSIGNED, WAITING
-from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
+from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
 MOST_TRIED = 4
 """The most changes that are tried for a cause."""
@@ -24,7 +24,7 @@ _ACTS_ON: Mapping[str, Sequence[Kind]] = {
     BATCH: (Kind.RECORDS, Kind.LONG_POLL_INTERVAL, Kind.COOPERATIVE),
     SESSION: (*_MEMBERS_ENDED, Kind.LONG_POLL_INTERVAL),
     CALLBACK: (Kind.COOPERATIVE, Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION, Kind.STATIC),
-    INITIAL_DELAY: (Kind.INITIAL_DELAY,),
+    DELAY: (Kind.INITIAL_DELAY,),
     START: (Kind.STATIC, Kind.COOPERATIVE),
     UNKNOWN: (Kind.HEARTBEAT, Kind.BACKOFF, Kind.RECORDS, Kind.COOPERATIVE),
     MESSAGES: (Kind.HEARTBEAT, Kind.COOPERATIVE),

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.changes import (
-    INITIAL_DELAY,
     Absence,
     Change,
     Kind,
@@ -167,15 +166,11 @@ def test_what_a_finding_names_is_tried(rate, revoked_s, assigned_s, session_s, i
 
 
 def test_the_initial_delay_is_left_out_if_a_round_has_waited_for_it():
-    registry = default_registry()
-    scenario = load_scenario_text(GROUP, "scenario")
-    facts = facts_of(scenario, History(simulate(scenario, "range", registry), registry))
     label = "range with group.initial.rebalance.delay.ms=0ms"
-    causes_ms = facts.history.stops.causes_ms
-    for waited_ms, expected in ((0, False), (3_000, True)):
-        causes_ms[INITIAL_DELAY] = waited_ms
-        labels = [change.label for change in changes(scenario, "range", facts, registry)]
-        assert (label in labels) is expected
+    every = "[a, b, c]"
+    empty = GROUP + f"events: [{{at: 60s, leave: {every}}}, {{at: 90s, restart: {every}}}]\n"
+    assert label in tried(empty)
+    assert label not in tried(GROUP)
 
 
 def test_an_assignor_with_weights_is_tried_if_the_load_is_uneven():
