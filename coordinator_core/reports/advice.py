@@ -282,11 +282,11 @@ def _reason(advice: Advice, trial: Trial) -> str:
         return f"it does not work: {trial.findings[0]}"
     whys = (why(advice) for kind, why in _WHY_NOT.items() if kind in trial.change.kinds)
     known = [reason for reason in whys if reason]
-    known += [_compared(d, trial, now) for d in GAINS if d.is_better(now, trial)]
+    worse = [_compared(d, trial, now) for d in GAINS if d.is_better(now, trial)]
     if not known and (unsure := advice.unsure(trial)):
         figures = ", ".join(_compared(dimension, trial, now) for dimension in unsure)
         known = [f"not known from {counted(len(advice.seeds), 'seed')}: {figures}"]
-    return "; ".join(known) or "stops, moves, rounds and balance are as now"
+    return "; ".join([*known, *worse]) or "stops, moves, rounds, balance and lag are as now"
 
 
 def _why_static_does_not_help(advice: Advice) -> str:
@@ -366,7 +366,7 @@ def table(advice: Advice, *, narrow: bool = False) -> tuple[list[str], list[list
 def _is_shown(dimension: Dimension, advice: Advice) -> bool:
     """Return whether a trial has a figure, one that does harm if others do none."""
     medians = [dimension.harm(trial).median for trial in _all(advice)]
-    return any(medians) if dimension.most else not all(map(isnan, medians))
+    return any(median > 0 for median in medians) if dimension.most else not all(map(isnan, medians))
 
 
 def legend(advice: Advice) -> list[str]:
