@@ -12,7 +12,6 @@ from coordinator_core.documents.scenario import Scenario
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.changes import (
     FREEZE_MS,
-    SESSION,
     Change,
     Facts,
     Kind,
@@ -35,6 +34,7 @@ from coordinator_core.reports.dimensions import (
 )
 from coordinator_core.reports.explaining import where_stopped
 from coordinator_core.reports.load import overload
+from coordinator_core.reports.needs import SESSION
 from coordinator_core.reports.tables import Cell, html_table
 from coordinator_core.reports.words import about, counted
 from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, VACANT, WAITING

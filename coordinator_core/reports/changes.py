@@ -203,8 +203,7 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
     """Return the facts of a run of a scenario."""
     config = configured(ClientConfig, scenario.config, group_id="facts")
     kind = history.family.settings
-    own = None if kind is None else configured(kind, scenario.config)
-    of_protocol = {} if own is None else _durations(own)
+    of_protocol = {} if kind is None else _durations(configured(kind, scenario.config))
     of_consumers = _durations(config)
     of_coordinator = _durations(configured(CoordinatorConfig, scenario.config))
     if of_protocol:
@@ -236,7 +235,7 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
         expired,
         batch_ms,
         rejoins or bool(absences),
-        needs(scenario, history.trace, config, own, has_session=SESSION in of_consumers),
+        needs(scenario, history.trace, kind, has_session=SESSION in of_consumers),
     )
 
 

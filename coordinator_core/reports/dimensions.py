@@ -18,7 +18,8 @@ class Dimension:
     ``name`` is a metric, of runs of the scenario or under a trouble. ``key`` names it in documents, ``head``
     in a table; ``text`` describes a figure, with places for it and the plural, and ``against`` what is to
     become less. Figures are alike within ``margin``, a share of the greater one. ``most`` returns for each
-    seed up to where a value does no harm: such values are alike. Figures are shown in units of ``unit``.
+    seed, or without end, up to where a value does no harm: such values are alike. ``unit`` is that in which
+    figures are shown.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Dimension:
         figure = self.figure(trial)
         if self.most is None:
             return figure
-        pairs = zip(figure.values, self.most(trial), strict=True)
+        pairs = zip(figure.values, self.most(trial), strict=False)
         return Figure(tuple(0.0 if value <= most else value for value, most in pairs))
 
     def shown(self, trial: "Trial") -> str:
@@ -112,7 +113,7 @@ LOADED = Dimension(
     "busiest\nmember\n(%)",
     "the busiest member gets {} % of what it can handle",
     against="overload",
-    most=lambda trial: repeat(1.0, len(LOADED.figure(trial).values)),
+    most=lambda _: repeat(1.0),
     unit=0.01,
 )
 REQUESTS = Dimension("messages", "messages", "requests", "{} request{s}", margin=_NOTABLE)

@@ -5,12 +5,14 @@ They are those that findings name, with values from the run.
 
 from collections.abc import Iterator
 from math import ceil
+from typing import Any
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.settings import WatcherSettings
 from coordinator_core.documents.member_events import Join
 from coordinator_core.documents.scenario import Scenario
+from coordinator_core.documents.settings import configured
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.traces.trace import Trace
@@ -37,15 +39,14 @@ def long_ms(least_ms: float) -> int:
     return next((1_000 * seconds for seconds in NICE_SECONDS if 1_000 * seconds >= least_ms), minutes_ms)
 
 
-def needs(
-    scenario: Scenario, trace: Trace, config: ClientConfig, own: object, *, has_session: bool
-) -> dict[str, int]:
+def needs(scenario: Scenario, trace: Trace, kind: type[Any] | None, *, has_session: bool) -> dict[str, int]:
     """Return the settings with which members of a run may be too late, and values with which they are not.
 
-    ``config`` and ``own`` are the settings of consumers and of the protocol. ``has_session``: whether the
-    sessions of members are those of ``config``.
+    ``kind`` is that of the protocol's own settings. ``has_session``: whether session.timeout.ms is the
+    session of members.
     """
-    found = dict(_of_claims(trace, own)) if isinstance(own, WatcherSettings) else {}
+    config = configured(ClientConfig, scenario.config, group_id="needs")
+    found = dict(_of_claims(trace, configured(kind, scenario.config))) if kind is WatcherSettings else {}
     batches = [line.event.batch_ms for line in trace.events if isinstance(line.event, ev.ApplicationStarted)]
     batches_ms, interval_ms = _MEAN_BATCHES * max(batches, default=0), config.max_poll_interval_ms
     revoked_ms, assigned_ms = _calls_ms(scenario)
