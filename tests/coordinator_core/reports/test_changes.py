@@ -134,6 +134,7 @@ def test_members_whose_claims_fail_get_the_attempts_for_which_others_hold_them()
 
 @settings(max_examples=scaled(30))
 @given(
+    st.sampled_from(["range", "range+static", "cooperative-sticky", "range+reconcile", "range+watcher"]),
     st.integers(2, 30),
     st.integers(0, 30),
     st.integers(0, 30),
@@ -141,15 +142,15 @@ def test_members_whose_claims_fail_get_the_attempts_for_which_others_hold_them()
     st.integers(4, 60),
     st.integers(0, 2**16),
 )
-def test_what_a_finding_names_is_tried(rate, revoked_s, assigned_s, session_s, interval_s, seed):
+def test_what_a_finding_names_is_tried(strategy, rate, revoked_s, assigned_s, session_s, interval_s, seed):
     registry = default_registry()
     text = group(on_revoked=f"{revoked_s}s", on_assigned=f"{assigned_s}s").replace("100", f"{rate}")
     config = f"config: {{session.timeout.ms: {session_s}s, max.poll.interval.ms: {interval_s}s}}\n"
     events = "events: [{at: 60s, join: {id: d, topics: [t]}}]\n"
     scenario = replace(load_scenario_text(text + events + config, "scenario"), seed=seed)
-    history = History(simulate(scenario, "range", registry), registry)
+    history = History(simulate(scenario, strategy, registry), registry)
     facts = facts_of(scenario, history)
-    made = [c for c in changes(scenario, "range", facts, registry) if c.is_one]
+    made = [c for c in changes(scenario, strategy, facts, registry) if c.is_one]
     named = " ".join(findings(history))
     for words, name in (
         ("max.poll.interval.ms longer", "max.poll.interval.ms"),
