@@ -280,7 +280,8 @@ def _reason(advice: Advice, trial: Trial) -> str:
         return f"it failed: {trial.error}"
     if trial.findings:
         return f"it does not work: {trial.findings[0]}"
-    whys = (why(advice) for kind, why in _WHY_NOT.items() if kind in trial.change.kinds)
+    kinds = trial.change.kinds
+    whys = (why(advice) for kind, why in _WHY_NOT.items() if kind in kinds and Kind.LONG_SESSION not in kinds)
     known = [reason for reason in whys if reason]
     worse = [_compared(d, trial, now) for d in GAINS if d.is_better(now, trial)]
     if not known and (unsure := advice.unsure(trial)):
@@ -291,9 +292,7 @@ def _reason(advice: Advice, trial: Trial) -> str:
 
 def _why_static_does_not_help(advice: Advice) -> str:
     longest, session_ms = advice.facts.longest, advice.facts.session_ms
-    if longest is None:
-        return "no member ends and comes back in the run"
-    if longest.ms < session_ms:
+    if longest is None or longest.ms < session_ms:
         return ""
     return (
         f"{longest.client} is away for {about(longest.ms)}, longer than its session of"

@@ -277,9 +277,9 @@ def test_static_members_do_not_help_if_the_absence_is_longer_than_the_session():
     )
 
 
-def test_static_members_do_not_help_if_nobody_comes_back():
-    ((_, why),) = reasons(advised(trial("static", Kind.STATIC, stops=200.0)))
-    assert why == "no member ends and comes back in the run; 200 partition seconds stopped (now 100)"
+def test_that_an_absence_is_longer_than_the_session_is_no_reason_against_a_longer_session():
+    made = advised(trial("static", Kind.STATIC, Kind.LONG_SESSION, stops=200.0), events=[BACK])
+    assert [why for _, why in reasons(made)] == ["200 partition seconds stopped (now 100)"]
 
 
 def test_a_cooperative_assignor_does_not_shorten_the_time_until_a_session_expires():
