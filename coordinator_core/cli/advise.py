@@ -24,7 +24,6 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.advice import (
     Advice,
     Plan,
-    Trial,
     as_document,
     legend,
     lines,
@@ -33,6 +32,7 @@ from coordinator_core.reports.advice import (
 )
 from coordinator_core.reports.changes import Change, facts_of
 from coordinator_core.reports.comparison_tables import hanging
+from coordinator_core.reports.dimensions import Trial
 from coordinator_core.reports.tables import json_text, text_tables
 from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants

@@ -6,10 +6,10 @@ from dataclasses import replace
 from coordinator_core.cli.running import StrategyRun, Task, run_all, run_one
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.advice import Trial
 from coordinator_core.reports.answers import largest_parts
 from coordinator_core.reports.changes import Change, facts_of
 from coordinator_core.reports.comparison import Comparison, Figure
+from coordinator_core.reports.dimensions import Trial
 from coordinator_core.reports.remedies import candidates, remedy
 from coordinator_core.traces.history import History
 from coordinator_core.traces.invariants import Invariants

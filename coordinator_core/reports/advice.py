@@ -1,18 +1,17 @@
 """Advice for a scenario: the changes to a strategy that help, what they cost, and those that do not help."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import islice
-from math import isnan, nan
+from math import isnan
 from typing import Any
 
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.changes import (
     FREEZE_MS,
-    SESSION,
     Change,
     Facts,
     Kind,
@@ -21,10 +20,22 @@ from coordinator_core.reports.changes import (
     delay_ms,
     troubles,
 )
-from coordinator_core.reports.comparison import FEWEST_SEEDS, TIE, Figure, Order
+from coordinator_core.reports.comparison import FEWEST_SEEDS, Figure, Order
+from coordinator_core.reports.dimensions import (
+    COSTS,
+    FRONT,
+    GAINS,
+    MOVES,
+    REQUESTS,
+    ROUNDS,
+    STOPS,
+    Dimension,
+    Trial,
+)
 from coordinator_core.reports.explaining import where_stopped
 from coordinator_core.reports.load import overload
-from coordinator_core.reports.tables import Cell, as_text, html_table
+from coordinator_core.reports.needs import SESSION
+from coordinator_core.reports.tables import Cell, html_table
 from coordinator_core.reports.words import about, counted
 from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, VACANT, WAITING
 
@@ -32,95 +43,6 @@ MOST_EVENTS = 40_000
 """The most events of the runs of the scenario with `SEEDS`, as estimated from the first run."""
 SEEDS = 10
 """The number of seeds, if the runs have so few events; else there are as many as an order needs."""
-
-
-@dataclass(frozen=True)
-class Dimension:
-    """What a change may make better or worse. Less is better.
-
-    ``name`` is a metric, of runs of the scenario or under a trouble. ``key`` names it in documents, ``head``
-    in a table; ``text`` describes a figure, with places for it and the plural. Figures are alike within
-    ``margin``, a share of the greater one.
-    """
-
-    name: str
-    key: str
-    head: str
-    text: str
-    trouble: Trouble | None = None
-    margin: float = TIE
-
-    def figure(self, trial: "Trial") -> Figure:
-        """Return the figure of a trial; NaN if it is unknown."""
-        known = trial.figures if self.trouble is None else trial.troubles.get(self.trouble, {})
-        return known.get(self.name, _UNKNOWN)
-
-    def order(self, one: "Trial", other: "Trial") -> Order:
-        """Return what is known of the order of two trials. They are alike if neither has a figure."""
-        a, b = self.figure(one), self.figure(other)
-        if isnan(a.median) or isnan(b.median):
-            return Order.ALIKE if isnan(a.median) and isnan(b.median) else Order.UNKNOWN
-        return a.order(b, margin=self.margin)
-
-    def is_better(self, one: "Trial", other: "Trial") -> bool:
-        """Return whether a trial is known to be better than another one."""
-        return self.order(one, other) is Order.BETTER
-
-    def is_as_good(self, one: "Trial", other: "Trial") -> bool:
-        """Return whether a trial is known to be as good as another one. It is if neither has a figure."""
-        if self.order(one, other) is Order.ALIKE:
-            return True
-        a, b = self.figure(one), self.figure(other)
-        return len(a.values) == len(b.values) and a.is_as_good(b, margin=self.margin)
-
-
-_UNKNOWN = Figure((nan,))
-_NOTABLE = 1 - 1 / 1.2
-"""The margin of costs that are of little weight: one is worse if it is 1.2 times as high."""
-
-_STOP = "longest_stop_seconds"
-_STANDS_STILL = "its partitions stand still for {} s"
-
-STOPS = Dimension(
-    "stopped_partition_seconds",
-    "stopped_partition_seconds",
-    "stopped\npartition\nseconds",
-    "{} partition second{s} stopped",
-)
-MOVES = Dimension("moved_partitions", "moved_partitions", "moves", "{} partition{s} moved")
-ROUNDS = Dimension("rounds", "rounds", "rounds", "{} round{s}")
-BALANCE = Dimension(
-    "weighted_imbalance",
-    "weighted_imbalance",
-    "load\nmax/\nmean",
-    "{} times the mean load on the busiest member",
-)
-CRASHED = Dimension(_STOP, "crashed_seconds", "crashed\n(s)", _STANDS_STILL, Trouble.CRASHES, _NOTABLE)
-CLOSED = Dimension(_STOP, "closed_seconds", "closed\n(s)", _STANDS_STILL, Trouble.CLOSES, _NOTABLE)
-FROZEN = Dimension("rounds", "frozen_rounds", "frozen\nrounds", "{} round{s}", Trouble.FREEZES, _NOTABLE)
-LAG = Dimension("max_lag", "max_lag", "lag\nat\nmost", "a lag of {} record{s} at most", margin=_NOTABLE)
-REQUESTS = Dimension("messages", "messages", "requests", "{} request{s}", margin=_NOTABLE)
-
-GAINS = (STOPS, MOVES, ROUNDS, BALANCE)
-COSTS = (LAG, CRASHED, CLOSED, FROZEN)
-FRONT = (*GAINS, *COSTS)
-"""The dimensions of the front: the columns of the table."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A change with its figures by metric, on the scenario and under each trouble, and its faults."""
-
-    change: Change
-    figures: Mapping[str, Figure]
-    troubles: Mapping[Trouble, Mapping[str, Figure]] = field(default_factory=dict)
-    findings: Sequence[str] = ()
-    error: str = ""
-
-    @property
-    def works(self) -> bool:
-        """Whether the runs succeeded and had no faults."""
-        return not self.error and not self.findings
 
 
 @dataclass(frozen=True)
@@ -243,8 +165,9 @@ class Advice:
         """
         leaders: dict[Dimension, Trial] = {}
         for dimension in GAINS:
-            contenders = [t for t in self.front if t.change.is_one and dimension in self.gains(t)]
+            contenders = [t for t in self.trials if t.change.is_one and dimension in self.gains(t)]
             unbeaten = [t for t in contenders if not any(dimension.is_better(o, t) for o in contenders)]
+            unbeaten = [t for t in unbeaten if t in self.front]
             if unbeaten and not any(leader in unbeaten for leader in leaders.values()):
                 leaders[dimension] = min(unbeaten, key=lambda t: (len(self.costs(t)), len(t.change.kinds)))
         return leaders
@@ -252,9 +175,9 @@ class Advice:
     @property
     def together(self) -> Trial | None:
         """The combination of changes that stops partitions least, if it does so less than each single one."""
-        best = self.leaders.get(STOPS, self.now)
+        single = [self.now, *self.leaders.values()]
         several = [t for t in self.front if len(t.change.kinds) > 1 and not t.change.is_one]
-        several = [t for t in several if STOPS.is_better(t, best)]
+        several = [t for t in several if all(STOPS.is_better(t, each) for each in single)]
         return min(several, key=lambda trial: STOPS.figure(trial).median, default=None)
 
     @property
@@ -270,9 +193,6 @@ class Advice:
 # --- sentences
 
 
-_AGAINST = {STOPS: "stops", MOVES: "moves", ROUNDS: "rounds", BALANCE: "imbalance"}
-
-
 def sentences(advice: Advice) -> list[str]:
     """Return the advice: the costs now, the one change that helps most, with its price, and others.
 
@@ -284,7 +204,7 @@ def sentences(advice: Advice) -> list[str]:
 
 def _now(advice: Advice) -> str:
     now = advice.now
-    costs = ", ".join(_described(d, now) for d in (STOPS, MOVES, ROUNDS))
+    costs = ", ".join(d.described(now) for d in (STOPS, MOVES, ROUNDS))
     more = f" (and {len(now.findings) - 1} more)" if now.findings[1:] else ""
     faults = f" It does not work: {now.findings[0]}{more}." if now.findings else ""
     history = advice.facts.history
@@ -306,25 +226,27 @@ def _leaders(advice: Advice) -> Iterator[str]:
             yield f"No single change is known to help.{why}"
         else:
             yield f"No single change helps.{why}"
-    elif STOPS not in leaders:
+    elif not any(STOPS in advice.gains(trial) for trial in leaders.values()):
         single = [trial for trial in advice.trials if trial.change.is_one and trial.works]
         known = "is known to stop" if any(STOPS in advice.unsure(trial) for trial in single) else "stops"
         yield f"No single change {known} partitions less."
     for dimension, trial in leaders.items():
-        heading = f"Helps most against {_AGAINST[dimension]}" if advice.now.works else "Makes it work"
-        yield f"{heading}: {trial.change.label}: {_gains(advice, trial)}. {price(advice, trial)}"
+        heading = f"Helps most against {dimension.against}" if advice.now.works else "Makes it work"
+        yield f"{heading}: {trial.change.label}: {_gains(advice, trial, dimension)}. {price(advice, trial)}"
 
 
 def _together(advice: Advice) -> Iterator[str]:
     trial = advice.together
     if trial is not None:
-        yield f"Together: {trial.change.label}: {_gains(advice, trial)}. {price(advice, trial)}"
+        yield f"Together: {trial.change.label}: {_gains(advice, trial, STOPS)}. {price(advice, trial)}"
 
 
-def _gains(advice: Advice, trial: Trial) -> str:
+def _gains(advice: Advice, trial: Trial, first: Dimension) -> str:
+    """Return in what a trial helps, a dimension in front."""
     if not advice.now.works:
-        return f"it works, with {_described(STOPS, trial)}"
-    return ", ".join(_compared(d, trial, advice.now) for d in advice.helps(trial))
+        return f"it works, with {STOPS.described(trial)}"
+    helps = sorted(advice.helps(trial), key=lambda dimension: dimension is not first)
+    return ", ".join(_compared(d, trial, advice.now) for d in helps)
 
 
 def price(advice: Advice, trial: Trial) -> str:
@@ -340,13 +262,7 @@ def price(advice: Advice, trial: Trial) -> str:
 
 
 def _compared(dimension: Dimension, trial: Trial, now: Trial) -> str:
-    before = as_text(dimension.figure(now).median)
-    return f"{_described(dimension, trial)} (now {before})"
-
-
-def _described(dimension: Dimension, trial: Trial) -> str:
-    value = dimension.figure(trial).median
-    return dimension.text.format(as_text(value), s="" if value == 1 else "s")
+    return f"{dimension.described(trial)} (now {dimension.shown(now)})"
 
 
 # --- changes that do not help
@@ -364,20 +280,19 @@ def _reason(advice: Advice, trial: Trial) -> str:
         return f"it failed: {trial.error}"
     if trial.findings:
         return f"it does not work: {trial.findings[0]}"
-    whys = (why(advice) for kind, why in _WHY_NOT.items() if kind in trial.change.kinds)
+    kinds = trial.change.kinds
+    whys = (why(advice) for kind, why in _WHY_NOT.items() if kind in kinds and Kind.LONG_SESSION not in kinds)
     known = [reason for reason in whys if reason]
-    known += [_compared(d, trial, now) for d in GAINS if d.is_better(now, trial)]
+    worse = [_compared(d, trial, now) for d in GAINS if d.is_better(now, trial)]
     if not known and (unsure := advice.unsure(trial)):
         figures = ", ".join(_compared(dimension, trial, now) for dimension in unsure)
         known = [f"not known from {counted(len(advice.seeds), 'seed')}: {figures}"]
-    return "; ".join(known) or "stops, moves, rounds and balance are as now"
+    return "; ".join([*known, *worse]) or "stops, moves, rounds, balance and lag are as now"
 
 
 def _why_static_does_not_help(advice: Advice) -> str:
     longest, session_ms = advice.facts.longest, advice.facts.session_ms
-    if longest is None:
-        return "no member ends and comes back in the run"
-    if longest.ms < session_ms:
+    if longest is None or longest.ms < session_ms:
         return ""
     return (
         f"{longest.client} is away for {about(longest.ms)}, longer than its session of"
@@ -435,16 +350,22 @@ def table(advice: Advice, *, narrow: bool = False) -> tuple[list[str], list[list
 
     With ``narrow`` the settings of a change are in a line of their own.
     """
-    shown = [d for d in FRONT if not all(isnan(d.figure(t).median) for t in _all(advice))]
+    shown = [d for d in FRONT if _is_shown(d, advice)]
     rows = []
     for trial in _all(advice):
         style = "bold" if trial in advice.front else ""
         mark = "front" if style else "" if trial.works else "fails"
         label = f"{trial.change.label} (now)" if trial is advice.now else trial.change.label
         label = label.replace(" with ", "\n  ") if narrow else label
-        figures = [Cell(as_text(d.figure(trial).median), style) for d in shown]
+        figures = [Cell(d.shown(trial), style) for d in shown]
         rows.append([Cell(label, style), Cell(mark, style, left=True), *figures])
     return ["change", "", *(d.head for d in shown)], rows
+
+
+def _is_shown(dimension: Dimension, advice: Advice) -> bool:
+    """Return whether a trial has a figure, one that does harm if others do none."""
+    medians = [dimension.harm(trial).median for trial in _all(advice)]
+    return any(median > 0 for median in medians) if dimension.most else not all(map(isnan, medians))
 
 
 def legend(advice: Advice) -> list[str]:
@@ -463,7 +384,7 @@ def legend(advice: Advice) -> list[str]:
     return [
         *lines,
         f"other figures: median of {len(advice.seeds)} seeds. better: by more than 1 %, seed by seed (sign"
-        " test, 5 %); lag, crashed, closed, frozen and requests: by more than a sixth",
+        " test, 5 %); crashed, closed, frozen and requests: by more than a sixth",
     ]
 
 

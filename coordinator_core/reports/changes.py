@@ -1,7 +1,7 @@
 """The changes to a strategy and its settings that are worth a trial on a scenario, from the trace of a run.
 
 A change is tried if the run has what it acts on: a longer session for members that come back, smaller batches
-for batches that rounds may wait for. Static membership and a cooperative assignor are always tried.
+for batches that rounds may wait for. A cooperative assignor is always tried.
 """
 
 from collections import Counter
@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from coordinator_core.client.config import ClientConfig
+from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.documents.member_events import Crash, Freeze, Leave
 from coordinator_core.documents.scenario import Scenario, ScenarioEvent
 from coordinator_core.documents.settings import configured, parse_config
@@ -23,19 +24,25 @@ from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
+from coordinator_core.reports.needs import (
+    BACKOFF,
+    NICE_SECONDS,
+    POLLS,
+    RECORDS,
+    RETRIES,
+    ROOM,
+    SESSION,
+    long_ms,
+    needs,
+)
 from coordinator_core.scoring.balance import avoidable_moves, weighted_optimality_gap
 from coordinator_core.simulation.clients import CLIENTS
 from coordinator_core.traces.history import History
 from coordinator_core.traces.stopped import STANDING, UNASSIGNED
+from coordinator_core.traces.waits import DELAY as WAITING_DELAY
 from coordinator_core.traces.waits import SESSION as WAITING_SESSION
 
-SESSION, HEARTBEAT, RECORDS = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.records"
-
-ROOM = 1.2
-"""A session or a delay that a member comes back in is at least so many times as long as its absence."""
-
-NICE_SECONDS = (10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300)
-"""The durations that are proposed for sessions and delays."""
+HEARTBEAT = "heartbeat.interval.ms"
 
 UNEVEN = 0.05
 """An assignor that knows weights is tried if the busiest member has so much more load than is necessary."""
@@ -62,8 +69,12 @@ class Kind(Enum):
     HEARTBEAT = "more frequent heartbeats"
     RECORDS = "smaller batches"
     POLL_INTERVAL = "a shorter time between polls"
+    LONG_POLL_INTERVAL = "a longer time between polls"
     METADATA = "more frequent reads of the metadata"
     BACKOFF = "a shorter time between attempts"
+    LONG_BACKOFF = "a longer time between attempts"
+    RETRIES = "more attempts"
+    INITIAL_DELAY = "no delay of the first round"
     DELAY = "a delay"
 
 
@@ -79,19 +90,37 @@ SHORTER: Mapping[Kind, Mapping[str, int]] = {
         "group.consumer.heartbeat.interval.ms": 1_000,
         "rocketmq.client.rebalance.waitInterval": 5_000,
     },
-    Kind.POLL_INTERVAL: {"max.poll.interval.ms": 60_000},
+    Kind.POLL_INTERVAL: {POLLS: 60_000},
     Kind.METADATA: {"metadata.max.age.ms": 30_000},
-    Kind.BACKOFF: {"rebalance.backoff.ms": 500},
+    Kind.BACKOFF: {BACKOFF: 500},
+    Kind.INITIAL_DELAY: {"group.initial.rebalance.delay.ms": 0},
 }
 """The durations in milliseconds that are tried in place of longer ones, by kinds of changes.
 
 A protocol with such settings of its own has its own sessions and heartbeats.
 """
 
+NEEDED: Mapping[Kind, str] = {
+    Kind.LONG_POLL_INTERVAL: POLLS,
+    Kind.RECORDS: RECORDS,
+    Kind.LONG_SESSION: SESSION,
+    Kind.RETRIES: RETRIES,
+    Kind.LONG_BACKOFF: BACKOFF,
+}
+"""The settings that are tried with the values that a run needs, by kinds of changes."""
+
+_ACTS_AGAINST: Mapping[Kind, Sequence[str]] = {
+    Kind.POLL_INTERVAL: (STANDING, WAITING_SESSION),
+    Kind.METADATA: (UNASSIGNED,),
+    Kind.INITIAL_DELAY: (WAITING_DELAY,),
+}
+"""The causes of stopped time without which a shorter duration is not tried."""
+
 
 _NEED_ONE_ANOTHER = (
     frozenset({Kind.STATIC, Kind.LONG_SESSION}),
     frozenset({Kind.COOPERATIVE, Kind.DELAY}),
+    frozenset({Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION}),
 )
 
 
@@ -150,6 +179,8 @@ class Facts:
     - ``absences``: the members that ended and came back, the longest absence first.
     - ``expired``: the number of members that the group removed because their sessions expired.
     - ``batch_ms``: the longest mean time of a batch.
+    - ``comes_back``: whether a member that had ended, or that the group had removed, came back.
+    - ``needs``: the settings with which members may be too late, with values with which they are not.
     """
 
     history: History
@@ -159,6 +190,8 @@ class Facts:
     absences: Sequence[Absence]
     expired: int
     batch_ms: int
+    comes_back: bool
+    needs: Mapping[str, int]
 
     @property
     def longest(self) -> Absence | None:
@@ -169,14 +202,17 @@ class Facts:
 def facts_of(scenario: Scenario, history: History) -> Facts:
     """Return the facts of a run of a scenario."""
     config = configured(ClientConfig, scenario.config, group_id="facts")
-    own = history.family.settings
-    of_protocol = _durations(configured(own, scenario.config)) if own is not None else {}
+    kind = history.family.settings
+    of_protocol = {} if kind is None else _durations(configured(kind, scenario.config))
     of_consumers = _durations(config)
+    of_coordinator = _durations(configured(CoordinatorConfig, scenario.config))
     if of_protocol:
         del of_consumers[SESSION], of_consumers[HEARTBEAT]
     ended: dict[str, tuple[int, bool]] = {}
     absences: list[Absence] = []
+    ids: dict[str, str] = {}
     expired = batch_ms = 0
+    rejoins = False
     for at_ms, event in ((line.at_ms, line.event) for line in history.trace.events):
         if isinstance(event, ev.MemberStopped):
             ended[event.client] = at_ms, event.how == "closed"
@@ -185,17 +221,21 @@ def facts_of(scenario: Scenario, history: History) -> Facts:
             absences.append(Absence(event.client, from_ms, at_ms - from_ms, closed))
         elif isinstance(event, ev.MemberRemoved):
             expired += "session" in event.reason
+        elif isinstance(event, ev.Joined):
+            rejoins |= ids.setdefault(event.client, event.member_id) != event.member_id
         elif isinstance(event, ev.ApplicationStarted):
             batch_ms = max(batch_ms, event.batch_ms)
     absences.sort(key=lambda absence: -absence.ms)
     return Facts(
         history,
         config.session_timeout_ms,
-        {**of_consumers, **of_protocol},
+        {**of_consumers, **of_coordinator, **of_protocol},
         config.max_poll_records,
         absences,
         expired,
         batch_ms,
+        rejoins or bool(absences),
+        needs(scenario, history.trace, kind, has_session=SESSION in of_consumers),
     )
 
 
@@ -211,9 +251,9 @@ def long_enough_ms(absences: Sequence[Absence]) -> int | None:
 
     Absences that are too long for the longest one do not count.
     """
-    proposed = [seconds * 1_000 for seconds in NICE_SECONDS]
-    needed = [ROOM * absence.ms for absence in absences if ROOM * absence.ms <= proposed[-1]]
-    return next(ms for ms in proposed if ms >= max(needed)) if needed else None
+    longest_ms = 1_000 * NICE_SECONDS[-1]
+    needed = [ROOM * absence.ms for absence in absences if ROOM * absence.ms <= longest_ms]
+    return long_ms(max(needed)) if needed else None
 
 
 def changes(scenario: Scenario, strategy: str, facts: Facts, registry: Registry) -> list[Change]:
@@ -269,7 +309,7 @@ def _changes(scenario: Scenario, now: Strategy, facts: Facts, registry: Registry
 def _static(now: Strategy, facts: Facts) -> Iterator[Change]:
     name = now.name if now.static else f"{now.name}+static"
     kinds = frozenset() if now.static else frozenset({Kind.STATIC})
-    if kinds:
+    if kinds and facts.comes_back:
         yield Change(name, kinds)
     long_ms = long_enough_ms(facts.absences)
     if long_ms is not None and long_ms > facts.session_ms:
@@ -288,15 +328,19 @@ def _assignors(now: Strategy, facts: Facts) -> Iterator[Change]:
 
 def _settings(now: Strategy, facts: Facts) -> Iterator[Change]:
     causes_ms = facts.history.stops.causes_ms
-    acts_on = {
-        Kind.POLL_INTERVAL: causes_ms[STANDING] + causes_ms[WAITING_SESSION],
-        Kind.METADATA: causes_ms[UNASSIGNED],
-    }
     for kind, values in SHORTER.items():
+        if kind in _ACTS_AGAINST and not any(causes_ms[cause] for cause in _ACTS_AGAINST[kind]):
+            continue
         for name, value in values.items():
-            if acts_on.get(kind, 1) and facts.settings.get(name, 0) > value:
+            if facts.settings.get(name, value) > value:
                 yield Change(now.name, frozenset({kind}), {name: value})
-    if facts.batch_ms >= LONG_BATCH_MS and facts.poll_records > 1:
+    for kind, name in NEEDED.items():
+        if name in facts.needs:
+            yield Change(now.name, frozenset({kind}), {name: facts.needs[name]})
+    if facts.needs.keys() >= {POLLS, SESSION}:
+        both = {name: facts.needs[name] for name in (POLLS, SESSION)}
+        yield Change(now.name, frozenset({Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION}), both)
+    if RECORDS not in facts.needs and facts.batch_ms >= LONG_BATCH_MS and facts.poll_records > 1:
         fewer = max(1, facts.poll_records // 10)
         yield Change(now.name, frozenset({Kind.RECORDS}), {RECORDS: fewer})
 

@@ -4,25 +4,27 @@ from collections.abc import Mapping, Sequence
 
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.advice import STOPS, Trial
 from coordinator_core.reports.changes import Change, Facts, Kind, changes
 from coordinator_core.reports.comparison import Remedy
+from coordinator_core.reports.dimensions import STOPS, Trial
 from coordinator_core.traces.stopped import DETECTION, MESSAGES, STANDING, UNASSIGNED, WAITING
-from coordinator_core.traces.waits import BATCH, CALLBACK, HEARTBEAT, SESSION, START, UNKNOWN
+from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
 MOST_TRIED = 4
 """The most changes that are tried for a cause."""
 
 _MEMBERS_ENDED = (Kind.STATIC, Kind.SHORT_SESSION, Kind.LONG_SESSION, Kind.POLL_INTERVAL, Kind.COOPERATIVE)
+_CLAIMS = (Kind.RETRIES, Kind.LONG_BACKOFF)
 _ACTS_ON: Mapping[str, Sequence[Kind]] = {
     DETECTION: _MEMBERS_ENDED,
     STANDING: (Kind.POLL_INTERVAL, Kind.SHORT_SESSION),
-    UNASSIGNED: (Kind.METADATA, Kind.STATIC),
-    WAITING: (Kind.HEARTBEAT, Kind.BACKOFF, Kind.RECORDS, Kind.COOPERATIVE),
+    UNASSIGNED: (Kind.METADATA, Kind.STATIC, *_CLAIMS),
+    WAITING: (Kind.HEARTBEAT, Kind.BACKOFF, *_CLAIMS, Kind.RECORDS, Kind.COOPERATIVE),
     HEARTBEAT: (Kind.HEARTBEAT, Kind.COOPERATIVE),
-    BATCH: (Kind.RECORDS, Kind.COOPERATIVE),
-    SESSION: _MEMBERS_ENDED,
-    CALLBACK: (Kind.COOPERATIVE, Kind.STATIC),
+    BATCH: (Kind.RECORDS, Kind.LONG_POLL_INTERVAL, Kind.COOPERATIVE),
+    SESSION: (*_MEMBERS_ENDED, Kind.LONG_POLL_INTERVAL),
+    CALLBACK: (Kind.COOPERATIVE, Kind.LONG_POLL_INTERVAL, Kind.LONG_SESSION, Kind.STATIC),
+    DELAY: (Kind.INITIAL_DELAY,),
     START: (Kind.STATIC, Kind.COOPERATIVE),
     UNKNOWN: (Kind.HEARTBEAT, Kind.BACKOFF, Kind.RECORDS, Kind.COOPERATIVE),
     MESSAGES: (Kind.HEARTBEAT, Kind.COOPERATIVE),

@@ -20,6 +20,11 @@ def lag_at_end(history: History) -> float:
     return history.lags[-1].measured.lag if history.lags else nan
 
 
+def least_left(most: float) -> float:
+    """Return the lag at the end of a run above which it has not come down, if it was ``most`` at most."""
+    return max(most / 2, SLACK_RECORDS)
+
+
 def lag_record_seconds(history: History) -> float:
     """Return the integral of the lag over time."""
     return sum(lag.measured.lag_record_seconds for lag in history.lags)

@@ -18,9 +18,10 @@ def test_the_advice_is_sentences_and_a_table(lab, small):
 def test_json_has_the_sentences_and_the_figures_of_all_changes(lab, small):
     document = json.loads(lab("advise", small, "--seeds", "6", "--jobs", "1", "--format", "json").out)
     assert document["now"]["figures"]["rounds"] == 1
-    assert document["no_help"]["range+static"].startswith("it does not work: 2 partitions have no owner")
-    static = next(c for c in document["changes"] if c["strategy"] == "range+static")
-    assert static["price"]
+    short = "range with session.timeout.ms=6s"
+    assert document["no_help"][short] == "no session expires in the run"
+    dear = next(c for c in document["changes"] if c["strategy"] == "range" and c["price"])
+    assert dear["settings"]
 
 
 def test_a_strategy_that_fails_has_no_advice(lab, small, tmp_path):

@@ -1,6 +1,10 @@
 """The changes that are worth a trial on a scenario, and the trials of what a change costs."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coordinator_core.documents.files import load_scenario_text
 from coordinator_core.registry.registry import default_registry
@@ -16,7 +20,9 @@ from coordinator_core.reports.changes import (
     troubles,
 )
 from coordinator_core.simulation.run import simulate
+from coordinator_core.traces.findings import findings
 from coordinator_core.traces.history import History
+from tests.examples import scaled
 
 GROUP = """\
 name: group
@@ -40,6 +46,12 @@ def tried(text, strategy="range"):
     return {change.label: change for change in changes(scenario, strategy, facts, registry)}
 
 
+def group(**changes):
+    """The text of the scenario with three members, with other attributes of each."""
+    more = "".join(f", {name}: {value}" for name, value in changes.items())
+    return GROUP.replace(", process_rate: 100", f", process_rate: 100{more}")
+
+
 def test_static_members_are_tried_with_a_session_that_is_longer_than_the_absence():
     found = tried(AWAY + SHORT_SESSION)
     assert found["range+static"].kinds == {Kind.STATIC}
@@ -58,6 +70,12 @@ def test_a_delay_is_tried_with_a_cooperative_assignor_if_members_come_back():
     assert not any(Kind.DELAY in change.kinds for change in tried(GROUP).values())
 
 
+def test_static_members_are_tried_only_if_a_member_comes_back():
+    assert not any("static" in label for label in tried(GROUP + "events: [{at: 60s, leave: b}]\n"))
+    stuck = GROUP + "events: [{at: 60s, pause: b, for: 60s}]\nconfig: {max.poll.interval.ms: 20s}\n"
+    assert "range+static" in tried(stuck), "the group removed it, and it joined again"
+
+
 def test_a_cooperative_strategy_is_not_made_cooperative_again():
     found = tried(AWAY, "cooperative-sticky+static")
     assert not any({Kind.COOPERATIVE, Kind.STATIC} & change.kinds for change in found.values())
@@ -72,6 +90,85 @@ def test_settings_that_are_short_already_are_left():
 def test_smaller_batches_are_tried_if_a_batch_takes_long():
     assert "range with max.poll.records=50" in tried(GROUP)
     assert not any("records" in label for label in tried(GROUP.replace(", process_rate: 100", "")))
+
+
+def test_batches_that_outlast_the_poll_interval_are_made_smaller_or_given_more_time():
+    """500 records take 5 s: a batch may take twice as long."""
+    found = tried(GROUP + "config: {max.poll.interval.ms: 6s}\n")
+    assert found["range with max.poll.interval.ms=15s"].kinds == {Kind.LONG_POLL_INTERVAL}
+    assert found["range with max.poll.records=299"].kinds == {Kind.RECORDS}
+    assert not any("max.poll.interval.ms" in label for label in tried(GROUP))
+
+
+def test_a_call_that_outlasts_the_session_or_the_poll_interval_gets_longer_ones():
+    calls = group(on_revoked="[10s, 20s]")
+    assert "range with session.timeout.ms=30s" in tried(calls + "config: {session.timeout.ms: 20s}\n")
+    found = tried(calls + "config: {session.timeout.ms: 20s, max.poll.interval.ms: 20s}\n")
+    both = found["range with max.poll.interval.ms=45s, session.timeout.ms=30s"]
+    assert both.is_one
+    assert not any("session.timeout.ms=30s" in label for label in tried(calls))
+
+
+def test_the_calls_of_members_that_join_later_count():
+    joins = "events: [{at: 60s, join: {id: d, topics: [t], on_assigned: 30s}}]\n"
+    assert "range with session.timeout.ms=45s" in tried(GROUP + joins + "config: {session.timeout.ms: 20s}\n")
+
+
+LATE = (
+    GROUP
+    + """\
+events:
+  - {at: 59s, lag_view: {member: c, by: 10s}}
+  - {at: 60s, join: {id: d, topics: [t]}}
+"""
+)
+
+
+def test_members_whose_claims_fail_get_the_attempts_for_which_others_hold_them():
+    """c sees the change after 10 s, and holds its partitions meanwhile: 4 attempts in 8 s are too few."""
+    found = tried(LATE, "range+watcher")
+    assert found["range+watcher with rebalance.max.retries=6"].kinds == {Kind.RETRIES}
+    assert found["range+watcher with rebalance.backoff.ms=3s"].kinds == {Kind.LONG_BACKOFF}
+    assert not any("retries" in label for label in tried(GROUP, "range+watcher"))
+
+
+@settings(max_examples=scaled(30))
+@given(
+    st.sampled_from(["range", "range+static", "cooperative-sticky", "range+reconcile", "range+watcher"]),
+    st.integers(2, 30),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.integers(6, 40),
+    st.integers(4, 60),
+    st.integers(0, 2**16),
+)
+def test_what_a_finding_names_is_tried(strategy, rate, revoked_s, assigned_s, session_s, interval_s, seed):
+    registry = default_registry()
+    text = group(on_revoked=f"{revoked_s}s", on_assigned=f"{assigned_s}s").replace("100", f"{rate}")
+    config = f"config: {{session.timeout.ms: {session_s}s, max.poll.interval.ms: {interval_s}s}}\n"
+    events = "events: [{at: 60s, join: {id: d, topics: [t]}}]\n"
+    scenario = replace(load_scenario_text(text + events + config, "scenario"), seed=seed)
+    history = History(simulate(scenario, strategy, registry), registry)
+    facts = facts_of(scenario, history)
+    made = [c for c in changes(scenario, strategy, facts, registry) if c.is_one]
+    named = " ".join(findings(history))
+    for words, name in (
+        ("max.poll.interval.ms longer", "max.poll.interval.ms"),
+        ("max.poll.interval.ms to", "max.poll.interval.ms"),
+        ("session.timeout.ms longer", "session.timeout.ms"),
+    ):
+        longer = [c.settings[name] for c in made if name in c.settings]
+        assert words not in named or max(longer, default=0) > scenario.config[name]
+    fewer = any("max.poll.records" in change.settings for change in made)
+    assert fewer or "max.poll.records (now" not in named
+
+
+def test_the_initial_delay_is_left_out_if_a_round_has_waited_for_it():
+    label = "range with group.initial.rebalance.delay.ms=0ms"
+    every = "[a, b, c]"
+    empty = GROUP + f"events: [{{at: 60s, leave: {every}}}, {{at: 90s, restart: {every}}}]\n"
+    assert label in tried(empty)
+    assert label not in tried(GROUP)
 
 
 def test_an_assignor_with_weights_is_tried_if_the_load_is_uneven():

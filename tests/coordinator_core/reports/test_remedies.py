@@ -11,10 +11,10 @@ from coordinator_core.cli.remedies import with_remedies
 from coordinator_core.cli.running import Task, run_all
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.registry.registry import default_registry
-from coordinator_core.reports.advice import STOPS, Trial
 from coordinator_core.reports.answers import answers, parts_under
 from coordinator_core.reports.changes import Change, facts_of
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
+from coordinator_core.reports.dimensions import STOPS, Trial
 from coordinator_core.reports.remedies import MOST_TRIED, candidates, remedy
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.run import simulate
