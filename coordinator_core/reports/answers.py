@@ -9,7 +9,7 @@ from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order, Remedy
 from coordinator_core.reports.tables import as_text
 from coordinator_core.reports.words import MOST_NAMES, listed_names
-from coordinator_core.scoring.lag import SLACK_RECORDS
+from coordinator_core.scoring.lag import least_left
 from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, UNASSIGNED, VACANT, WAITING
 from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
@@ -159,7 +159,7 @@ def _left(comparison: Comparison) -> tuple[list[str], bool]:
     for i in comparison.working:
         figures = comparison.candidates[i].figures
         at_end, most, load = (figures.get(name, _UNKNOWN).median for name in (LEFT, MOST, LOADED))
-        if at_end > max(most / 2, SLACK_RECORDS):
+        if at_end > least_left(most):
             left[i] = at_end
             busy |= {i: round(100 * load)} if load > 1 else {}
     sentences = []
