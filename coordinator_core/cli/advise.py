@@ -78,9 +78,10 @@ def advise(
 ) -> None:
     """Try changes to a strategy and its settings on a scenario, and name those that help.
 
-    Static members, cooperative and sticky assignors, session and heartbeat times, smaller batches, delays and
-    weights are tried where the run shows something that they act on. What a change costs is tried on a member
-    that crashes, one that is closed for good, and one that freezes.
+    Static members, cooperative and sticky assignors, session and heartbeat times, smaller batches, the time
+    between polls, attempts to claim, delays and weights are tried where the run shows something that they act
+    on. What a change costs is tried on a member that crashes, one that is closed for good, and one that
+    freezes.
     """
     strategy, *others = strategies or [DEFAULT_STRATEGY]
     if others:

@@ -6,10 +6,10 @@ from math import isnan
 
 from coordinator_core.registry.hookspecs import MetricSpec, ProtocolSpec
 from coordinator_core.registry.registry import Registry
-from coordinator_core.reports.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order
+from coordinator_core.reports.comparison import FEWEST_SEEDS, Candidate, Comparison, Figure, Order, Remedy
 from coordinator_core.reports.tables import as_text
 from coordinator_core.reports.words import MOST_NAMES, listed_names
-from coordinator_core.scoring.lag import SLACK_RECORDS
+from coordinator_core.scoring.lag import least_left
 from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, UNASSIGNED, VACANT, WAITING
 from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
@@ -159,7 +159,7 @@ def _left(comparison: Comparison) -> tuple[list[str], bool]:
     for i in comparison.working:
         figures = comparison.candidates[i].figures
         at_end, most, load = (figures.get(name, _UNKNOWN).median for name in (LEFT, MOST, LOADED))
-        if at_end > max(most / 2, SLACK_RECORDS):
+        if at_end > least_left(most):
             left[i] = at_end
             busy |= {i: round(100 * load)} if load > 1 else {}
     sentences = []
@@ -446,13 +446,23 @@ def _why(comparison: Comparison, candidate: Candidate, part: str, share: float) 
         comparison.candidates[i].figures[STOPS].is_better(stops, "lower") for i in comparison.working
     )
     helps = sorted((remedy for remedy in tried if remedy.helps), key=lambda remedy: remedy.after)
+    unsure = [remedy for remedy in tried if not remedy.is_known]
+    others = [remedy.label for remedy in tried if remedy.is_known]
     if helps:
-        effects = (f"{r.label}: {as_text(r.before)} -> {as_text(r.after)}" for r in helps)
-        return f"{why} What {'else ' * is_beaten}helps: {'; '.join(effects)}."
-    if tried:
-        names = ", ".join(remedy.label for remedy in tried)
-        return f"{why} No {'other ' * is_beaten}change that was tried is known to help: {names}."
+        why += f" What {'else ' * is_beaten}helps: {'; '.join(map(_effect, helps))}."
+    elif others:
+        why += f" No {'other ' * is_beaten}change that was tried is known to help: {', '.join(others)}."
+    if unsure:
+        seeds = f"{len(comparison.seeds)} seeds"
+        why += f" Not known from {seeds} whether it helps: {'; '.join(map(_effect, unsure))}."
     return why
+
+
+def _effect(remedy: Remedy) -> str:
+    """Return the stopped time before a remedy and with it, and its price."""
+    worse = (f"{name} {as_text(before)} -> {as_text(after)}" for name, before, after in remedy.price)
+    price = f" (price: {', '.join(worse)})" if remedy.price else ""
+    return f"{remedy.label}: {as_text(remedy.before)} -> {as_text(remedy.after)}{price}"
 
 
 def what_it_takes(strategies: Mapping[str, str], registry: Registry) -> str:

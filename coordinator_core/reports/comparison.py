@@ -146,13 +146,16 @@ class Candidate:
 class Remedy:
     """A change that was run to shorten the stopped time, in partition seconds before and with it.
 
-    ``helps``: whether it is shorter beyond the margin, on the same seeds.
+    ``helps``: whether it is shorter beyond the margin, on the same seeds; ``is_known``: whether they show
+    that. ``price`` has the metrics that are worse with it, with the figures before and with it.
     """
 
     label: str
     before: float
     after: float
     helps: bool
+    is_known: bool = True
+    price: Sequence[tuple[str, float, float]] = ()
 
 
 @dataclass(frozen=True)

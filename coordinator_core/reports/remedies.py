@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.changes import Change, Facts, Kind, changes
-from coordinator_core.reports.comparison import Remedy
-from coordinator_core.reports.dimensions import STOPS, Trial
+from coordinator_core.reports.comparison import Order, Remedy
+from coordinator_core.reports.dimensions import GAINS, STOPS, Trial
 from coordinator_core.traces.stopped import DETECTION, MESSAGES, STANDING, UNASSIGNED, WAITING
 from coordinator_core.traces.waits import BATCH, CALLBACK, DELAY, HEARTBEAT, SESSION, START, UNKNOWN
 
@@ -54,9 +54,13 @@ def remedy(now: Trial, trial: Trial) -> Remedy:
     """Return what a change has done to the stopped time. One that does not work does not help."""
     settings = ", ".join(f"{name}={text}" for name, text in trial.change.texts.items())
     same = trial.change.strategy == now.change.strategy
+    order = STOPS.order(trial, now)
+    worse = [d for d in GAINS if d is not STOPS and d.is_better(now, trial)]
     return Remedy(
         settings if same else trial.change.label,
         STOPS.figure(now).median,
         STOPS.figure(trial).median,
-        trial.works and STOPS.is_better(trial, now),
+        trial.works and order is Order.BETTER,
+        is_known=not trial.works or order is not Order.UNKNOWN,
+        price=[(d.name, d.figure(now).median, d.figure(trial).median) for d in worse],
     )

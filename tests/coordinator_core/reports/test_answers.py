@@ -487,6 +487,19 @@ def test_if_no_remedy_helped_those_that_were_tried_are_named():
     assert with_remedies(*tried) == " No change that was tried is known to help: x=1s, y."
 
 
+def test_a_remedy_has_its_price():
+    tried = Remedy("x=1s", 18.9, 12.0, helps=True, price=[("max_lag", 10.0, 20.0), ("rounds", 2.0, 3.0)])
+    assert with_remedies(tried) == " What helps: x=1s: 18.9 -> 12 (price: max_lag 10 -> 20, rounds 2 -> 3)."
+
+
+def test_a_remedy_of_which_it_is_not_known_whether_it_helps_is_named():
+    unsure = Remedy("y", 18.9, 17.0, helps=False, is_known=False)
+    not_known = " Not known from 6 seeds whether it helps: y: 18.9 -> 17."
+    assert with_remedies(unsure) == not_known
+    helps = Remedy("x=1s", 18.9, 12.0, helps=True)
+    assert with_remedies(unsure, helps) == f" What helps: x=1s: 18.9 -> 12.{not_known}"
+
+
 def test_without_a_trial_no_remedy_is_named():
     assert with_remedies() == ""
 

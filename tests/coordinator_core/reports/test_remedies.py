@@ -14,7 +14,7 @@ from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import answers, parts_under
 from coordinator_core.reports.changes import Change, facts_of
 from coordinator_core.reports.comparison import Candidate, Comparison, Figure
-from coordinator_core.reports.dimensions import STOPS, Trial
+from coordinator_core.reports.dimensions import ROUNDS, STOPS, Trial
 from coordinator_core.reports.remedies import MOST_TRIED, candidates, remedy
 from coordinator_core.reports.tables import as_text
 from coordinator_core.simulation.run import simulate
@@ -79,6 +79,24 @@ def test_a_change_that_does_not_work_does_not_help():
     assert not remedy(now, Trial(less.change, less.figures, findings=["it does not work"])).helps
 
 
+def test_a_remedy_has_the_price_that_its_run_has():
+    now, less = (
+        Trial(Change(name), {STOPS.name: Figure((stops,) * 6), ROUNDS.name: Figure((rounds,) * 6)})
+        for name, stops, rounds in (("a", 9.0, 2.0), ("b", 1.0, 3.0))
+    )
+    assert remedy(now, less).price == [("rounds", 2.0, 3.0)]
+    assert remedy(less, now).price == []
+
+
+def test_a_remedy_is_not_known_to_help_if_the_seeds_do_not_decide():
+    now, mixed = (
+        Trial(Change(name), {STOPS.name: Figure(stops)})
+        for name, stops in (("a", (9.0,) * 6), ("b", (1.0,) * 5 + (20.0,)))
+    )
+    assert not remedy(now, mixed).is_known
+    assert remedy(now, Trial(mixed.change, mixed.figures, findings=["it does not work"])).is_known
+
+
 def compared(document, seeds):
     """A comparison of one strategy, with the remedies that were run for it."""
     scenario = parse_scenario(document, where="x")
@@ -90,6 +108,13 @@ def compared(document, seeds):
         "x", seeds, list(REGISTRY.metrics().values()), [Candidate("range", figures, parts=parts)]
     )
     return scenarios, with_remedies(made, [("range", scenarios)], jobs=1, timeout=0)
+
+
+def effects_in(why, heading):
+    """The label, the figures before and after, and the price of each remedy that is named."""
+    listed = re.search(rf"{heading}: (.*?)\.(?= [A-Z]|$)", why)
+    effects = listed[1].split("; ") if listed else []
+    return [re.fullmatch(r"(.+?): (\S+) -> (\S+)(.*)", effect).groups() for effect in effects]
 
 
 @settings(max_examples=scaled(20))
@@ -105,19 +130,19 @@ def test_a_remedy_that_is_printed_was_run_and_its_effect_is_the_measured_one(rat
     seeds = range(seed, seed + 6)
     scenarios, made = compared(document, seeds)
     (why,) = [text for text in answers(made) if text.startswith("range,")]
-    printed = re.findall(r"(?:What helps:|;) (\S+): (\S+) -> ([^\s;]+?)(?=[;.](?: |$))", why)
-    assert len(printed) == sum(one.helps for one in made.remedies["range"])
-    for label, before, after in printed:
+    printed = effects_in(why, "What helps") + effects_in(why, "Not known from 6 seeds whether it helps")
+    assert len(printed) == sum(one.helps or not one.is_known for one in made.remedies["range"])
+    for label, before, after, price in printed:
         strategy, _, value = ("range", *label.partition("=")[1:]) if "=" in label else (label, "", "")
         config = dict(DOCUMENT["config"]) | ({label.partition("=")[0]: value} if value else {})
         own = [
             replace(parse_scenario({**document, "config": config}, where="x"), seed=s.seed) for s in scenarios
         ]
         runs = run_all([Task(each, strategy) for each in own], jobs=1, timeout=0)
-        measured = Figure(tuple(run.figures[STOPS.name] for run in runs))
-        now = made.candidates[0].figures[STOPS.name]
-        assert (before, after) == (as_text(now.median), as_text(measured.median))
-        assert measured.median < now.median
+        figures = {m: Figure(tuple(run.figures[m] for run in runs)) for m in REGISTRY.metrics()}
+        now = made.candidates[0].figures
+        for name, old, new in [(STOPS.name, before, after), *re.findall(r"(\w+) (\S+) -> ([^\s,)]+)", price)]:
+            assert (old, new) == (as_text(now[name].median), as_text(figures[name].median))
 
 
 def test_a_consumer_that_is_stuck_for_six_minutes_is_removed_earlier():
