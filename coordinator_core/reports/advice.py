@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import islice
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 from coordinator_core.documents.scenario import Scenario
@@ -37,7 +37,7 @@ from coordinator_core.reports.load import overload
 from coordinator_core.reports.needs import SESSION
 from coordinator_core.reports.tables import Cell, html_table
 from coordinator_core.reports.words import about, counted
-from coordinator_core.traces.stopped import AWAY, DETECTION, PARTS, STANDING, VACANT, WAITING
+from coordinator_core.traces.stopped import AWAY, DETECTION, UNASSIGNED, WAITING
 
 MOST_EVENTS = 40_000
 """The most events of the runs of the scenario with `SEEDS`, as estimated from the first run."""
@@ -305,23 +305,26 @@ def _why_a_short_session_does_not_help(advice: Advice) -> str:
 
 
 def _why_cooperation_does_not_help(advice: Advice) -> str:
-    causes = advice.facts.history.stops.causes_ms
-    outside = sum(causes[cause] for cause in (DETECTION, STANDING, AWAY, VACANT))
-    whole = sum(causes.values())
-    if not whole or outside <= whole / 2:
+    outside = _share(advice, DETECTION) - _share(advice, UNASSIGNED) + _share(advice, AWAY)
+    if not outside > 1 / 2:
         return ""
-    share = f"{100 * outside / whole:.0f} % of the stopped time"
-    return f"{share} passes while members are away or stand still, which no assignor shortens"
+    return f"{100 * outside:.0f} % of the stopped time passes while members are away or stand still"
 
 
 def _why_shorter_waits_do_not_help(advice: Advice) -> str:
-    causes = advice.facts.history.stops.causes_ms
-    whole = sum(causes.values())
-    waiting = sum(causes[cause] for cause in PARTS[WAITING])
-    if not whole or waiting > whole / 10:
+    waiting = _share(advice, WAITING)
+    if not waiting <= 1 / 10:
         return ""
-    share = f"only {100 * waiting / whole:.0f} % of the stopped time passes" if waiting else ""
+    share = f"only {100 * waiting:.0f} % of the stopped time passes" if waiting else ""
     return f"{share or 'no partition stands still'} while rounds wait for members"
+
+
+def _share(advice: Advice, part: str) -> float:
+    """Return the share of a part or a cause in the stopped time of all seeds; NaN if it is unknown."""
+    unknown = Figure((nan,))
+    whole = sum(STOPS.figure(advice.now).values)
+    own = sum(advice.now.figures.get(f"stopped_{part}_partition_seconds", unknown).values)
+    return own / whole if whole else nan
 
 
 _WHY_NOT: Mapping[Kind, Callable[[Advice], str]] = {

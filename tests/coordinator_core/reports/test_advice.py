@@ -282,11 +282,24 @@ def test_that_an_absence_is_longer_than_the_session_is_no_reason_against_a_longe
     assert [why for _, why in reasons(made)] == ["200 partition seconds stopped (now 100)"]
 
 
+def stopped_in(**parts):
+    """The present strategy, with 100 partition seconds stopped in each of six runs, and its parts of them."""
+    parts = {"detection": 0.0, "unassigned": 0.0, "away": 0.0, "waiting": 0.0, **parts}
+    now = trial("now")
+    own = {f"stopped_{part}_partition_seconds": Figure((value,) * 6) for part, value in parts.items()}
+    return replace(now, figures={**now.figures, **own})
+
+
 def test_a_cooperative_assignor_does_not_shorten_the_time_until_a_session_expires():
-    ((_, why),) = reasons(advised(trial("cooperative", Kind.COOPERATIVE), events=[BACK]))
-    assert why == (
-        "100 % of the stopped time passes while members are away or stand still, which no assignor shortens"
-    )
+    now = stopped_in(detection=60.0, unassigned=5.0, away=15.0)
+    ((_, why),) = reasons(advised(trial("cooperative", Kind.COOPERATIVE), now=now))
+    assert why == "70 % of the stopped time passes while members are away or stand still"
+
+
+def test_a_cooperative_assignor_is_not_excused_if_most_of_the_time_passes_in_rounds():
+    now = stopped_in(detection=45.0, waiting=55.0)
+    ((_, why),) = reasons(advised(trial("cooperative", Kind.COOPERATIVE), now=now))
+    assert why == "stops, moves, rounds, balance and lag are as now"
 
 
 @pytest.mark.parametrize(("events", "why"), [([], "no session expires in the run"), ([BACK], "stops, moves")])
@@ -332,7 +345,7 @@ def test_a_narrow_table_has_settings_below_their_strategy():
 
 
 def test_rounds_that_are_waited_for_while_nothing_stands_still_are_not_worth_shortening():
-    ((_, why),) = reasons(advised(trial("often", Kind.HEARTBEAT), events=[BACK]))
+    ((_, why),) = reasons(advised(trial("often", Kind.HEARTBEAT), now=stopped_in(detection=100.0)))
     assert why == "no partition stands still while rounds wait for members"
 
 
