@@ -1,7 +1,7 @@
 """Print the outputs in the documents anew: ``python -m tests.print_documents [TEXT ...]``.
 
 Each command whose document shows its output runs as it stands, and what it prints replaces what is shown. So
-do the further figures of the comparison of protocols. With texts, only commands that contain one of them run.
+do the further figures of the comparison of protocols, and the table of metrics. With texts, only commands that contain one of them run.
 Whoever commits it reads what has changed.
 """
 
@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from coordinator_core.reports.tables import as_text
 from tests.documents import COMPARISON, DOCUMENTS, Command, blocks, commands
 from tests.places import ROOT
-from tests.test_readme import ASSIGNORS, SCENARIOS
+from tests.test_readme import ASSIGNORS, METRICS, METRICS_HEAD, SCENARIOS, metric_rows
 
 BIN = Path(sys.executable).parent
 
@@ -59,9 +59,13 @@ def further_figures(line: str, folder: Path) -> dict[str, dict[str, str]]:
     """Return the text of each figure by metric and strategy."""
     strategies = json.loads(printed(f"{line} --format json", folder))["strategies"]
     return {
-        metric: {each["strategy"]: as_text(each["metrics"].get(metric, nan)) for each in strategies}
+        metric: {each["strategy"]: as_text(_number(each["metrics"][metric])) for each in strategies}
         for metric in strategies[0]["metrics"]
     }
+
+
+def _number(value: float | None) -> float:
+    return nan if value is None else value
 
 
 def filled(section: str, figures: dict[str, dict[str, str]]) -> str:
@@ -78,8 +82,16 @@ def filled(section: str, figures: dict[str, dict[str, str]]) -> str:
     return "".join(lines)
 
 
+def print_metrics() -> None:
+    """Replace the rows of the table of metrics."""
+    text = METRICS.read_text()
+    before, rows = text.split(METRICS_HEAD, 1)
+    METRICS.write_text("".join([before, METRICS_HEAD, *metric_rows(), "\n", rows.split("\n\n", 1)[1]]))
+
+
 def main(texts: list[str]) -> None:
-    """Print the outputs of the commands again."""
+    """Print the outputs of the commands again, and the table of metrics."""
+    print_metrics()
     shown = [c for path in DOCUMENTS for c in commands(path) if c.output]
     chosen = [c for c in shown if not texts or any(text in str(c) for text in texts)]
     by_path: dict[Path, list[Command]] = {}
