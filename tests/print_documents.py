@@ -1,8 +1,8 @@
 """Print the outputs in the documents anew: ``python -m tests.print_documents [TEXT ...]``.
 
 Each command whose document shows its output runs as it stands, and what it prints replaces what is shown. So
-do the further figures of the comparison of protocols, and the table of metrics. With texts, only commands that contain one of them run.
-Whoever commits it reads what has changed.
+do the further figures of the comparison of protocols, and the table of metrics. With texts, only commands
+that contain one of them run. Whoever commits it reads what has changed.
 """
 
 import json
