@@ -106,8 +106,8 @@ def _checks(expected: ExpectedFailures) -> list[Any]:
         require_hypothesis()
     except InputError as error:
         raise pytest.UsageError(str(error)) from None
+    from rebalance_conformance.checking import checks_named
     from rebalance_conformance.checks import CHECKS
-    from rebalance_conformance.suite import checks_named
 
     try:
         checks_named(expected)

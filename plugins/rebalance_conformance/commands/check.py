@@ -67,9 +67,9 @@ def check(
     """
     require_hypothesis()
     # these modules import Hypothesis, which the other commands do not need
+    from rebalance_conformance.checking import checks_named
     from rebalance_conformance.checks import CHECKS
     from rebalance_conformance.subject import subject_of
-    from rebalance_conformance.suite import checks_named
     from rebalance_conformance.watched import results_in_time
 
     expected = _expected(expect or [])
