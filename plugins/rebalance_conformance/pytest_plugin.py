@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 if TYPE_CHECKING:
-    from rebalance_conformance.results import Report
+    from rebalance_conformance.report import Report
 
 ExpectedFailures = Mapping[str, str]
 

@@ -8,7 +8,8 @@ from coordinator_core.assigning.limits import CAN_COPY
 from rebalance_conformance.checking import as_expected, checks_named, chosen_checks, result_of
 from rebalance_conformance.checks import Check
 from rebalance_conformance.notebook import in_kernel, shown
-from rebalance_conformance.results import DEFAULT_EXAMPLES, Report, Result
+from rebalance_conformance.report import Report
+from rebalance_conformance.results import DEFAULT_EXAMPLES, Result
 from rebalance_conformance.search import Bench, Listener
 from rebalance_conformance.subject import subject_of
 from rebalance_conformance.watched import results_in_time

@@ -15,6 +15,7 @@ from coordinator_core.cli.output import ExitStatus, complain, print_document, pr
 from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.errors import InputError
 from coordinator_core.reports.tables import json_text
+from rebalance_conformance.report import Report
 from rebalance_conformance.requirements import require_hypothesis
 from rebalance_conformance.results import (
     DEFAULT_EXAMPLES,
@@ -22,7 +23,6 @@ from rebalance_conformance.results import (
     SCENARIO_FOLLOWS,
     SUITE_VERSION,
     Outcome,
-    Report,
     Result,
 )
 
