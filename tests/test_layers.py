@@ -2,8 +2,9 @@
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -60,23 +61,25 @@ def room_of(path: Path) -> str:
     return relative.parts[1].removesuffix(".py")
 
 
-def imported_rooms(path: Path) -> set[str]:
-    rooms = set()
+def imported_names(path: Path) -> Iterator[str]:
     for node in nodes_of(path):
-        names = []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "assignors":
-                rooms.add("assignors")
-            elif parts[0] == "coordinator_core":
-                rooms.add(parts[1])
-            elif parts[0].startswith("rebalance_"):
-                rooms.add(parts[0])
+            yield from (alias.name for alias in node.names)
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for name in imported_names(path):
+        parts = name.split(".")
+        if parts[0] == "assignors":
+            rooms.add("assignors")
+        elif parts[0] == "coordinator_core":
+            rooms.add(parts[1])
+        elif parts[0].startswith("rebalance_"):
+            rooms.add(parts[0])
     return rooms
 
 
@@ -104,6 +107,25 @@ def test_a_plugin_imports_no_other():
     own = {path: {path.relative_to(ROOT / "plugins").parts[0]} for path in PLUGINS}
     own |= {path: {"rebalance_spark"} for path in PLUGINS if path.parent.name == "pyspark_rebalance"}
     assert offenders(own, "rebalance_") == {}
+
+
+def module_of(path: Path) -> str:
+    return named(path).removeprefix("plugins/").removesuffix(".py").replace("/", ".")
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    """Imports inside functions and for type checking only count; those of packages do not: they are lazy."""
+    modules = {module_of(path): path for path in FILES + PLUGINS if path.name != "__init__.py"}
+    imports = {
+        module: {
+            imported
+            for name in imported_names(path)
+            for imported in (name, name.rpartition(".")[0])
+            if imported in modules
+        }
+        for module, path in modules.items()
+    }
+    TopologicalSorter(imports).prepare()  # or CycleError, which names the modules of a circle
 
 
 def test_every_room_stands_in_the_table():

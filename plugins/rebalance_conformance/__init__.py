@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rebalance_conformance.pytest_plugin import AssignorConformance as AssignorConformance
     from rebalance_conformance.pytest_plugin import parametrize_with_checks as parametrize_with_checks
+    from rebalance_conformance.report import Report as Report
     from rebalance_conformance.results import Outcome as Outcome
-    from rebalance_conformance.results import Report as Report
     from rebalance_conformance.results import Result as Result
     from rebalance_conformance.suite import check_assignor as check_assignor
 
 _NAMES = {
     "pytest_plugin": ("AssignorConformance", "parametrize_with_checks"),
-    "results": ("Outcome", "Report", "Result"),
+    "report": ("Report",),
+    "results": ("Outcome", "Result"),
     "suite": ("check_assignor",),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 if TYPE_CHECKING:
-    from rebalance_conformance.results import Report
+    from rebalance_conformance.report import Report
 
 ExpectedFailures = Mapping[str, str]
 
@@ -106,8 +106,8 @@ def _checks(expected: ExpectedFailures) -> list[Any]:
         require_hypothesis()
     except InputError as error:
         raise pytest.UsageError(str(error)) from None
+    from rebalance_conformance.checking import checks_named
     from rebalance_conformance.checks import CHECKS
-    from rebalance_conformance.suite import checks_named
 
     try:
         checks_named(expected)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from coordinator_core.model import TopicPartition
 
@@ -45,58 +44,6 @@ class Result:
     scenario: str = ""
     traceback: str = ""
     given: Mapping[str, list[TopicPartition]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The results of all checks, in order."""
-
-    assignor: str
-    results: tuple[Result, ...]
-    suite_version: str = SUITE_VERSION
-
-    @property
-    def passed(self) -> bool:
-        """Whether there are no unexpected failures."""
-        return not self.failures
-
-    @property
-    def failures(self) -> tuple[Result, ...]:
-        """Return the failures without the expected ones."""
-        return tuple(result for result in self.results if result.outcome is Outcome.FAILED)
-
-    @property
-    def faults(self) -> dict[str, list[Result]]:
-        """Return the failures by their reasons: several checks may find the same fault."""
-        together: dict[str, list[Result]] = {}
-        for failure in self.failures:
-            together.setdefault(failure.reason, []).append(failure)
-        return together
-
-    def __str__(self) -> str:
-        """Return a line for each check, and the failures with their groups."""
-        width = max((len(result.outcome) for result in self.results), default=0)
-        lines = [f"{result.outcome:{width}}  {result.check}" for result in self.results]
-        return "\n".join([f"assignor {self.assignor!r}:", *lines, *map(told, self.failures)])
-
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        """Write the report as plain text in IPython."""
-        printer.text(str(self))
-
-    def _repr_html_(self) -> str:
-        """Return the report as a notebook shows it."""
-        from rebalance_conformance.report_html import report_html
-
-        return report_html(self)
-
-    def raise_for_failures(self) -> None:
-        """Raise an error if a check failed.
-
-        Raises:
-            AssertionError: with every failure and its group.
-        """
-        if not self.passed:
-            raise AssertionError("\n".join([f"assignor {self.assignor!r}:", *map(told, self.failures)]))
 
 
 def told(failure: Result) -> str:

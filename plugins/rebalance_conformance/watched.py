@@ -12,11 +12,11 @@ from multiprocessing.connection import Connection
 
 from coordinator_core.assigning.limits import Worker
 from rebalance_conformance.cases import Case, size_of
+from rebalance_conformance.checking import as_expected, chosen_checks, failed, line_of, result_of
 from rebalance_conformance.checks import Check
 from rebalance_conformance.results import Outcome, Result
 from rebalance_conformance.search import Bench, FaultError, Listener
 from rebalance_conformance.subject import Subject
-from rebalance_conformance.suite import as_expected, chosen_checks, failed, line_of, result_of
 
 STARTUP_SECONDS = 60
 """The time limit for the imports of a check on a busy machine."""

@@ -5,9 +5,10 @@ import time
 
 import pytest
 
+from rebalance_conformance.checking import chosen_checks
 from rebalance_conformance.results import Outcome
 from rebalance_conformance.subject import subject_of
-from rebalance_conformance.suite import check_assignor, chosen_checks
+from rebalance_conformance.suite import check_assignor
 from rebalance_conformance.watched import MOST_STOPPED, results_in_time
 from tests.rebalance_conformance import wrong
 

@@ -7,6 +7,8 @@ import pytest
 
 from rebalance_kafka.access import EVERYTHING
 from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.data_requests import HANDLERS as OF_DATA
+from rebalance_kafka.broker.fetching import Fetch
 from rebalance_kafka.broker.store import Store
 from rebalance_kafka.broker.topics import Topics
 from rebalance_kafka.broker.transaction_requests import HANDLERS as OF_TRANSACTIONS
@@ -78,9 +80,9 @@ class Desk:
         if api in OF_TRANSACTIONS:
             return their_answer(request, OF_TRANSACTIONS[api](self.data, request, self.now_ms))
         if api is Api.FETCH:
-            fetch = self.data.fetch(request)
+            fetch = Fetch(self.data, request)
             return their_answer(request, fetch.response(fetch.read()[0]))
-        answer = self.data.answer(request)
+        answer = OF_DATA[api](self.data, request)
         return None if answer is None else their_answer(request, answer)
 
     def write(self, topic: str, partition: int, records: bytes) -> int:

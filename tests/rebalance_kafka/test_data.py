@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode as Wire
 from coordinator_core.coordinator.config import CoordinatorConfig
 from rebalance_kafka.access import Acl, access_of
 from rebalance_kafka.addresses import Place
+from rebalance_kafka.broker.fetching import Fetch
 from rebalance_kafka.broker.node import Node
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.wire.apis import Api
@@ -291,7 +292,7 @@ def test_an_offset_out_of_range_is_an_error_at_once(desk, offset):
     part = answer.responses[0].partitions[0]
     assert (Wire(part.error_code), part.high_watermark) == (Wire.offset_out_of_range, 2)
     assert fetched(answer) == {("t", 0): []}
-    assert desk.data.fetch(waiting_fetch({"t": {0: offset, 1: 0}})).read()[1]
+    assert Fetch(desk.data, waiting_fetch({"t": {0: offset, 1: 0}})).read()[1]
 
 
 def test_an_unknown_partition_is_an_error(desk):
@@ -379,9 +380,9 @@ def at_a_node(steps):
 
 
 def test_places_and_waiting_time_of_a_fetch(desk):
-    fetch = desk.data.fetch(waiting_fetch({"t": {0: 0, 1: 5}, "u": {0: 0}}, max_wait_ms=250))
+    fetch = Fetch(desk.data, waiting_fetch({"t": {0: 0, 1: 5}, "u": {0: 0}}, max_wait_ms=250))
     assert (fetch.places, fetch.wait_ms) == ([("t", 0), ("t", 1), ("u", 0)], 250)
-    assert desk.data.fetch(waiting_fetch({}, max_wait_ms=-1)).wait_ms == 0
+    assert Fetch(desk.data, waiting_fetch({}, max_wait_ms=-1)).wait_ms == 0
 
 
 def test_a_fetch_is_answered_at_once_if_records_exist():

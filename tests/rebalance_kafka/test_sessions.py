@@ -165,7 +165,7 @@ def test_a_session_without_partitions_ends():
     client.fetch({"t": {0: 0}})
     assert client.fetch(forgotten={"t": [0]}) == {}
     assert (client.error, client.session_id) == (Wire.none, 0)
-    assert len(client.desk.data._sessions) == 0
+    assert len(client.desk.data.sessions) == 0
 
 
 def test_a_topic_that_is_created_again_has_another_id():
@@ -229,7 +229,7 @@ def test_our_consumer_reads_in_a_session_through_a_rebalance():
             for number in range(4):
                 await produce(kafka.address, number, b"a%d" % number)
             await polled(first, until=lambda read: len(read[first]) == 4)
-            sessions = kafka._node.data._sessions
+            sessions = kafka._node.data.sessions
             assert len(sessions) == 1
             async with member(kafka, seed=2) as second:
                 await polled(first, second, until=lambda _: is_settled(first, second))
@@ -253,7 +253,7 @@ def test_kafka_python_reads_in_a_session(kafka_broker):
     broker = kafka_broker(topics={"t": 4})
     consumer = KafkaConsumer(bootstrap_servers=broker.address, auto_offset_reset="earliest", group_id=None)
     consumer.assign([TopicPartition("t", number) for number in range(4)])
-    sessions = broker._broker._node.data._sessions
+    sessions = broker._broker._node.data.sessions
     for number in (2, 0, 3, 3, 1):
         asyncio.run(produce(broker.address, number, b"%d" % number))
         assert next(consumer).value == b"%d" % number

@@ -16,7 +16,7 @@ from coordinator_core.registry.registry import default_registry, installed_regis
 from coordinator_core.simulation.run import simulate
 from coordinator_core.traces.rounds import rounds
 from rebalance_kafka import MeasuredLoads, as_aiokafka, as_kafka_python
-from rebalance_kafka.broker import data
+from rebalance_kafka.broker import data_requests
 from rebalance_kafka.loads import REMEMBERED_MS
 from rebalance_kafka.wire.apis import Api
 from tests.documents import blocks, defined
@@ -37,7 +37,7 @@ MEASURED_SECONDS = 1.0
 @pytest.fixture
 def racks(monkeypatch):
     """Two brokers in the metadata that have racks. Each partition has its replica on one of them."""
-    metadata = data._HANDLERS[Api.METADATA]
+    metadata = data_requests.HANDLERS[Api.METADATA]
 
     def with_racks(broker, request):
         values = metadata(broker, request)
@@ -48,7 +48,7 @@ def racks(monkeypatch):
                 partition["replica_nodes"] = partition["isr_nodes"] = (nodes[rack]["node_id"],)
         return {**values, "brokers": (node, *nodes.values())}
 
-    monkeypatch.setitem(data._HANDLERS, Api.METADATA, with_racks)
+    monkeypatch.setitem(data_requests.HANDLERS, Api.METADATA, with_racks)
 
 
 def simulated():

@@ -9,7 +9,7 @@ from kio.index import api_key_map, load_request_schema, load_response_schema, sc
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.errors import ProtocolError
-from rebalance_kafka.broker.data import api_versions
+from rebalance_kafka.broker.data_requests import api_versions
 from rebalance_kafka.wire.apis import ROWS, VERSIONS, Api, common_version
 from rebalance_kafka.wire.frames import (
     Head,

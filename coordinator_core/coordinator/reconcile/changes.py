@@ -5,7 +5,7 @@ written wait until then, so that no task sees a state that may not become durabl
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -14,7 +14,6 @@ from coordinator_core.coordinator.reconcile.group import (
     MOVES,
     ReconcileGroup,
     State,
-    Task,
     TimerKind,
     find,
     state_of,
@@ -143,6 +142,10 @@ class Changes:
             self.put(TARGET, "", None)
             self.follow.append(lambda step: step.schedule_retention(self.group))
         self.bump(cause)
+
+
+Task: TypeAlias = Callable[[Changes], None]
+"""The work for a request or a deadline: it reads and changes the state of the group."""
 
 
 def submit(step: Step, group: ReconcileGroup, task: Task, *, again: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any
 
 from coordinator_core.coordinator.offset_commit import WITH_EPOCHS
 from coordinator_core.coordinator.reconcile.settings import ReconcileSettings
@@ -18,9 +18,6 @@ from coordinator_core.protocol.messages import (
     OffsetFetchRequest,
     TxnOffsetCommitRequest,
 )
-
-if TYPE_CHECKING:
-    from coordinator_core.coordinator.reconcile.changes import Changes
 
 FAMILY = "reconcile"
 
@@ -70,10 +67,6 @@ class TimerKind(IntEnum):
     RETRY = 3
 
 
-Task: TypeAlias = Callable[["Changes"], None]
-"""The work for a request or a deadline: it reads and changes the state of the group."""
-
-
 def state_of(state: GroupState) -> State:
     """Return the state of a group, as administrators see it."""
     if not state.members:
@@ -97,8 +90,9 @@ class ReconcileGroup:
     def __init__(self, group_id: str, settings: ReconcileSettings, durable: GroupState | None = None) -> None:
         self.group_id, self.settings = group_id, settings
         self.durable = durable or GroupState()
-        self.tasks: list[tuple[Task, bool]] = []
-        self.failed: list[Task] = []
+        # a task takes Changes, whose module imports this one
+        self.tasks: list[tuple[Callable[[Any], None], bool]] = []
+        self.failed: list[Callable[[Any], None]] = []
         self.is_writing = False
         self.reported: dict[str, frozenset[TopicPartition]] = {}
 

@@ -15,6 +15,7 @@ from coordinator_core.cli.output import ExitStatus, complain, print_document, pr
 from coordinator_core.cli.scenarios import strategies_beginning
 from coordinator_core.errors import InputError
 from coordinator_core.reports.tables import json_text
+from rebalance_conformance.report import Report
 from rebalance_conformance.requirements import require_hypothesis
 from rebalance_conformance.results import (
     DEFAULT_EXAMPLES,
@@ -22,7 +23,6 @@ from rebalance_conformance.results import (
     SCENARIO_FOLLOWS,
     SUITE_VERSION,
     Outcome,
-    Report,
     Result,
 )
 
@@ -67,9 +67,9 @@ def check(
     """
     require_hypothesis()
     # these modules import Hypothesis, which the other commands do not need
+    from rebalance_conformance.checking import checks_named
     from rebalance_conformance.checks import CHECKS
     from rebalance_conformance.subject import subject_of
-    from rebalance_conformance.suite import checks_named
     from rebalance_conformance.watched import results_in_time
 
     expected = _expected(expect or [])

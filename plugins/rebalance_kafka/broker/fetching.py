@@ -1,18 +1,16 @@
 """Fetch: records from an offset on, with or without a session."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode as Wire
 
 from coordinator_core.protocol.messages import READ_COMMITTED
 from rebalance_kafka.access import Operation
-from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Sessions, Wanted
+from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.sessions import NEW, NO_SESSION, WITHOUT_SESSION, Key, Session, Wanted
 from rebalance_kafka.wire.frames import Request, Values, in_ms
-
-if TYPE_CHECKING:
-    from rebalance_kafka.broker.data import Data
 
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
 """Bytes of one response, whatever a client allows: Kafka's fetch.max.bytes."""
@@ -24,8 +22,8 @@ BY_TOPIC_ID = 13
 class Fetch:
     """One request, from its receipt to its response."""
 
-    def __init__(self, data: "Data", sessions: Sessions, request: Request) -> None:
-        self._data, self._sessions, self._request = data, sessions, request
+    def __init__(self, data: Data, request: Request) -> None:
+        self._data, self._sessions, self._request = data, data.sessions, request
         self._session: Session | None = None
         self._error = Wire.none
         body = request.body
@@ -35,7 +33,7 @@ class Fetch:
         if self._is_incremental:
             self._use_session()
         else:
-            sessions.close(self._number)
+            self._sessions.close(self._number)
 
     @property
     def wait_ms(self) -> int:

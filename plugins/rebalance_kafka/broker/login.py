@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from kio.schema.errors import ErrorCode as Wire
 
-from rebalance_kafka.broker.data import api_versions
+from rebalance_kafka.broker.data_requests import api_versions
 from rebalance_kafka.broker.sasl import Exchange, LoginError, Step, Users
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import (

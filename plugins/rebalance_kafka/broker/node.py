@@ -32,6 +32,8 @@ from coordinator_core.protocol.reconcile import (
 from rebalance_kafka.access import EVERYTHING, Access, Operation
 from rebalance_kafka.broker.assignors import GroupAssignors
 from rebalance_kafka.broker.data import Data
+from rebalance_kafka.broker.data_requests import HANDLERS as OF_DATA
+from rebalance_kafka.broker.fetching import Fetch
 from rebalance_kafka.broker.permits import permitted
 from rebalance_kafka.broker.recorder import Recorder
 from rebalance_kafka.broker.room import LONGEST_NAME, Room
@@ -146,8 +148,8 @@ class Node:
             return None
         if api is Api.FETCH:
             return self._fetch(request, reply)
-        if self.data.answers(api):
-            reply(self.data.answer(request))
+        if api in OF_DATA:
+            reply(OF_DATA[api](self.data, request))
         elif api in OF_TRANSACTIONS:
             reply(OF_TRANSACTIONS[api](self.data, request, self.now_ms()))
             self._set_timer()
@@ -380,7 +382,7 @@ class Node:
 
     def _fetch(self, request: Request, reply: Reply) -> Callable[[], None] | None:
         """Answer when there are enough records, or when the client's waiting time is over."""
-        fetch = self.data.fetch(request)
+        fetch = Fetch(self.data, request)
         rows, enough = fetch.read()
         waits_ms = min(fetch.wait_ms, LONGEST_WAIT_MS)
         if enough or not waits_ms:

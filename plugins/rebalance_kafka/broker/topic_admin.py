@@ -3,18 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.access import Access, Operation
+from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.topic_configs import CONFIGS, ConfigType, elements_of, invalid
 from rebalance_kafka.broker.topics import Appended
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Request, Values
-
-if TYPE_CHECKING:
-    from rebalance_kafka.broker.data import Data
 
 DEFAULT_PARTITIONS = DEFAULT_REPLICAS = -1
 BROKERS, CONTROLLERS = 1, 2
@@ -22,7 +20,7 @@ BROKERS, CONTROLLERS = 1, 2
 TO_THE_END = -1
 """The offset of DeleteRecords that stands for the end of the log."""
 
-Handler: TypeAlias = Callable[["Data", Request], Values]
+Handler: TypeAlias = Callable[[Data, Request], Values]
 
 
 class Resource(IntEnum):
@@ -56,7 +54,7 @@ _NOT_ALLOWED = Appended(Wire.topic_authorization_failed)
 # --- topics
 
 
-def _create_topics(data: "Data", request: Request) -> Values:
+def _create_topics(data: Data, request: Request) -> Values:
     topics, results = data.topics, list[dict[str, Any]]()
     new: dict[str, int] = {}
     configs: dict[str, dict[str, str]] = {}
@@ -92,7 +90,7 @@ def _result(name: str, refusal: Appended | None) -> dict[str, Any]:
     }
 
 
-def _partition_count(data: "Data", topic: Any) -> int:
+def _partition_count(data: Data, topic: Any) -> int:
     if topic.assignments:
         return len(topic.assignments)
     if topic.num_partitions == DEFAULT_PARTITIONS:
@@ -101,7 +99,7 @@ def _partition_count(data: "Data", topic: Any) -> int:
 
 
 def _cannot_create(
-    data: "Data", topic: Any, count: int, configs: Mapping[str, str | None], beside: Mapping[str, int]
+    data: Data, topic: Any, count: int, configs: Mapping[str, str | None], beside: Mapping[str, int]
 ) -> Appended | None:
     """Return why a topic cannot be created, None if it can. ``beside``: topics that the request creates."""
     if topic.name in beside:
@@ -125,7 +123,7 @@ def _cannot_create(
     return None if problem is None else Appended(Wire.invalid_config, message=problem)
 
 
-def _create_partitions(data: "Data", request: Request) -> Values:
+def _create_partitions(data: Data, request: Request) -> Values:
     results: list[Values] = []
     new: dict[str, int] = {}
     more = 0
@@ -145,7 +143,7 @@ def _create_partitions(data: "Data", request: Request) -> Values:
     return {"results": tuple(results)}
 
 
-def _delete_topics(data: "Data", request: Request) -> Values:
+def _delete_topics(data: Data, request: Request) -> Values:
     topics = data.topics
     if request.version >= 6:
         wanted = [(topic.name, topic.topic_id) for topic in request.body.topics]
@@ -177,7 +175,7 @@ def _delete_topics(data: "Data", request: Request) -> Values:
     return {"responses": tuple(results)}
 
 
-def _delete_records(data: "Data", request: Request) -> Values:
+def _delete_records(data: Data, request: Request) -> Values:
     topics = tuple(
         {
             "name": topic.name,
@@ -190,7 +188,7 @@ def _delete_records(data: "Data", request: Request) -> Values:
     return {"topics": topics}
 
 
-def _deleted_records(data: "Data", access: Access, topic: str, row: Any) -> Values:
+def _deleted_records(data: Data, access: Access, topic: str, row: Any) -> Values:
     topics, number = data.topics, row.partition_index
     values = {"partition_index": number, "low_watermark": -1}
     error = data.refusal(access, Operation.DELETE, topic, number)
@@ -233,7 +231,7 @@ def _entry(
     }
 
 
-def _describe_configs(data: "Data", request: Request) -> Values:
+def _describe_configs(data: Data, request: Request) -> Values:
     body = request.body
     with_synonyms = getattr(body, "include_synonyms", False)
     results = []
@@ -254,13 +252,13 @@ def _describe_configs(data: "Data", request: Request) -> Values:
     return {"results": tuple(results)}
 
 
-def _broker_configs(data: "Data", wanted: Iterable[str] | None) -> Iterable[Values]:
+def _broker_configs(data: Data, wanted: Iterable[str] | None) -> Iterable[Values]:
     names = data.broker_configs if wanted is None else sorted(data.broker_configs.keys() & set(wanted))
     for name in names:
         yield _entry(name, data.broker_configs[name], Source.BROKER, ConfigType.STRING, ())
 
 
-def _no_resource(data: "Data", resource: Any, access: Access, operation: Operation) -> Appended | None:
+def _no_resource(data: Data, resource: Any, access: Access, operation: Operation) -> Appended | None:
     """Return the error of a resource that does not exist or is not to be used, None if there is none."""
     kind, name = resource.resource_type, resource.resource_name
     if kind == Resource.TOPIC:
@@ -287,19 +285,19 @@ def _about(resource: Any, error: Appended | None) -> dict[str, Any]:
     }
 
 
-def _alter_configs(data: "Data", request: Request) -> Values:
+def _alter_configs(data: Data, request: Request) -> Values:
     """Replace the configurations of topics. All that the request does not name get their defaults."""
     return _altered(
         data, request, lambda _, resource: {config.name: config.value for config in resource.configs}
     )
 
 
-def _incremental_alter_configs(data: "Data", request: Request) -> Values:
+def _incremental_alter_configs(data: Data, request: Request) -> Values:
     return _altered(data, request, _with_changes)
 
 
 def _altered(
-    data: "Data",
+    data: Data,
     request: Request,
     changed: Callable[[Mapping[str, str], Any], Mapping[str, str | None] | str],
 ) -> Values:
@@ -354,7 +352,7 @@ def _with_changes(own: Mapping[str, str], resource: Any) -> Mapping[str, str | N
 # --- the cluster
 
 
-def _describe_cluster(data: "Data", request: Request) -> Values:
+def _describe_cluster(data: Data, request: Request) -> Values:
     endpoints = getattr(request.body, "endpoint_type", BROKERS)
     values = {"cluster_id": data.cluster_id, "controller_id": data.node, "endpoint_type": endpoints}
     if endpoints != BROKERS:

@@ -7,18 +7,16 @@ feature ``transaction.version``, so that clients use the first protocol of trans
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as Wire
 
 from rebalance_kafka.access import Operation
+from rebalance_kafka.broker.data import Data
 from rebalance_kafka.broker.producers import Place
 from rebalance_kafka.broker.transaction_states import Producer, State, TransactionalId
 from rebalance_kafka.wire.apis import Api
 from rebalance_kafka.wire.frames import Request, Values, from_ms, in_ms
-
-if TYPE_CHECKING:
-    from rebalance_kafka.broker.data import Data
 
 NO_ID = -1
 _FENCED_SINCE = {
@@ -29,11 +27,11 @@ _FENCED_SINCE = {
 }
 """API -> the version from which on clients know PRODUCER_FENCED (KIP-588)."""
 
-Handler: TypeAlias = Callable[["Data", Request, int], Values]
+Handler: TypeAlias = Callable[[Data, Request, int], Values]
 """Returns the response to a request at a time of day in milliseconds."""
 
 
-def _init_producer_id(data: "Data", request: Request, now_ms: int) -> Values:
+def _init_producer_id(data: Data, request: Request, now_ms: int) -> Values:
     body = request.body
     found = _next_producer(data, request, body.transactional_id, now_ms)
     if isinstance(found, Producer):
@@ -42,7 +40,7 @@ def _init_producer_id(data: "Data", request: Request, now_ms: int) -> Values:
 
 
 def _next_producer(
-    data: "Data", request: Request, transactional_id: str | None, now_ms: int
+    data: Data, request: Request, transactional_id: str | None, now_ms: int
 ) -> Producer | Wire:
     body = request.body
     if transactional_id is None:
@@ -60,7 +58,7 @@ def _next_producer(
     )
 
 
-def _add_partitions(data: "Data", request: Request, now_ms: int) -> Values:
+def _add_partitions(data: Data, request: Request, now_ms: int) -> Values:
     """Add all partitions or none. If one is unknown, the others are OPERATION_NOT_ATTEMPTED."""
     body = request.body
     name = body.v3_and_below_transactional_id
@@ -86,7 +84,7 @@ def _add_partitions(data: "Data", request: Request, now_ms: int) -> Values:
     return {"results_by_topic_v3_and_below": rows}
 
 
-def _add_offsets(data: "Data", request: Request, now_ms: int) -> Values:
+def _add_offsets(data: Data, request: Request, now_ms: int) -> Values:
     body, access = request.body, request.access
     if not access.transactional_id(Operation.WRITE, body.transactional_id):
         return {"error_code": Wire.transactional_id_authorization_failed}
@@ -97,7 +95,7 @@ def _add_offsets(data: "Data", request: Request, now_ms: int) -> Values:
     return {"error_code": _known(error, request)}
 
 
-def _end(data: "Data", request: Request, now_ms: int) -> Values:
+def _end(data: Data, request: Request, now_ms: int) -> Values:
     body = request.body
     if not request.access.transactional_id(Operation.WRITE, body.transactional_id):
         return {"error_code": Wire.transactional_id_authorization_failed}
@@ -105,12 +103,12 @@ def _end(data: "Data", request: Request, now_ms: int) -> Values:
     return {"error_code": _known(error, request)}
 
 
-def _describe(data: "Data", request: Request, _: int) -> Values:
+def _describe(data: Data, request: Request, _: int) -> Values:
     rows = [_described(data, request, name) for name in dict.fromkeys(request.body.transactional_ids)]
     return {"transaction_states": tuple(rows)}
 
 
-def _described(data: "Data", request: Request, name: str) -> Values:
+def _described(data: Data, request: Request, name: str) -> Values:
     """Return a transaction, without the topics that the user may not see."""
     error = Wire.none
     found = data.transactions.find(name)
@@ -135,7 +133,7 @@ def _described(data: "Data", request: Request, name: str) -> Values:
     }
 
 
-def _list(data: "Data", request: Request, now_ms: int) -> Values:
+def _list(data: Data, request: Request, now_ms: int) -> Values:
     body = request.body
     states = {name for name in body.state_filters if name in [*State]}
     producers = set(body.producer_id_filters)

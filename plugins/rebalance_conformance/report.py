@@ -1,8 +1,10 @@
-"""A report as HTML, for notebooks: the counterexamples drawn, and a table of all checks."""
+"""The report of the suite: as text, and for notebooks as HTML with the counterexamples drawn."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import msgspec
 
@@ -11,7 +13,14 @@ from coordinator_core.model import NO_GENERATION, TopicPartition
 from coordinator_core.reports.tables import Cell, html_table
 from rebalance_conformance.answers import Given, named
 from rebalance_conformance.cases import Case, subscribed
-from rebalance_conformance.results import GROUP_FOLLOWS, SCENARIO_FOLLOWS, Outcome, Report, Result
+from rebalance_conformance.results import (
+    GROUP_FOLLOWS,
+    SCENARIO_FOLLOWS,
+    SUITE_VERSION,
+    Outcome,
+    Result,
+    told,
+)
 
 MOST_LISTED = 40
 """The most partitions that are listed for a member; the others are counted."""
@@ -25,13 +34,61 @@ _SIGNS = {
 }
 
 
-def report_html(report: Report) -> str:
-    """Return the report: each fault with its group and its assignment, and then all checks."""
-    failed, count = len(report.failures), len(report.results)
-    summary = f"fails {failed} of {count} checks" if failed else f"fails none of {count} checks"
-    title = f"<p><b>{escape(report.assignor)}</b> {summary} (suite {report.suite_version})</p>"
-    faults = [_fault_html(reason, results) for reason, results in report.faults.items()]
-    return "\n".join([title, *faults, html_table(("", "check", ""), map(_row, report.results))])
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The results of all checks, in order."""
+
+    assignor: str
+    results: tuple[Result, ...]
+    suite_version: str = SUITE_VERSION
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are no unexpected failures."""
+        return not self.failures
+
+    @property
+    def failures(self) -> tuple[Result, ...]:
+        """Return the failures without the expected ones."""
+        return tuple(result for result in self.results if result.outcome is Outcome.FAILED)
+
+    @property
+    def faults(self) -> dict[str, list[Result]]:
+        """Return the failures by their reasons: several checks may find the same fault."""
+        together: dict[str, list[Result]] = {}
+        for failure in self.failures:
+            together.setdefault(failure.reason, []).append(failure)
+        return together
+
+    def __str__(self) -> str:
+        """Return a line for each check, and the failures with their groups."""
+        width = max((len(result.outcome) for result in self.results), default=0)
+        lines = [f"{result.outcome:{width}}  {result.check}" for result in self.results]
+        return "\n".join([f"assignor {self.assignor!r}:", *lines, *map(told, self.failures)])
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """Write the report as plain text in IPython."""
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it.
+
+        Each fault comes with its group and its assignment; then follow all checks.
+        """
+        failed, count = len(self.failures), len(self.results)
+        summary = f"fails {failed} of {count} checks" if failed else f"fails none of {count} checks"
+        title = f"<p><b>{escape(self.assignor)}</b> {summary} (suite {self.suite_version})</p>"
+        faults = [_fault_html(reason, results) for reason, results in self.faults.items()]
+        return "\n".join([title, *faults, html_table(("", "check", ""), map(_row, self.results))])
+
+    def raise_for_failures(self) -> None:
+        """Raise an error if a check failed.
+
+        Raises:
+            AssertionError: with every failure and its group.
+        """
+        if not self.passed:
+            raise AssertionError("\n".join([f"assignor {self.assignor!r}:", *map(told, self.failures)]))
 
 
 def _row(result: Result) -> list[Cell]:
