@@ -17,9 +17,10 @@ BASE = {"errors", "java", "model", "packing", "reading"}
 ASSIGNING = BASE | {"assigning"}
 REGISTRY = ASSIGNING | {"registry"}
 PROTOCOL = BASE | {"protocol"}
-DOCUMENTS = REGISTRY | PROTOCOL | {"coordinator", "client", "documents"}
+FAMILIES = REGISTRY | PROTOCOL | {"coordinator", "client", "families"}
+DOCUMENTS = FAMILIES | {"documents"}
 TRACES = DOCUMENTS | {"traces"}
-SIMULATION = TRACES | {"families", "simulation"}
+SIMULATION = TRACES | {"simulation"}
 SCORING = ASSIGNING | REGISTRY | PROTOCOL | {"traces", "scoring"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -36,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": PROTOCOL | {"assigning"},
     "documents": DOCUMENTS,
     "traces": TRACES,
-    "families": DOCUMENTS | {"families"},
+    "families": FAMILIES,
     "simulation": SIMULATION,
     "scoring": SCORING,
     "reports": SIMULATION | SCORING,

@@ -17,9 +17,9 @@ from coordinator_core.cli.output import (
 )
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, StrategyRun, Task, run_all, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
+from coordinator_core.documents.families import check_settings
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.errors import InputError, RebalanceLabError
-from coordinator_core.families.family import check_settings
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.advice import (
     Advice,

@@ -34,8 +34,8 @@ from coordinator_core.cli.running import (
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import setting_in
+from coordinator_core.documents.variants import expanded, variants
 from coordinator_core.errors import InputError
-from coordinator_core.families.variants import expanded, variants
 from coordinator_core.registry.hookspecs import MetricSpec
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.answers import answers, parts_under

@@ -8,7 +8,7 @@ from rich.text import Text
 from coordinator_core.cli.output import ExitStatus, complain, print_document, stdout, text_width
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, TIMEOUT_HELP, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
-from coordinator_core.families.family import check_settings
+from coordinator_core.documents.families import check_settings
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.comparison_tables import hanging
 from coordinator_core.reports.explaining import Explanation, as_document

@@ -10,8 +10,8 @@ from coordinator_core.cli.files import check_path, is_written_through, write_who
 from coordinator_core.cli.output import ExitStatus, complain, give_up, print_document, stdout
 from coordinator_core.cli.running import DEFAULT_TIMEOUT, EVERY_MESSAGE_HELP, TIMEOUT_HELP, run_one
 from coordinator_core.cli.scenarios import SCENARIO_HELP, SEED_HELP, opened_scenario, strategy_option
+from coordinator_core.documents.families import check_settings
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import check_settings
 from coordinator_core.registry.registry import default_registry
 from coordinator_core.reports.messages import message
 from coordinator_core.reports.picture import trace_svg

@@ -6,11 +6,12 @@ from typing import Any
 
 from coordinator_core.client.classic.rebalance_protocol import rebalance_protocol
 from coordinator_core.client.config import ClientConfig
-from coordinator_core.documents.settings import configured, parse_settings, settings_of
+from coordinator_core.documents.settings import parse_settings
 from coordinator_core.errors import InputError
 from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside
 from coordinator_core.reading.schemas import TEXT, described, listed
+from coordinator_core.reading.settings import configured, settings_of
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL
 from coordinator_core.registry.registry import Registry
 

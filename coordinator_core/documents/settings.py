@@ -1,10 +1,8 @@
 """The ``config`` of a scenario: settings of consumers, coordinator and protocols by their dotted names."""
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from itertools import product
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -15,26 +13,15 @@ from coordinator_core.reading import checks as doc
 from coordinator_core.reading.checks import inside, unexpected
 from coordinator_core.reading.durations import parse_duration
 from coordinator_core.reading.schemas import BOOLEAN, DURATION, TEXT, Schema, fields_of, whole
+from coordinator_core.reading.settings import configured, settings_of
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
-
-_Config = TypeVar("_Config", bound=msgspec.Struct)
-
-_NOT_FOR_SCENARIOS = frozenset({"group.id", "client.id", "group.instance.id", "client.rack"})
-"""The identity of a consumer comes from its entry in ``members``."""
 
 _MOST = 2**31 - 1
 _SCHEMAS: Mapping[Any, Schema] = {bool: BOOLEAN, int: whole(0, _MOST)}
 
-_OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
+OTHER_DEFAULTS = {"auto.offset.reset": "earliest"}
 """A simulated group reads its topics from the beginning. Otherwise it would skip records and their lag."""
-
-
-@cache
-def settings_of(kind: type[msgspec.Struct]) -> MappingProxyType[str, msgspec.structs.FieldInfo]:
-    """Return the settings of a configuration by their dotted names."""
-    fields = msgspec.structs.fields(kind)
-    return MappingProxyType({f.encode_name: f for f in fields if f.encode_name not in _NOT_FOR_SCENARIOS})
 
 
 def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any]:
@@ -58,7 +45,7 @@ def parse_config(value: Any, where: str, registry: Registry) -> Mapping[str, Any
 
 def setting_in(config: Mapping[str, Any], name: str, registry: Registry) -> Any:
     """Return the value of a known setting in a configuration, which is the default if it is not in it."""
-    return config.get(name, _OTHER_DEFAULTS.get(name, _known(registry)[name].default))
+    return config.get(name, OTHER_DEFAULTS.get(name, _known(registry)[name].default))
 
 
 def _of_protocols(registry: Registry) -> list[type[msgspec.Struct]]:
@@ -81,7 +68,7 @@ def settings_schema(kinds: Iterable[type[msgspec.Struct]]) -> Schema:
 
 
 def _schema_of(setting: msgspec.structs.FieldInfo) -> Schema:
-    default = _OTHER_DEFAULTS.get(setting.encode_name, setting.default)
+    default = OTHER_DEFAULTS.get(setting.encode_name, setting.default)
     more = {} if default in (None, msgspec.NODEFAULT) else {"default": default}
     if setting.encode_name == "auto.offset.reset":
         return {"enum": list(OFFSET_RESETS), **more}
@@ -154,17 +141,3 @@ def _value(value: Any, setting: msgspec.structs.FieldInfo, where: str) -> Any:
     if setting.type is int:
         return doc.whole(value, where, low=0, high=_MOST)
     return doc.text(value, where)
-
-
-def configured(kind: type[_Config], config: Mapping[str, Any], **identity: Any) -> _Config:
-    """Return a configuration of that kind, with those settings of a scenario that it has."""
-    known = _fields_of(kind)
-    chosen = {**_OTHER_DEFAULTS, **config}
-    settings = {known[name]: value for name, value in chosen.items() if name in known}
-    return kind(**identity, **settings)
-
-
-@cache
-def _fields_of(kind: type[msgspec.Struct]) -> Mapping[str, str]:
-    """Return the field of each setting of a configuration."""
-    return {name: setting.name for name, setting in settings_of(kind).items()}

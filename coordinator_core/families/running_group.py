@@ -5,7 +5,7 @@ member has joined has the user data that its assignor returns for the partitions
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from uuid import UUID
 
@@ -25,7 +25,6 @@ from coordinator_core.coordinator.records import (
     StoredMember,
     StoredOffset,
 )
-from coordinator_core.documents.scenario import Member
 from coordinator_core.errors import AssignmentError, RebalanceLabError
 from coordinator_core.java import java_order
 from coordinator_core.model import (
@@ -45,31 +44,31 @@ FIRST_OFFSET = 0
 
 @dataclass(frozen=True, slots=True)
 class RunningMember:
-    """A member of the group, with the topics it has joined with."""
+    """A member of the group, with the sorted partitions that it owns.
 
-    member: Member
-    member_id: str
+    ``topics`` are those that it has joined with: all that match its ``pattern``, if it has one. The group
+    gives it the ``member_id``.
+    """
+
+    name: str
     topics: tuple[str, ...]
+    pattern: str | None
+    owned: Partitions
     config: ClientConfig
-
-    @property
-    def owned(self) -> Partitions:
-        """The partitions that it owns, sorted."""
-        return Partitions.of(self.member.owned or ())
+    member_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningGroup:
-    """The group at time 0, its leader first. ``based_on``: the topics its members subscribe to."""
+    """The group at time 0 in its generation ``number``, its leader first.
+
+    ``based_on``: the topics its members subscribe to.
+    """
 
     protocol: str
+    number: int
     members: Mapping[str, RunningMember]
     based_on: Cluster
-
-    @property
-    def number(self) -> int:
-        """The number of the current generation."""
-        return next(iter(self.members.values())).member.generation
 
     def generation_of(self, name: str) -> Generation:
         """Return the identity of a member in the group."""
@@ -79,13 +78,13 @@ class RunningGroup:
         """Return whether a member is the leader."""
         return name == next(iter(self.members))
 
-    def records(self, make: Callable[[Member], Assignor]) -> Iterator[Record]:
-        """Yield the records of the group in the log. ``make`` returns an assignor for a member.
+    def records(self, make: Callable[[str], Assignor]) -> Iterator[Record]:
+        """Yield the records of the group in the log. ``make`` returns an assignor for a member by name.
 
         Raises:
             AssignmentError: if the assignor raises an exception.
         """
-        members = tuple(self._stored(member, make(member.member)) for member in self.members.values())
+        members = tuple(self._stored(member, make(member.name)) for member in self.members.values())
         group_id = self.group_id
         leader = members[0].member_id
         stored = StoredGroup(PROTOCOL_TYPE, self.protocol, self.number, leader, members, changed_at_ms=0)
@@ -124,8 +123,7 @@ class RunningGroup:
         except RebalanceLabError:
             raise
         except Exception as error:
-            name = running.member.id
-            violation = f"of what {name!r} owns at the start it raised {raised(error)}"
+            violation = f"of what {running.name!r} owns at the start it raised {raised(error)}"
             raise AssignmentError(assignor.name, [violation]) from error
         keeps = rebalance_protocol([assignor]) is RebalanceProtocol.COOPERATIVE
         subscription = Subscription(
@@ -149,17 +147,19 @@ class RunningGroup:
 
 
 def running_group(
-    members: Iterable[tuple[Member, tuple[str, ...], ClientConfig]],
+    members: Iterable[RunningMember],
     *,
     protocol: str,
+    generation: int,
     infos: Mapping[str, TopicInfo],
     random: Random,
 ) -> RunningGroup:
-    """Return the group of at least one member, each with its topics. Ids are drawn as a coordinator does."""
+    """Return the group of at least one member. Ids are drawn as a coordinator does."""
     named: dict[str, RunningMember] = {}
-    for member, topics, config in members:
-        prefix = config.group_instance_id or config.client_id
+    for member in members:
+        prefix = member.config.group_instance_id or member.config.client_id
         member_id = f"{prefix}-{UUID(int=random.getrandbits(128), version=4)}"
-        named[member.id] = RunningMember(member, member_id, tuple(java_order(topics)), config)
+        topics = tuple(java_order(member.topics))
+        named[member.name] = replace(member, member_id=member_id, topics=topics)
     wanted = java_order(dict.fromkeys(topic for member in named.values() for topic in member.topics))
-    return RunningGroup(protocol, named, Cluster({topic: infos[topic] for topic in wanted}))
+    return RunningGroup(protocol, generation, named, Cluster({topic: infos[topic] for topic in wanted}))

@@ -22,7 +22,6 @@ from coordinator_core.coordinator.reconcile.state import (
 )
 from coordinator_core.coordinator.reconcile.state import Member as StoredMember
 from coordinator_core.coordinator.records import GroupRecord, Record, StoredGroup
-from coordinator_core.documents.scenario import Member
 from coordinator_core.families.running_group import RunningGroup, RunningMember, running_group
 from coordinator_core.protocol.consumer_protocol import PROTOCOL_TYPE
 
@@ -33,7 +32,7 @@ class ReconciledGroup:
 
     running: RunningGroup
 
-    def records(self, make: Callable[[Member], Assignor]) -> Iterator[Record]:  # noqa: ARG002 - the interface's
+    def records(self, make: Callable[[str], Assignor]) -> Iterator[Record]:  # noqa: ARG002 - the interface's
         """Yield the records of the group in the log."""
         running = self.running
         group_id, epoch = running.group_id, running.number
@@ -58,7 +57,7 @@ def reconciled_group(members: Iterable[Any], **given: Any) -> ReconciledGroup:
 
 
 def _stored(running: RunningMember, assignor: str) -> StoredMember:
-    config, pattern = running.config, running.member.pattern
+    config, pattern = running.config, running.pattern
     return StoredMember(
         config.client_id,
         f"/{config.client_id}",

@@ -16,9 +16,10 @@ from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
 from coordinator_core.documents.member_events import Crash, Freeze, Leave
 from coordinator_core.documents.scenario import Scenario, ScenarioEvent
-from coordinator_core.documents.settings import configured, parse_config
+from coordinator_core.reading.settings import configured
+from coordinator_core.documents.settings import parse_config
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import family_for, reads
+from coordinator_core.documents.families import family_for, reads
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration

@@ -14,10 +14,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.classic.states import GroupState
+from coordinator_core.documents.families import family_for
 from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import family_for
 from coordinator_core.model import NO_GENERATION, Cluster
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import Strategy

@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 
 from coordinator_core.assigning.assignor import Assignor
 from coordinator_core.client.config import ClientConfig
+from coordinator_core.coordinator.records import Record
+from coordinator_core.documents.families import family_for
 from coordinator_core.documents.replicas import topic_infos
 from coordinator_core.documents.scenario import Member, Scenario
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import RunningGroup, family_for
-from coordinator_core.model import Cluster, TopicPartition
+from coordinator_core.families.family import RunningGroup
+from coordinator_core.families.running_group import RunningMember
+from coordinator_core.model import Cluster, Partitions, TopicPartition
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.administrator import Administrator
@@ -168,8 +171,18 @@ class Run:
         if not members or make is None:
             return None
         group: RunningGroup = make(
-            [(m, self.stage.topics_of(m.topics, m.pattern), self._config_of(m)) for m in members],
+            [
+                RunningMember(
+                    member.id,
+                    self.stage.topics_of(member.topics, member.pattern),
+                    member.pattern,
+                    Partitions.of(member.owned or ()),
+                    self._config_of(member),
+                )
+                for member in members
+            ],
             protocol=self._common_assignor(members[0]).name,
+            generation=members[0].generation,
             infos=topic_infos(self.stage.partitions, self.scenario.racks),
             random=self._stream("running group"),
         )
@@ -196,13 +209,19 @@ class Run:
             load=self.load,
             random=self._stream("brokers"),
             emit=self.stage.emit,
-            stored=() if group is None else tuple(group.records(self._common_assignor)),
+            stored=self._records_of(group),
             servers=servers,
         )
         brokers.disconnect.append(self._disconnect)
         if self._watch is not None:
             brokers.replicated.append(self._watch.logged)
         return brokers
+
+    def _records_of(self, group: RunningGroup | None) -> tuple[Record, ...]:
+        if group is None:
+            return ()
+        members = {member.id: member for member in self.scenario.running}
+        return tuple(group.records(lambda name: self._common_assignor(members[name])))
 
     def _cluster(self) -> Cluster:
         return Cluster(topic_infos(self.stage.partitions, self.scenario.racks))

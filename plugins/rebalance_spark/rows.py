@@ -11,10 +11,10 @@ from math import isnan
 from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeAlias
 
+from coordinator_core.documents.families import check_settings
 from coordinator_core.documents.scenario import Scenario
 from coordinator_core.documents.settings import grid
 from coordinator_core.errors import PluginError, RebalanceLabError
-from coordinator_core.families.family import check_settings
 from coordinator_core.reading.raised import raised
 from coordinator_core.registry.hookspecs import Strategy
 from coordinator_core.registry.registry import DISTRIBUTION, Registry, installed_registry

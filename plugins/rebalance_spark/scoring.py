@@ -5,8 +5,8 @@ from functools import partial, reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coordinator_core.documents.variants import expanded, variants
 from coordinator_core.errors import InputError
-from coordinator_core.families.variants import expanded, variants
 from coordinator_core.reading.suggestions import one_of
 from coordinator_core.registry.registry import Registry
 from coordinator_core.simulation.counting import counting

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from coordinator_core.families.variants import Variant
+from coordinator_core.documents.variants import Variant
 
 _PARAMETER = re.compile(r"[+ ]([A-Za-z][\w.-]*)=([^+ ]*)")
 _SETTINGS = re.compile(r"(?: [a-z][\w.]*=[^ ]+)+$")

@@ -4,10 +4,13 @@ import pytest
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
-from coordinator_core.documents.settings import configured, grid, parse_config, settings_schema
+from coordinator_core.documents.families import family_for
+from coordinator_core.documents.scenario import parse_scenario
+from coordinator_core.documents.settings import grid, parse_config, settings_schema
 from coordinator_core.errors import InputError
 from coordinator_core.families.peers import PEERS
 from coordinator_core.families.watcher import WATCHER
+from coordinator_core.reading.settings import configured
 from coordinator_core.registry.registry import default_registry
 
 CONFIG = {"session.timeout.ms": "20s", "group.initial.rebalance.delay.ms": 0}
@@ -22,9 +25,12 @@ def test_each_side_gets_the_settings_that_concern_it():
 
 
 def test_a_simulated_consumer_reads_from_the_beginning_unless_told_otherwise():
-    assert configured(ClientConfig, {}, group_id="g").auto_offset_reset == "earliest"
-    told = parse_config({"auto.offset.reset": "none"}, "x.yaml: config", default_registry())
-    assert configured(ClientConfig, told, group_id="g").auto_offset_reset == "none"
+    registry = default_registry()
+    document = {"name": "g", "duration": "1m", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
+    for config, expected in (({}, "earliest"), ({"auto.offset.reset": "none"}, "none")):
+        scenario = parse_scenario({**document, "config": config}, where="x.yaml")
+        family = family_for(scenario, registry.strategy("range"), registry)
+        assert family.client_config(group_id="g").auto_offset_reset == expected
 
 
 TIMES = ("heartbeat.broker.interval", "rocketmq.client.rebalance.waitInterval", "channel.expired.timeout")

@@ -8,9 +8,9 @@ import pytest
 
 from coordinator_core import default_registry, simulate
 from coordinator_core.cli import compare
+from coordinator_core.documents.families import family_for
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import family_for
 from coordinator_core.reports.tables import as_text
 from tests.documents import COMPARISON, assert_prints, commands
 from tests.examples import rest_slow

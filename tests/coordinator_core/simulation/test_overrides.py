@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from coordinator_core.documents.families import family_for
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import family_for
 from coordinator_core.protocol import events as ev
 from coordinator_core.registry.hookspecs import hookimpl
 from coordinator_core.registry.registry import default_registry, installed_registry

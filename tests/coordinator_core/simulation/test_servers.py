@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from coordinator_core.client.peers.settings import PeersSettings
+from coordinator_core.documents.families import family_for
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import PluginError
-from coordinator_core.families.family import family_for
 from coordinator_core.families.servers import Site
 from coordinator_core.families.watcher import WATCHER
 from coordinator_core.protocol import ensemble as m

@@ -2,8 +2,8 @@
 
 import pytest
 
+from coordinator_core.documents.variants import expanded, variants
 from coordinator_core.errors import InputError
-from coordinator_core.families.variants import expanded, variants
 from coordinator_core.registry.registry import default_registry
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from coordinator_core.documents.families import check_settings, reads
 from coordinator_core.documents.settings import grid
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import check_settings, reads
 from coordinator_core.registry.registry import Registry
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from coordinator_core import default_registry, measure, simulate
+from coordinator_core.documents.families import check_settings
 from coordinator_core.documents.scenario import parse_scenario
 from coordinator_core.errors import InputError
-from coordinator_core.families.family import check_settings
 
 REGISTRY = default_registry()
 DELAY = "scheduled.rebalance.max.delay.ms"
