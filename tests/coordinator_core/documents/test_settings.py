@@ -26,7 +26,12 @@ def test_each_side_gets_the_settings_that_concern_it():
 
 def test_a_simulated_consumer_reads_from_the_beginning_unless_told_otherwise():
     registry = default_registry()
-    document = {"name": "g", "duration": "1m", "topics": {"t": 1}, "members": [{"id": "m", "topics": ["t"]}]}
+    document = {
+        "name": "g",
+        "duration": "1m",
+        "topics": {"t": {"partitions": 1}},
+        "members": [{"id": "m", "topics": ["t"]}],
+    }
     for config, expected in (({}, "earliest"), ({"auto.offset.reset": "none"}, "none")):
         scenario = parse_scenario({**document, "config": config}, where="x.yaml")
         family = family_for(scenario, registry.strategy("range"), registry)
