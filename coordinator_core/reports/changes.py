@@ -14,15 +14,15 @@ import msgspec
 
 from coordinator_core.client.config import ClientConfig
 from coordinator_core.coordinator.config import CoordinatorConfig
+from coordinator_core.documents.families import family_for, reads
 from coordinator_core.documents.member_events import Crash, Freeze, Leave
 from coordinator_core.documents.scenario import Scenario, ScenarioEvent
-from coordinator_core.reading.settings import configured
 from coordinator_core.documents.settings import parse_config
 from coordinator_core.errors import InputError
-from coordinator_core.documents.families import family_for, reads
 from coordinator_core.model import RebalanceProtocol
 from coordinator_core.protocol import events as ev
 from coordinator_core.reading.durations import format_duration
+from coordinator_core.reading.settings import configured
 from coordinator_core.registry.hookspecs import DEFAULT_PROTOCOL, Strategy
 from coordinator_core.registry.registry import Registry
 from coordinator_core.reports.needs import (

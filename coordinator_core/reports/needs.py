@@ -12,9 +12,9 @@ from coordinator_core.client.watcher.events import ClaimFailed
 from coordinator_core.client.watcher.settings import WatcherSettings
 from coordinator_core.documents.member_events import Join
 from coordinator_core.documents.scenario import Scenario
-from coordinator_core.reading.settings import configured
 from coordinator_core.model import TopicPartition
 from coordinator_core.protocol import events as ev
+from coordinator_core.reading.settings import configured
 from coordinator_core.traces.trace import Trace
 
 SESSION, POLLS, RECORDS = "session.timeout.ms", "max.poll.interval.ms", "max.poll.records"
